@@ -108,11 +108,7 @@ def as_shop_error(error: Exception) -> ShopError:
 
 
 def schema_error(failed: DBAPIError | None = None) -> ShopError | None:
-    """Return the error of a database whose schema this version cannot use, or None.
-
-    Args:
-        failed: the error of a statement, which can show that the schema is incomplete.
-    """
+    """Return the error of a schema that this version cannot use, as ``failed`` shows, or None."""
     state = schema_state(failed)
     if state is SchemaState.CURRENT:
         return None

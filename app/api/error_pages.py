@@ -39,11 +39,7 @@ _PREFIXES = "shop_api_error_pages"  # on app.extensions
 
 
 def add_error_pages(app: Flask, prefix: str, page: Callable[[ShopError], Response]) -> None:
-    """Let a function create the response to each error of a request below a path.
-
-    Args:
-        prefix: the path, without a slash at the end.
-    """
+    """Let a function create the error responses below a path without a slash at its end."""
     app.extensions.setdefault(_PREFIXES, {})[prefix] = page
 
 

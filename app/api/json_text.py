@@ -67,11 +67,7 @@ def parse_integer(digits: str) -> int | Decimal:
 def insert_members(
     text: str, objects: Sequence[JsonObject], members: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Append members to objects in a JSON text, and remove existing members with the same names.
-
-    Args:
-        objects: the objects to change, in any order.
-    """
+    """Append members to objects in a JSON text, and remove existing members with the same names."""
     edits: list[tuple[int, int, str]] = []  # start, end and replacement
     for found, new in zip(objects, members, strict=True):
         if not found.keys().isdisjoint(new):

@@ -128,11 +128,7 @@ class WantedMetadata:
         ]
 
     def with_found(self, shown: Object, found: Mapping[int, Shown]) -> Object:
-        """Return an object with the metadata of its record and of its items.
-
-        Args:
-            found: the entries by the ID of the item; 0 for those of the record itself.
-        """
+        """Return an object with entries by the ID of the item; 0 for those of the object."""
         result = self._with_items(shown, found)
         if self._of_record:
             result[self._name] = self._chosen(found.get(0, []), self._keys)

@@ -144,11 +144,7 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
 
 
 def name_as_sent(parameter: str) -> str:
-    """Return the name of a parameter in the form that the request uses for filters.
-
-    Args:
-        parameter: the name as the specification has it: ``filter[after]``.
-    """
+    """Return a name such as ``filter[after]`` in the form that the request uses for filters."""
     sent, own = request.args, plain(parameter)
     uses_plain = own in sent or (sent and not any("filter[" in name for name in sent))
     return own if uses_plain and current_dialect().has_plain_filters else parameter
@@ -163,11 +159,7 @@ def page_headers(page: Page) -> dict[str, str]:
 
 
 def next_link(parameter: str, value: int) -> dict[str, str]:
-    """Return the ``Link`` header to the next page of a feed (RFC 8288).
-
-    Args:
-        parameter: the parameter with the cursor.
-    """
+    """Return the ``Link`` to the next page of a feed, whose cursor is a parameter (RFC 8288)."""
     parameter = name_as_sent(parameter)
     query = [
         pair

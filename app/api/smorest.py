@@ -128,11 +128,7 @@ class Api(flask_smorest.Api):
             self.spec.components.security_scheme(name, openapi.SECURITY_SCHEMES[name])
 
     def mount(self, api_version: ApiVersion, path: str, description: str) -> Api:
-        """Return another Api of the same app, for the same blueprints in another API version.
-
-        Args:
-            path: its path below ``SHOP_URL_PREFIX``.
-        """
+        """Return another Api for the same blueprints, in an API version below a path."""
         api = Api(api_version, path)
         api.init_app(self._app, description=description)
         self.mounts.append(api)

@@ -121,7 +121,7 @@ class SignedRequest:
         for pairs in self._pairs():
             for safe in "~", "~/":
                 encoded = [(quote(name, safe), quote(value, safe)) for name, value in pairs]
-                by_name = sorted(range(len(pairs)), key=lambda at: _root(pairs[at][0]))
+                by_name = sorted(range(len(pairs)), key=lambda at: pairs[at][0].partition("[")[0])
                 for ordered in (
                     sorted(encoded),
                     [encoded[at] for at in by_name],
@@ -164,8 +164,3 @@ def _parsed(query: str) -> list[tuple[str, str]]:
 
 def _overrides(pairs: Pairs) -> list[str]:
     return [value for name, value in pairs if name == "_method"]
-
-
-def _root(name: str) -> str:
-    """Return the name without brackets, such as ``filter`` for ``filter[q]``."""
-    return name.partition("[")[0]

@@ -72,10 +72,7 @@ class Principal:
     """The user of a request, with the capabilities of the user and the limits of the key.
 
     Attributes:
-        user_id: ID of the user.
-        capabilities: capabilities of the user.
         key_id: ID of the key; None for a command.
-        permission: permission of the key.
         resources: resources that the key allows; None for all.
         expires_at: when the key expires, in UTC; None for never.
         request_id: the ID of the request, for the events of its changes.

@@ -40,11 +40,9 @@ CHECKS, PAUSE_SECONDS = 10, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check.
+    """The state of what was checked.
 
     Args:
-        subject: what was checked.
-        state: its state.
         remedy: how to fix the problem, or an empty string if there is no problem.
         is_warning: whether the finding does not count as a problem.
     """

@@ -72,21 +72,13 @@ def reported(ctx: click.Context) -> Iterator[None]:
 
 
 def explain(error: BaseException) -> str | None:
-    """Return a one-line message with the error, its reason and a fix.
-
-    Returns:
-        None for a bug, which needs a traceback.
-    """
+    """Return the error, its reason and a fix in one line, or None for a bug."""
     diagnosis = diagnose(error)
     return diagnosis and " ".join(f"{part}." for part in diagnosis if part)
 
 
 def diagnose(error: BaseException) -> tuple[str, str] | None:
-    """Return the reason and the fix for an error of the environment, without full stops.
-
-    Returns:
-        None for a bug.
-    """
+    """Return reason and fix of an error of the environment, without full stops; None for a bug."""
     if isinstance(error, OSError):
         return _diagnose_os_error(error)
     if is_statement_timeout(error):

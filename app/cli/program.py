@@ -19,11 +19,7 @@ def upgrade() -> str:
 
 
 def schema_remedy(state: SchemaState, run: str = "{}") -> str:
-    """Return how to make the schema usable.
-
-    Args:
-        state: OLD or TOO_NEW.
-    """
+    """Return how to make a schema usable that is OLD or TOO_NEW."""
     if state is SchemaState.TOO_NEW:
         return "Install a newer version of the service"
     return run.format(upgrade())

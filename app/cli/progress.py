@@ -23,12 +23,7 @@ NoteProgress = Callable[[int], None]
 
 @contextmanager
 def showing_progress(label: str, total: int | None = None) -> Iterator[NoteProgress]:
-    """Show how many records are done, their rate and the time left.
-
-    Args:
-        label: name of the records, for example ``coupons``.
-        total: the expected number of records, if it is known.
-    """
+    """Show how many records are done, their rate and, if the total is known, the time left."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _print_lines(label, total)

@@ -65,10 +65,6 @@ def _messages(error: ma.ValidationError) -> Iterable[tuple[str, list[str]]]:
 def check_order_statuses(config: Mapping[str, Any], known: Iterable[str]) -> None:
     """Check the settings that contain order statuses, once plugins have added their own.
 
-    Args:
-        config: an app's configuration, with every setting.
-        known: the existing order statuses.
-
     Raises:
         SettingsError: a setting contains unknown statuses. The message lists them all.
     """

@@ -55,14 +55,7 @@ def start_of_day(day: date, zone: ZoneInfo) -> datetime:
 
 
 def intervals(first: date, last: date, interval: str, zone: ZoneInfo) -> Iterator[Interval]:
-    """Yield the intervals of a period in ascending order.
-
-    Args:
-        first: the first local date of the period.
-        last: the last local date, which is included.
-        interval: one of INTERVALS.
-        zone: the time zone.
-    """
+    """Yield the intervals (of INTERVALS) from a local date to another, which is included."""
     if interval == HOUR:
         yield from _hours(first, last, zone)
         return

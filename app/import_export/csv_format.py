@@ -15,11 +15,7 @@ _PARTS = re.compile(r"\\.|\\|\||[^|\\]+", re.DOTALL)
 
 
 def flattened(kind: Kind, record: Record, columns: Mapping[str, str]) -> list[str]:
-    """Return the cells of a record.
-
-    Args:
-        columns: the format of each column, from ``Kind.csv_columns``.
-    """
+    """Return the cells of a record in the columns of ``Kind.csv_columns``."""
     flat = {name: value for name, value in record.items() if name != "kind"}
     for name, prefix in kind.parts.items():
         flat |= {f"{prefix}{part}": value for part, value in flat.pop(name).items()}

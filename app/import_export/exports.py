@@ -31,11 +31,7 @@ def records(
     *,
     password_hashes: bool = False,
 ) -> Iterator[list[Record]]:
-    """Yield the records that match in batches, in the order of their IDs.
-
-    Args:
-        password_hashes: whether to include the password hashes of accounts.
-    """
+    """Yield the records that match in batches, in the order of their IDs."""
     more = (PASSWORD_HASH,) if password_hashes and kind.name == "customers" else ()
     identity = kind.table.c.id
     statement = select(*kind.selected(more), identity).where(*conditions).order_by(identity)

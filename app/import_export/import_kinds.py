@@ -32,11 +32,9 @@ _WORDS = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 @dataclass(frozen=True)
 class Target:
-    """A kind of records that can be imported.
+    """A kind of records that can be imported, with the schemas of creates and updates.
 
     Args:
-        create: the schema of a new record.
-        update: the schema of an update.
         key: name of the field by which an existing record is found.
         normalized: function that returns the normalized key for comparison.
         existing: function that returns the IDs of existing records by their normalized key.

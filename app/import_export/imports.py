@@ -78,11 +78,7 @@ class FileImport:
     _warned: set[str] = field(default_factory=set)
 
     def run(self, lines: Iterable[Line], *, dry_run: bool = False) -> Counts:
-        """Import the lines, with one event for all of them (events 1).
-
-        Args:
-            dry_run: whether to write all records in one transaction and roll it back.
-        """
+        """Import the lines with one event (events 1), or roll them all back in a dry run."""
         if not dry_run:
             self._progress = ImportProgress("file", self.target.kind.name)
             try:

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Boolean, Column, Date, Integer, String, Table
-from sqlalchemy.types import TypeEngine
 
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
@@ -227,11 +226,8 @@ def _stored(column: Column[Any], value: Any) -> Any:
         if column.nullable:
             return None
         raise ValueError(f"{column.name}: must not be null.")
-    return _READ[_type_of(column.type)](column.name, value)
-
-
-def _type_of(kind: TypeEngine[Any]) -> type:
-    return next(known for known in _READ if isinstance(kind, known))
+    read = next(read for known, read in _READ.items() if isinstance(column.type, known))
+    return read(column.name, value)
 
 
 def _amount(name: str, value: Any) -> Decimal:

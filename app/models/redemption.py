@@ -177,11 +177,7 @@ IS_EXPIRED_RESERVATION = and_(IS_RESERVED, REDEMPTIONS.c.expires_at <= NOW)
 
 
 def is_live(redemption: RedemptionRow, timestamp: datetime | None = None) -> bool:
-    """Return whether a redemption is reserved or confirmed, and has not expired.
-
-    Args:
-        timestamp: the current time, if the caller also writes it.
-    """
+    """Return whether a use is reserved or confirmed and has not expired, now or at a timestamp."""
     expires_at = redemption["expires_at"]
     return redemption["status"] == RedemptionStatus.CONFIRMED or (
         redemption["status"] == RedemptionStatus.RESERVED

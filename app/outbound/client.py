@@ -195,11 +195,7 @@ def has_valid_host(url: str) -> bool:
 
 
 def require_receiver(url: str, allowed: Sequence[Network]) -> None:
-    """Raise RefusedAddressError if a valid URL is rejected at every delivery, without a lookup.
-
-    Args:
-        allowed: networks that are not globally reachable and may receive webhooks.
-    """
+    """Raise RefusedAddressError if a valid URL is rejected at every delivery, without a lookup."""
     target, _ = _target(url)
     require_port(int(target.port or 0))
     require_host(target.host.decode(), allowed)

@@ -92,11 +92,7 @@ def require_port(port: int) -> None:
 
 
 def is_allowed(address: Address, allowed: Sequence[Network] = ()) -> bool:
-    """Return whether webhooks may be delivered to an address.
-
-    Args:
-        allowed: exceptions (``SHOP_WEBHOOK_ALLOWED_NETWORKS``).
-    """
+    """Return whether webhooks may be delivered to an address. ``allowed`` are exceptions."""
     if _is_in(address, allowed):
         return True
     if isinstance(address, IPv4Address):
@@ -126,9 +122,7 @@ def unwrap(address: IPv6Address) -> list[IPv4Address]:
 def require_host(host: str, allowed: Sequence[Network] = ()) -> None:
     """Raise RefusedAddressError if a host is rejected at every delivery, without a lookup.
 
-    Args:
-        host: a name in ASCII, or an address without brackets.
-        allowed: exceptions.
+    The host is a name in ASCII, or an address without brackets.
     """
     addresses = _fixed_addresses(host)
     if addresses and not any(is_allowed(address, allowed) for address in addresses):

@@ -42,12 +42,7 @@ def sign_legacy(secret: str, body: bytes) -> str:
 
 
 def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether a delivery has a valid signature, in either form.
-
-    Args:
-        secret: the secret of the webhook.
-        headers: by their lower-case name.
-    """
+    """Return whether headers, by lower-case name, have a valid signature of either form."""
     if legacy := headers.get("x-wc-webhook-signature"):
         return hmac.compare_digest(legacy.encode(), sign_legacy(secret, body).encode())
     timestamp = headers.get("webhook-timestamp", "")

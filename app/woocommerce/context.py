@@ -22,16 +22,7 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
-    """An import, or a verification, of a staged shop.
-
-    Attributes:
-        source: the staged shop.
-        writer: writes or compares the converted records.
-        report: counts the records.
-        catalog: the known coupon types and order statuses.
-        index: unique values and coupon uses of the records of the source.
-        metadata: converts metadata.
-    """
+    """An import of a staged shop, or a verification, whose writer compares instead."""
 
     source: ShopSource
     writer: Writer
@@ -92,12 +83,9 @@ class ImportContext:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of an import: the records of a table of the source.
+    """A step of an import: the records of a staged table, with their name in the report.
 
     Attributes:
-        table: the name of the staged table.
-        label: the name of the records in the report.
-        kind: their kind.
         convert: yields the records of a page, and continues when they have been written.
         prepare: called before the first page.
         pages: returns the pages, if they are not those of the table.

@@ -54,11 +54,7 @@ _API_GUIDES = (
 
 
 def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
-    """Return the ``info`` of a document without its title and version.
-
-    Args:
-        description: the introduction; None for the one of the native API.
-    """
+    """Return ``info`` without title and version, by default with the native introduction."""
     is_30 = config["SHOP_OPENAPI_VERSION"].startswith("3.0")
     licence = {"url": "https://opensource.org/license/mit"} if is_30 else {"identifier": "MIT"}
     return {

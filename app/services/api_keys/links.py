@@ -180,11 +180,7 @@ def use_link(session: Session, token: str) -> Link:
 
 
 def take_link(token: str) -> Link:
-    """Use up a link of a key, and return it.
-
-    Raises:
-        ShopError: the link is unknown, was used or has expired.
-    """
+    """Use up a link of a key and return it, or raise ShopError as ``use_link`` does."""
     return run_in_transaction(lambda session: use_link(session, token))
 
 

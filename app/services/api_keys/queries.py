@@ -28,11 +28,7 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {"date": API_KEYS.c.created_at, "i
 
 
 def list_keys(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
-    """Return a page of keys: all keys for an actor who manages keys, otherwise their own.
-
-    Args:
-        query: a loaded ``ApiKeyListQuery``.
-    """
+    """Return a page of an ``ApiKeyListQuery``: all keys for a manager of keys, or their own."""
     conditions = []
     if not actor.can(Capability.MANAGE_API_KEYS):
         conditions.append(API_KEYS.c.user_id == actor.user_id)

@@ -81,11 +81,7 @@ def _user_where(session: Session, condition: ColumnElement[bool]) -> KeyUser | N
 def create_user(
     session: Session, username: str, role: str, cause: Cause | None, *, reports: bool = True
 ) -> KeyUser:
-    """Create a user without an e-mail address and a password.
-
-    Args:
-        reports: whether to write the event of the new user.
-    """
+    """Create a user without e-mail address and password. With ``reports``, write its event."""
     new = insert(USERS).values(new_account({}, username, email="")).returning(*USERS.c)
     users: list[UserRow] = row_dicts(session.execute(new))
     (user,) = users

@@ -297,11 +297,7 @@ def _require_not_above(session: Session, actor: Principal, user_id: int, code: s
 
 
 def with_current_rights(session: Session, actor: Principal) -> Principal:
-    """Return an actor with the rights that its key has now, and lock the key.
-
-    Raises:
-        ShopError: the key was revoked.
-    """
+    """Lock the key of an actor and return the actor with its rights, or raise ShopError."""
     return _locked(session, actor)[0]
 
 

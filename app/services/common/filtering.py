@@ -82,14 +82,7 @@ Find = Matching | Callable[[Fetch], Matching]
 
 
 def require_known_status(query: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raise InvalidParams if a status in ``filter[status]`` does not exist.
-
-    Args:
-        known: the known statuses, in the order of the message.
-
-    Raises:
-        InvalidParams: a status is not known.
-    """
+    """Raise InvalidParams, which lists the known statuses, if ``filter[status]`` has another."""
     for status in query["status"] or ():
         if status not in known:
             reason = f"unknown status {status!r}. Known statuses: {', '.join(known)}."

@@ -17,11 +17,7 @@ ACCOUNTS = select(USERS.c.id, USERS.c.email, USERS.c.email_normalized, USERS.c.b
 
 
 def hold_accounts(session: Session, given: Iterable[int]) -> dict[int, Any]:
-    """Lock accounts against deletion until the commit. IDs without an account are omitted.
-
-    Returns:
-        Rows of ACCOUNTS, by ID.
-    """
+    """Lock accounts until the commit, and return rows of ACCOUNTS by ID. Others are omitted."""
     ids = {customer_id for customer_id in given if 0 < customer_id <= INT64_MAX}
     if not ids:
         return {}

@@ -101,11 +101,7 @@ _WITH_ITEMS: Any = ORDER.select_entries.union_all(ITEM.select_entries)
 
 
 def entries_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Shown]]:
-    """Return the entries of orders and of their items, in one statement.
-
-    Returns:
-        For each order the entries by the ID of the item; 0 for those of the order itself.
-    """
+    """Return entries by order and by the ID of the item, 0 for the order, in one statement."""
     found: dict[int, dict[int, Shown]] = {}
     for order_id, item_id, text in fetch(_WITH_ITEMS, {"ids": ids}) if ids else ():
         found.setdefault(order_id, {})[item_id] = _parsed(text)

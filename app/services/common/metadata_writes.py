@@ -222,11 +222,7 @@ def write_rows(session: Session, table: Table, rows: Sequence[Record]) -> None:
 
 
 def delete_items(session: Session, removed: Collection[tuple[int, int]]) -> None:
-    """Delete the metadata of items that were removed from orders.
-
-    Args:
-        removed: the IDs of the orders and of their items.
-    """
+    """Delete the metadata of removed items, given the IDs of the orders and of the items."""
     if removed:
         identity = tuple_(*ITEM.identity)
         session.execute(delete(ITEM_METADATA).where(identity.in_(list(removed))))

@@ -33,11 +33,7 @@ def email_person(email: str) -> str:
 
 
 def persons_of(value: Any, name: str = "") -> set[str]:
-    """Return the references to the persons in a JSON value.
-
-    Args:
-        name: the name of the value in its object.
-    """
+    """Return the references to persons in a JSON value that has a name in its object."""
     if isinstance(value, list):
         return set().union(*(persons_of(item, name) for item in value))
     if isinstance(value, Mapping):

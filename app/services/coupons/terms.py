@@ -145,11 +145,7 @@ def coupon_by_id(
 def coupons_by_id(
     fetch: Fetch, ids: Collection[int], customer: Customer, own_order_id: int = 0
 ) -> dict[int, FoundCoupon]:
-    """Return the coupons with some IDs, published or not, with their uses, in one statement.
-
-    Args:
-        own_order_id: an order whose uses do not count against the customer.
-    """
+    """Return the coupons with some IDs, published or not, like ``coupons_by_code``."""
     if not ids:
         return {}
     parameters = {"coupon_ids": list(ids), "own_order_id": own_order_id, **customer.parameters}

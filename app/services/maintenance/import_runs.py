@@ -25,23 +25,14 @@ BATCH = 100
 
 
 def record_import(session: Session, source: str, summary: Mapping[str, Any]) -> None:
-    """Write the event of an import that the transaction of a session completes.
-
-    Args:
-        source: the origin of the records.
-        summary: numbers of records.
-    """
+    """Write the event of an import of records, which the transaction of a session completes."""
     run_id = _insert(session, source, None, finished=True)
     record_summary(session, None, "import.completed", run_id, {"source": source, **summary})
 
 
 @dataclass
 class ImportProgress:
-    """The progress of an import in several transactions, which ends with one event.
-
-    Args:
-        source: the origin of the records.
-    """
+    """The progress of an import in several transactions, which ends with one event."""
 
     source: str
     kind: str

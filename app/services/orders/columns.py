@@ -99,11 +99,7 @@ STATUS_NOTE = "status_note"
 
 
 def status_note(order: Record, status_before: str, own: Mapping[str, str]) -> Record:
-    """Return the automatic note of a status change (orders 7).
-
-    Args:
-        own: ``STATUS_NOTE`` of the update.
-    """
+    """Return the note of a status change: ``STATUS_NOTE`` of the update, or the automatic one."""
     labels = current_catalog().order_statuses
     before, after = labels.get(status_before, status_before), labels[order["status"]]
     return {

@@ -38,10 +38,8 @@ class DownloadPermissions:
     """Download permissions of an order during a create or an update. Does not use the database.
 
     Attributes:
-        stored: existing permissions after the change.
+        stored: existing permissions after the change; ``updated`` has the IDs of those that change.
         created: new permissions, which get an ID when they are written.
-        updated: IDs of the existing permissions that change.
-        removed: IDs of the permissions that are removed.
     """
 
     stored: Mapping[int, Record] = field(default_factory=dict)
@@ -101,11 +99,7 @@ class DownloadPermissions:
 
 
 def permissions_of(session: Session, order_ids: Sequence[int]) -> dict[int, DownloadPermissions]:
-    """Return the download permissions of orders by order ID, in one statement.
-
-    Args:
-        order_ids: IDs of orders that this transaction has locked.
-    """
+    """Return the download permissions of locked orders by order ID, in one statement."""
     if not order_ids:
         return {}
     found: dict[int, dict[int, Record]] = {order_id: {} for order_id in order_ids}
@@ -118,11 +112,7 @@ def permissions_of(session: Session, order_ids: Sequence[int]) -> dict[int, Down
 
 
 def write_permissions(session: Session, changes: Iterable[tuple[int, DownloadPermissions]]) -> None:
-    """Write the changed permissions of orders, in one statement for each kind of change.
-
-    Args:
-        changes: order IDs with their permissions after the change.
-    """
+    """Write the permissions of orders after changes, one statement for each kind of change."""
     pairs = list(changes)
     created = [
         {**record, "order_id": order_id}

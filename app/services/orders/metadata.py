@@ -52,13 +52,7 @@ class ItemChanges:
 
 @dataclass(slots=True)
 class OrderMetadataWrites:
-    """Changes of the metadata of orders and of their items in one transaction.
-
-    Attributes:
-        orders: the changes of the metadata of orders.
-        items: the changes of the metadata of items.
-        removed: IDs of the orders and of the removed items.
-    """
+    """The changes of the metadata of orders and of their items in one transaction."""
 
     orders: MetadataWrites
     items: MetadataWrites
@@ -138,8 +132,6 @@ class RefundMetadataWrites:
     """The metadata of a refund and of its items in one transaction.
 
     Attributes:
-        refund: the changes of the metadata of the refund.
-        items: the metadata of its items.
         of_items: the metadata to show, by the ID of the item of the order.
     """
 

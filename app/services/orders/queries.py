@@ -196,11 +196,7 @@ def _matching(query: Mapping[str, Any]) -> Matching:
 
 
 def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -> Part:
-    """Return the orders with one of some statuses, or all but those in the trash.
-
-    Args:
-        statuses: the statuses; None for all but the trash.
-    """
+    """Return the orders with one of some statuses; with None, all but those in the trash."""
     if statuses is None:
         return _NOT_IN_TRASH
     has_status = ORDERS.c.status.in_(statuses)

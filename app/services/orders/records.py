@@ -79,11 +79,7 @@ class OrderRecordQuery(RecordQuery):
 def list_records(
     actor: Principal, query: OrderRecordQuery, *, with_customers: bool
 ) -> tuple[list[Record], int]:
-    """Return a page of orders and the number of all that match.
-
-    Args:
-        with_customers: whether the orders have ``customer``.
-    """
+    """Return a page of orders, with customers if wanted, and the number of all that match."""
     search = phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
     conditions = [
         *conditions_of(query, ORDERS.c, ORDERS.c.id),

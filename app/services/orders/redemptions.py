@@ -48,8 +48,6 @@ class CouponPlan:
 
     Attributes:
         before: the stored order; None for a new order.
-        after: the order after the change.
-        items: its items after the change.
         customer: the customer whose uses are counted.
         coupons: the coupons of the coupon lines, by the ID of the line, published or not.
         redemptions: the redemptions of the coupon lines, by the ID of the line.

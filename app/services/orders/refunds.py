@@ -73,11 +73,7 @@ def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns
 
 
 def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
-    """Return a page of the refunds of all orders, newest first.
-
-    Args:
-        query: a loaded ``RefundListQuery``.
-    """
+    """Return a page of the refunds of all orders that match a ``RefundListQuery``, newest first."""
     return fetch_page(
         columns,
         _matching(query),
@@ -254,11 +250,7 @@ def insert_refund(
 
 
 def refund_of_the_rest(order: Record, user_id: int | None, timestamp: datetime) -> Record | None:
-    """Return the refund that a change of the status to ``refunded`` records, or None.
-
-    Args:
-        order: the order with its new total.
-    """
+    """Return the refund that the status ``refunded`` records of an order's new total, or None."""
     rest = order["total"] - order["total_refunded"]
     if rest <= 0:
         return None

@@ -27,12 +27,7 @@ def amount_text(value: int) -> str:
 
 
 def divided(value: int, by: int) -> int:
-    """Return a quotient, rounded half away from zero to an integer.
-
-    Args:
-        value: any integer.
-        by: a positive integer.
-    """
+    """Return an integer divided by a positive one, rounded half away from zero."""
     quotient = (2 * abs(value) + by) // (2 * by)
     return -quotient if value < 0 else quotient
 

@@ -84,11 +84,7 @@ class CountChange:
 def change_counts(
     session: Session, coupon_id: int | None, *, usage: int = 0, reserved: int = 0
 ) -> Mapping[str, Any] | None:
-    """Add to the numbers of confirmed and reserved uses of a coupon, if it still exists.
-
-    Returns:
-        The result of ``CountChange.write``.
-    """
+    """Add to the numbers of uses of a coupon; returns the result of ``CountChange.write``."""
     change = CountChange()
     change.add(usage, reserved)
     return change.write(session, coupon_id)

@@ -55,11 +55,7 @@ _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
 
 
 def list_redemptions(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
-    """Return a page of the redemptions that match, newest first by default.
-
-    Args:
-        query: a loaded ``RedemptionListQuery``.
-    """
+    """Return a page of the redemptions that match a ``RedemptionListQuery``, in its order."""
     return fetch_page(
         columns,
         _matching(query),

@@ -19,15 +19,12 @@ class Converted:
     """A record to write.
 
     Attributes:
-        source_id: its ID at the source.
         table: the table of the source, for reports.
         values: its columns. References to other records are resolved when it is written.
         altered: reasons why it is not imported unchanged.
         references: IDs of other records at the source, by name.
-        roles: the roles of an account.
         is_absent: whether it is written only if an earlier import created it.
         resolved: columns that the fingerprint excludes: references, and random values.
-        metadata: the metadata of the record.
         items_metadata: the metadata of items of the record, by their ID.
     """
 
@@ -72,13 +69,7 @@ class Imported:
 
 @dataclass(slots=True)
 class Pending:
-    """A record that is about to be created or updated.
-
-    Attributes:
-        converted: the record. Further alterations are added to it.
-        values: the columns that are written.
-        imported: the record of an earlier import; None for a new record.
-    """
+    """A record that is about to be created, or updated if an earlier import created it."""
 
     converted: Converted
     values: Record

@@ -131,11 +131,8 @@ def refunded_items(
 ) -> tuple[list[Item], dict[int, list[SourceEntry]]]:
     """Return the items of a refund, and their metadata by their own ID.
 
-    The source stores them as items with negative amounts. Taxes by rate have no item.
-
-    Args:
-        rows: ID, name and kind of each item.
-        metas: their metadata, by their ID.
+    The source stores them as items with negative amounts. Taxes by rate have no item. The arguments
+    are those of ``items_of_order``.
     """
     items: list[Item] = []
     of_items: dict[int, list[SourceEntry]] = {}

@@ -75,12 +75,9 @@ _UNSTORABLE = re.compile(f"[\0\ud800-\udfff{REPLACEMENT}]")
 
 
 class SourceEntry(NamedTuple):
-    """A row of metadata, converted.
+    """A row of metadata, with its ID at the source and its value as JSON.
 
     Attributes:
-        id: its ID at the source.
-        key: its key.
-        value: its value as JSON.
         found_value: the text that filters compare.
         internal: whether the key begins with an underscore.
     """

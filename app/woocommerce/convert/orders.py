@@ -189,11 +189,7 @@ def refund(
     products: Products,
     metadata: MetadataConverter,
 ) -> Converted:
-    """Return a refund.
-
-    Args:
-        rows: ID, name and kind of each of its items.
-        metas: the metadata of the items, by their ID.
+    """Return a refund. Its items are given as in ``items_of_order``.
 
     Raises:
         LeftOut: the refund has no order, or no amount.
@@ -278,14 +274,10 @@ def download(
         "file_name": name,
         "file_url": url,
         "downloads_remaining": None if not remaining else abs(whole(remaining)),
-        "access_expires": _expires(expires),
+        # The legacy server reads this column as UTC.
+        "access_expires": ShopClock(None, None).utc(expires),
     }
     return Converted(
         int(permission_id or 0), "woocommerce_downloadable_product_permissions", values, altered,
         {"order": order_id},
     )  # fmt: skip
-
-
-def _expires(text: str | None) -> datetime | None:
-    # The legacy server reads this column as UTC.
-    return ShopClock(None, None).utc(text)

@@ -40,11 +40,7 @@ class SourceWebhook:
 
 
 def read_webhooks(name: str, page: Pages, metas: Metas) -> Iterator[SourceWebhook]:
-    """Yield the webhooks of a page, from the table of webhooks or from posts.
-
-    Args:
-        name: the name of the staged table.
-    """
+    """Yield the webhooks of a page of a staged table: that of webhooks, or posts."""
     for webhook_id, rows in page.items():
         row = rows[-1]
         if name == WEBHOOK_TABLE:

@@ -1,7 +1,7 @@
 """Compiled expressions for the rows of INSERT statements, one for each table and column order."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -88,18 +88,14 @@ _ESCAPED = r"[^'\\]*+(?>(?:\\.[^'\\]*+)*)"
 
 def _selected(table: SourceTable) -> str:
     """Return an expression for the literals that select a row, as text or as hexadecimal digits."""
-    names = _one_of(table.values)
+    names = _branches(sorted(set(table.values)))
     bytes_of = "|".join(sorted(value.encode().hex() for value in table.values))
     digits = f"(?i:{bytes_of})"
     return rf"(?:_\w++\s*+)?(?:'(?:{names})'|0[xX]{digits}(?![0-9A-Fa-f])|[xX]'{digits}')"
 
 
-def _one_of(names: Iterable[str]) -> str:
-    """Return an expression for several names that tries each common prefix only once."""
-    return _branches(sorted(set(names)))
-
-
 def _branches(names: Sequence[str]) -> str:
+    """Return an expression for sorted names that tries each common prefix only once."""
     if len(names) == 1:
         return re.escape(names[0])
     by_start: dict[str, list[str]] = {}

@@ -91,11 +91,7 @@ def _scalar(value: str) -> str:
 
 
 def attribute_names(text: str | None) -> dict[str, str]:
-    """Return the names of the attributes of a single product, by their key.
-
-    Args:
-        text: the value of ``_product_attributes`` of the product.
-    """
+    """Return the names of attributes by their key, from ``_product_attributes`` of a product."""
     try:
         stored = unserialized(text) if text else {}
     except UnreadableValue:

@@ -201,13 +201,7 @@ class Staging:
 
 
 def meta_in(rows: Sequence[Any]) -> Meta:
-    """Return the keys and values of a record.
-
-    If a key occurs several times, the first value is used, as in WordPress.
-
-    Args:
-        rows: keys, values and IDs, alternating.
-    """
+    """Return the first value of each key in alternating keys, values and IDs, as WordPress does."""
     return dict(zip(rows[-3::-3], rows[-2::-3], strict=True))
 
 

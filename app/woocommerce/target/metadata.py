@@ -41,11 +41,7 @@ class MetadataWriter:
         self._insert(session, kind.table, names, rows)
 
     def write_items(self, session: Session, written: Sequence[Pending], order: str) -> None:
-        """Store the metadata of items.
-
-        Args:
-            order: the column of these records with the ID of the order.
-        """
+        """Store metadata of items of records whose column ``order`` has the ID of the order."""
         changed = [each for each in written if each.imported]
         if changed:
             orders = [each.values[order] for each in changed]

@@ -81,11 +81,7 @@ class RecordMap:
     def known(
         self, fetch: Callable[[Any], Iterable[Any]], kind: str, ids: Sequence[int]
     ) -> dict[int, Imported]:
-        """Return the imported records of a kind, by their ID at the source.
-
-        Args:
-            fetch: runs a select and returns its rows.
-        """
+        """Return the imported records of a kind by their ID at the source, read with ``fetch``."""
         if self.source_id is None:
             return {}
         names = ("source_id", "target_id", "fingerprint", "updated_at", "usage_count")

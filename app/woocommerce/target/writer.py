@@ -87,11 +87,7 @@ class RecordWriter:
         self._metadata = MetadataWriter(self.ids, new_ids=new_ids)
 
     def write(self, kind: Kind, label: str, converted: Sequence[Converted]) -> None:
-        """Write records of a kind, in one transaction.
-
-        Args:
-            converted: ordered by their ID at the source.
-        """
+        """Write records of a kind, ordered by their ID at the source, in one transaction."""
         if not converted:
             return
         alterations = [list(each.altered) for each in converted]

@@ -34,14 +34,11 @@ _SCHEDULE = "state", "attempt_count", "next_attempt_at"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt of a delivery.
+    """An attempt of a delivery, with the response of the receiver and the headers of the request.
 
     Attributes:
         delivery: the delivery by column name, as it was claimed.
-        at: the start.
-        outcome: the response of the receiver.
         delivered: whether the receiver has the event.
-        headers: headers of the request.
     """
 
     delivery: ClaimedDelivery
