@@ -37,7 +37,7 @@ def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
         if not _if_none_match_holds(tag):
             response.status_code = 304
             response.set_data(b"")
-        response.headers.add("ETag", f'"{tag}"')
+        response.set_etag(tag)
         return response
 
     return Blueprint.errors(FAILED)(read)  # type: ignore[no-any-return] # a decorated view
@@ -77,7 +77,7 @@ def record_response(
     """
     plain = serializer.plain(row)
     response = json_response({name: serializer.with_metadata(plain, row)})
-    response.headers.add("ETag", _tag({name: plain}, row[-2]))
+    response.headers["ETag"] = _tag({name: plain}, row[-2])
     return response
 
 

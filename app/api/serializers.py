@@ -188,11 +188,7 @@ def names_in(field: ma.fields.Field[Any]) -> Names | None:
 
 
 def require_known(selection: Mapping[str, Any], names: Names) -> None:
-    """Reject unknown names in the selection of a strict request.
-
-    Raises:
-        InvalidParams: a name is unknown. The message suggests the nearest known name.
-    """
+    """Raise InvalidParams, with the nearest name, if a strict request selects an unknown name."""
     if isinstance(selection, StrictSelection):
         selected = filter(None, _dotted(selection, within=False))
         unknown = unknown_names(selected, set(_dotted(names, within=True)), "field")

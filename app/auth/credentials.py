@@ -117,11 +117,7 @@ class MalformedCredentials:
 
 @dataclass(frozen=True, slots=True)
 class SignedCredentials:
-    """A one-legged OAuth 1.0a signature.
-
-    Args:
-        forms: number of signature forms to try.
-    """
+    """A one-legged OAuth 1.0a signature, and the number of its forms to try."""
 
     request: SignedRequest
     signature: Signature

@@ -79,11 +79,7 @@ class SignedRequest:
         return Signature(*(given[f"oauth_{name}"] for name in names))
 
     def is_signed_with(self, secret: str, signature: Signature, max_forms: int = MAX_FORMS) -> bool:
-        """Return whether the signature of this request was made with a secret.
-
-        Args:
-            max_forms: how many forms of the request to try, the most common forms first.
-        """
+        """Return whether a secret made the signature, in one of the first ``max_forms`` forms."""
         algorithm = ALGORITHMS.get(signature.method)
         if algorithm is None:
             return False

@@ -12,11 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(Exception):
-    """The command received a signal to stop.
-
-    Attributes:
-        exit_code: the exit status for the signal: 130 for Ctrl-C, 143 for SIGTERM.
-    """
+    """The command received a signal. ``exit_code`` is 130 for Ctrl-C and 143 for SIGTERM."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

@@ -1,8 +1,6 @@
-"""Parsing of dates and timestamps.
+"""Parsing of dates and timestamps, in less than a millisecond.
 
-The functions take a value as parsed from JSON or a query string. They return the converted value
-or raise ValueError with a reason that a client can read. They take less than a millisecond, because
-text that is longer than any date is rejected first.
+Text that is longer than any date is rejected first.
 """
 
 import re

@@ -1,9 +1,4 @@
-"""Conversion and validation of e-mail addresses.
-
-The functions take a value as parsed from JSON or a query string. They return the converted value
-or raise ValueError with a reason that a client can read. They do not read the clock, the database
-or the request, and take linear time at most.
-"""
+"""Conversion and validation of e-mail addresses."""
 
 import re
 import unicodedata

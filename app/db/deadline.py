@@ -72,11 +72,7 @@ def restart() -> None:
 
 
 def reserve(seconds: float) -> None:
-    """Make sure that some seconds are left, for an operation that should not be given up.
-
-    Raises:
-        TimeoutError: the time is over already.
-    """
+    """Make sure that seconds are left for what should not be given up, or raise TimeoutError."""
     if (current := _current.get()) is not None:
         elapsed = time.monotonic() - current.clock.started
         if elapsed > current.seconds:

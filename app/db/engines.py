@@ -142,7 +142,7 @@ def replica_name(number: int, kind: str) -> str:
 def prepare(engines: Mapping[str | None, Engine], config: Mapping[str, Any]) -> None:
     """Register the connection and transaction events of the engines of an app."""
     on_sqlite = is_sqlite(config)
-    is_usable = sqlite.is_of_its_file if on_sqlite else _is_open
+    is_usable = sqlite.is_of_its_file if on_sqlite else patient_pool.is_open
     for name, engine in engines.items():
         if on_sqlite:
             sqlite.prepare(engine)
@@ -162,7 +162,3 @@ def _check_connection(is_usable: Usable, connection: Any, record: Any, _: Any) -
     """Make the pool replace a connection that is no longer usable."""
     if not is_usable(connection, record.info):
         raise DisconnectionError
-
-
-def _is_open(connection: Any, _: Any) -> bool:
-    return patient_pool.is_open(connection)

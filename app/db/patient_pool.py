@@ -92,7 +92,7 @@ class PatientPool(QueuePool):
         self._idle.pop(id(record), None)
 
 
-def is_open(connection: psycopg.Connection[Any]) -> bool:
+def is_open(connection: psycopg.Connection[Any], _: object = None) -> bool:
     """Return whether the server has kept an idle connection open.
 
     A server sends nothing on an idle connection until it closes the connection. Polling the socket

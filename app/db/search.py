@@ -92,11 +92,7 @@ class Search(Condition):
     most: int = 0
 
     def matches_without(self, others: Sequence[int]) -> Select[Any] | None:
-        """Return a select of the matches using only the index, without some records.
-
-        Returns:
-            None for a text for which the index is not exact.
-        """
+        """Return a select of all but some matches from the index alone; None if it is inexact."""
         if self.index is None:
             return None
         (found,) = self.index.selected_columns

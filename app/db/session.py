@@ -8,14 +8,14 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import MetaData, text
+from sqlalchemy import Executable, MetaData, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
@@ -170,6 +170,15 @@ def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = Fals
     for function in after_commit:
         function()
     return result
+
+
+def run_statement(statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> None:
+    """Run a statement, once for each of some rows of parameters, in a write transaction."""
+
+    def work(session: Session) -> None:
+        session.execute(statement, rows)
+
+    run_in_transaction(work)
 
 
 def _run_once(session: Session, work: Callable[[Session], T], *, is_internal: bool) -> T:

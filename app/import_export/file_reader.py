@@ -38,11 +38,7 @@ class Line:
 
 
 def require_records(lines: Iterable[Line], file_format: str) -> Iterator[Line]:
-    """Yield the lines of a file, unless none of the first lines can be read.
-
-    Raises:
-        ValueError: the file probably has another format.
-    """
+    """Yield the lines of a file, or raise ValueError if none of the first ones can be read."""
     iterator = iter(lines)
     first: list[Line] = []
     for line in iterator:

@@ -176,11 +176,7 @@ class ReceiverClient:
 
 
 def ascii_host(host: str) -> str:
-    """Return a host as used for the lookup, with an internationalized name in its ASCII form.
-
-    Raises:
-        ValueError: the host is not a valid name.
-    """
+    """Return a host in its ASCII form, as used for the lookup, or raise ValueError."""
     if host.isascii():
         return host.lower()
     return idna.encode(host, uts46=True).decode()  # raises a ValueError

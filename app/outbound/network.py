@@ -77,11 +77,7 @@ class RefusedAddressError(Exception):
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Return networks in CIDR notation. A single address is a network of its own.
-
-    Raises:
-        ValueError: a text is not a network.
-    """
+    """Return networks in CIDR notation or single addresses, or raise ValueError for other texts."""
     return tuple(ip_network(text) for text in texts)
 
 

@@ -30,11 +30,7 @@ class Resolver:
         self._repeated = asyncio.Semaphore(MAX_REPEATED_LOOKUPS)
 
     async def look_up(self, host: str) -> list[str]:
-        """Return the addresses of a name, in the order of the system.
-
-        Raises:
-            OSError: the name cannot be resolved.
-        """
+        """Return the addresses of a name, in the order of the system, or raise OSError."""
         if host not in self._running:
             self._running[host] = asyncio.create_task(self._look_up(host))
         return await asyncio.shield(self._running[host])  # others may be waiting, too

@@ -56,11 +56,7 @@ class ReceiverStream(httpcore.AsyncNetworkStream):
 
     @classmethod
     async def connect(cls, address: str, port: int, **limits: Any) -> Self:
-        """Return a connection to an IP address.
-
-        Raises:
-            OSError: the address does not accept the connection.
-        """
+        """Return a connection to an IP address, or raise OSError."""
         sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
         try:
             sock.setblocking(False)
@@ -73,11 +69,7 @@ class ReceiverStream(httpcore.AsyncNetworkStream):
             raise
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return the next bytes, or no bytes at the end.
-
-        Raises:
-            ResponseTooLongError: the receiver has sent too many bytes.
-        """
+        """Return the next bytes, none at the end, or raise ResponseTooLongError."""
         if self._tls is None:
             return await self._receive()
         try:

@@ -64,18 +64,11 @@ class Report:
         """Report metadata that is not imported, by its key."""
         self.keys = keys
         for table, key, number, why in keys:
-            if self.lines:
-                line = {
-                    "table": table,
-                    "id": None,
-                    "key": key,
-                    "number": number,
-                    "what": "left_out",
-                }
-                text = json.dumps(line | {"why": why}, ensure_ascii=False)
-                self.lines.write(f"{text}\n")
+            self.line(table, None, "left_out", why, key=key, number=number)
 
-    def line(self, table: str, record_id: int, what: str, why: str) -> None:
+    def line(
+        self, table: str, record_id: int | None, what: str, why: str, **more: str | int
+    ) -> None:
         """Write the line of a record.
 
         Args:
@@ -84,5 +77,5 @@ class Report:
             why: the reason, as text for the operator.
         """
         if self.lines:
-            line = {"table": table, "id": record_id, "what": what, "why": why}
+            line = {"table": table, "id": record_id, **more, "what": what, "why": why}
             self.lines.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -112,11 +112,7 @@ class Replica(Source):
 
 
 class Replicas:
-    """The replicas of an app.
-
-    Args:
-        is_schema_current: function that takes the rows of ``alembic_version``.
-    """
+    """The replicas of an app."""
 
     def __init__(
         self,

@@ -181,11 +181,7 @@ IdList, TextList = ValueList(BigInteger()), ValueList(String())
 
 
 class JsonTuple(TypeDecorator[list[Any]]):
-    """Several values in order, each formatted for responses.
-
-    Attributes:
-        names: the names of the values.
-    """
+    """Several values with names, in order, each formatted for responses."""
 
     impl = JSON
     cache_ok = True

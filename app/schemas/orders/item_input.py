@@ -1,8 +1,4 @@
-"""Input schemas of the items of orders: the second field table of orders 2.
-
-The schemas convert. ``app.services.orders.items`` decides which items are accepted. A key that is
-not supplied is absent from the loaded data.
-"""
+"""Input schemas of the items of orders: the second field table of orders 2."""
 
 import re
 from decimal import ROUND_HALF_UP, Decimal

@@ -198,11 +198,7 @@ def with_found_value(table: Table, row: Record) -> Record:
 
 
 def write_rows(session: Session, table: Table, rows: Sequence[Record]) -> None:
-    """Insert entries, and update those that exist, in one statement.
-
-    Args:
-        rows: their columns; the ID is None for entries that get a new one, in this order.
-    """
+    """Insert or update entries in one statement; those with the ID None get new ones, in order."""
     connection = session.connection()
     updated = [name for name in rows[0] if name != "id"]
     insert = insert_into(session, table)

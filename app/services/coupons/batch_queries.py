@@ -77,11 +77,7 @@ def list_batches(actor: Principal, query: Mapping[str, Any], columns: Columns) -
 
 
 def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
-    """Return the batch with this ID.
-
-    Raises:
-        ShopError: the batch does not exist, or the capability is missing.
-    """
+    """Return the batch with this ID, or raise ShopError if it or the capability is missing."""
     found = select_where(tuple(columns), COUPON_BATCHES.c.id, _HAS_ID)
     rows: Sequence[Row] = fetch(found, {WANTED: batch_id})
     if not rows:

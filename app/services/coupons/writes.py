@@ -251,11 +251,7 @@ def trashed_now() -> Record:
 def require_own(
     actor: Principal, author_id: int | None, code: str, own: Capability, others: Capability
 ) -> None:
-    """Require a capability, and a second capability for coupons of other users.
-
-    Raises:
-        ShopError: with ``code``, if a capability is missing.
-    """
+    """Require a capability, and a second one for coupons of others, or raise ShopError."""
     actor.require(code, *([own] if author_id == actor.user_id else [own, others]))
 
 

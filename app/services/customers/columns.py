@@ -79,11 +79,7 @@ def public_account(account: Mapping[str, Any]) -> Record:
 
 
 def with_computed(session: Session, results: Sequence[WriteResult]) -> list[WriteResult]:
-    """Return accounts with their computed columns (role, statistics, avatar), in one statement.
-
-    Args:
-        results: accounts by column name. Errors are returned unchanged.
-    """
+    """Return accounts with computed columns, read in one statement. Errors are unchanged."""
     ids = {result["id"] for result in results if not isinstance(result, ShopError)}
     if not ids:
         return list(results)

@@ -121,11 +121,7 @@ def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> l
 
 
 def blank(value: Any, *, personal: bool = False) -> Any:
-    """Return a JSON value without personal data and without metadata (records 5).
-
-    Args:
-        personal: whether all texts in it are personal.
-    """
+    """Return a JSON value without metadata and personal data: all its texts if ``personal``."""
     if isinstance(value, Mapping):
         return {name: _blank_value(name, inner, personal) for name, inner in value.items()}
     if isinstance(value, list):

@@ -34,11 +34,7 @@ _REMOVED = select(
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """A page of the feed.
-
-    Args:
-        rows: the selected columns of each event, and its ID.
-    """
+    """A page of the feed: the selected columns of each event, and its ID."""
 
     rows: Sequence[Row]
     has_more: bool

@@ -112,11 +112,7 @@ def status_note(order: Record, status_before: str, own: Mapping[str, str]) -> Re
 
 
 def note_created(note_id: int, note: Mapping[str, Any], customer_id: int | None) -> Change:
-    """Return the change of a new note.
-
-    Args:
-        customer_id: the customer of the order, whom the text can mention.
-    """
+    """Return the change of a new note, whose text can mention the customer of the order."""
     return Change("order_note.created", None, {**note, "id": note_id, "customer_id": customer_id})
 
 

@@ -1,7 +1,4 @@
-"""The rules for order items, and their changes by an update (orders 2, 3 and 9).
-
-The functions are pure and do not use the database.
-"""
+"""The rules for order items, and their changes by an update (orders 2, 3 and 9). Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal

@@ -1,7 +1,4 @@
-"""Rows in a write transaction of orders: locks and IDs.
-
-All transactions lock orders first, then accounts, then coupons, each in the order of their IDs.
-"""
+"""Locks and IDs in a write transaction of orders. ``common.locks`` has their order."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

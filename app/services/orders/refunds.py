@@ -84,11 +84,7 @@ def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Column
 
 
 def count_all_refunds(actor: Principal, query: Mapping[str, Any]) -> int:
-    """Return the number of refunds that match.
-
-    Raises:
-        ShopError: the capability is missing.
-    """
+    """Return the number of refunds that match, or raise ShopError without the capability."""
     code = "shop_api_user_cannot_read_order_refunds_count"
     actor.require(code, Capability.READ_PRIVATE_SHOP_ORDERS)
     return count(_matching(query))

@@ -174,11 +174,7 @@ class _OrderWrites(Writes):
         accounts: rows of ACCOUNTS for the customers of the request, by ID.
         parents: the parents of the request that are orders and not in the trash.
         taken_keys: the order keys of the request that orders have.
-        new_ids: IDs for the new orders.
-        item_ids: IDs for the new items of orders.
         permissions: the download permissions of stored orders that the request can change.
-        new_permissions: the download permissions of each created order.
-        metadata: the changes of the metadata of orders and of their items.
         notes: the notes to add, each with its order.
         refunds: the refunds of stored orders whose items the request can change.
         new_refunds: the refunds to add, each with its order.

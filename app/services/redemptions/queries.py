@@ -80,11 +80,7 @@ def count_redemptions(actor: Principal, query: Mapping[str, Any]) -> int:
 
 
 def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Row:
-    """Return the redemption with this ID.
-
-    Raises:
-        ShopError: the redemption does not exist, or the capability is missing.
-    """
+    """Return the redemption with this ID, or raise ShopError if it or the capability is missing."""
     found = select_where(tuple(columns), REDEMPTIONS.c.id, _HAS_ID)
     rows: Sequence[Row] = fetch(found, {WANTED: redemption_id})
     if not rows:

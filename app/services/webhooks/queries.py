@@ -58,11 +58,7 @@ def list_webhooks(
 def count_webhooks(
     actor: Principal, query: Mapping[str, Any], formats: Sequence[str] = ALL_FORMATS
 ) -> int:
-    """Return the number of webhooks that match.
-
-    Raises:
-        ShopError: the capability is missing.
-    """
+    """Return the number of webhooks that match, or raise ShopError without the capability."""
     actor.require("shop_api_user_cannot_read_webhooks_count", Capability.MANAGE_WEBHOOKS)
     matching = _matching(query, formats)
     return count(matching)
@@ -71,11 +67,7 @@ def count_webhooks(
 def get_webhook(
     actor: Principal, webhook_id: int, columns: Columns, formats: Sequence[str] = ALL_FORMATS
 ) -> Row:
-    """Return the webhook with this ID.
-
-    Raises:
-        ShopError: the webhook does not exist, or the capability is missing.
-    """
+    """Return the webhook with this ID, or raise ShopError if it or the capability is missing."""
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), WEBHOOKS.c.id).where(
             WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(formats)

@@ -224,11 +224,7 @@ def refund(
 def note(
     order_id: int, row: Sequence[str | None], meta: Mapping[str, str | None], clock: ShopClock
 ) -> Converted:
-    """Return an order note.
-
-    Raises:
-        LeftOut: the note has no text.
-    """
+    """Return an order note, or raise LeftOut if it has no text."""
     comment_id, local, gmt, content, _, _, author = row
     altered = Alterations()
     text = altered.text(content)

@@ -6,7 +6,7 @@ Both are read into the same record of texts, which ``convert.orders`` converts.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.woocommerce.source.clock import ShopClock, from_unix
@@ -53,27 +53,31 @@ class SourceOrder:
     address: Mapping[str, str | None] = field(default_factory=dict)
 
 
-class OrderLayout(Protocol):
-    """A storage layout of orders."""
+class OrderLayout:
+    """A storage layout of orders.
+
+    Attributes:
+        orders: the staged table of orders.
+        refunds: the staged table of refunds.
+    """
 
     orders: str
-    """The staged table of orders."""
     refunds: str
-    """The staged table of refunds."""
-
-    def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
-        """Yield the orders or refunds of a page."""
-
-
-class PostLayout:
-    """Orders as posts: up to WooCommerce 8, and later unless the shop has switched."""
-
-    orders = "posts:shop_order"
-    refunds = "posts:shop_order_refund"
 
     def __init__(self, staging: Staging, clock: ShopClock) -> None:
         self._staging = staging
         self._clock = clock
+
+    def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
+        """Yield the orders or refunds of a page."""
+        raise NotImplementedError
+
+
+class PostLayout(OrderLayout):
+    """Orders as posts: up to WooCommerce 8, and later unless the shop has switched."""
+
+    orders = "posts:shop_order"
+    refunds = "posts:shop_order_refund"
 
     def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
         """Yield the orders or refunds of a page."""
@@ -107,15 +111,11 @@ class PostLayout:
             )
 
 
-class TableLayout:
+class TableLayout(OrderLayout):
     """Orders in order tables ("high-performance order storage")."""
 
     orders = "wc_orders:shop_order"
     refunds = "wc_orders:shop_order_refund"
-
-    def __init__(self, staging: Staging, clock: ShopClock) -> None:
-        self._staging = staging
-        self._clock = clock
 
     def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
         """Yield the orders or refunds of a page."""

@@ -32,11 +32,7 @@ class UnreadableValue(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Unconverted:
-    """An object, an enumeration case or a reference, which only PHP can interpret.
-
-    Attributes:
-        text: its serialized form.
-    """
+    """The serialized text of an object, enumeration case or reference, which only PHP can read."""
 
     text: str
 
@@ -135,11 +131,7 @@ class _Reader:
 
 
 def list_of(text: str | None) -> list[str]:
-    """Return the texts of a stored list: a serialized array, or comma-separated texts.
-
-    Raises:
-        UnreadableValue: a serialized value is damaged or an object.
-    """
+    """Return the texts of a serialized array or a list with commas, or raise UnreadableValue."""
     if not text:
         return []
     if _SERIALIZED.match(text):
@@ -152,11 +144,7 @@ def list_of(text: str | None) -> list[str]:
 
 
 def keys_of(text: str | None) -> list[str]:
-    """Return the keys with true values in a serialized array, such as the roles of a user.
-
-    Raises:
-        UnreadableValue: the value is damaged.
-    """
+    """Return the keys with true values in a serialized array, or raise UnreadableValue."""
     value = unserialized(text) if text else {}
     if not isinstance(value, dict):
         raise UnreadableValue("not an array")

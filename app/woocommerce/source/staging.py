@@ -67,11 +67,7 @@ class Staging:
         self._database = ""
 
     def take(self, database: str, table: SourceTable, rows: Sequence[Row]) -> None:
-        """Store rows of a table, whose values are in the order of its columns.
-
-        Raises:
-            SourceError: an ID is not a 64-bit number.
-        """
+        """Store rows of a table, in its columns, or raise SourceError for an ID beyond 64 bits."""
         try:
             if table.is_meta:
                 self._take_meta(database, table, rows)

@@ -1,12 +1,10 @@
 """The import steps of the notes, refunds and downloads of orders."""
 
 from collections.abc import Iterator
-from functools import partial
 
-from sqlalchemy import Delete, delete
-from sqlalchemy.orm import Session
+from sqlalchemy import delete
 
-from app.db.session import run_in_transaction
+from app.db.session import run_statement
 from app.models import ORDER_NOTES
 from app.services.orders.sums import cents
 from app.woocommerce.context import ImportContext
@@ -48,13 +46,8 @@ def remove_notes_of_refunds(context: ImportContext) -> None:
     for ids in records.all_of(FORMER_REFUND):
         notes = list(records.targets(FORMER_REFUND, ids).values())
         of_refunds = ORDER_NOTES.c.note.startswith("Refunded ", autoescape=True)
-        statement = delete(ORDER_NOTES).where(ORDER_NOTES.c.id.in_(notes), of_refunds)
-        run_in_transaction(partial(_execute, statement))
+        run_statement(delete(ORDER_NOTES).where(ORDER_NOTES.c.id.in_(notes), of_refunds))
         records.forget(FORMER_REFUND, ids)
-
-
-def _execute(statement: Delete, session: Session) -> None:
-    session.execute(statement)
 
 
 FORMER_REFUND = "refund"

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, update
 
-from app.db.session import run_in_transaction
+from app.db.session import run_statement
 from app.models import ORDERS
 from app.services.orders.items import COUPON_ID
 from app.woocommerce.context import ImportContext, redemption
@@ -75,7 +75,7 @@ def _find_parents(
         if child.source_id in targets and child.source_id != child.references["parent"]
     ]
     if links:
-        run_in_transaction(lambda session: session.execute(_LINK, links) and None)
+        run_statement(_LINK, links)
 
 
 _LINK = (

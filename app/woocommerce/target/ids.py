@@ -26,11 +26,7 @@ def is_empty(tables: Sequence[Table]) -> bool:
 
 
 class TargetIds:
-    """Assigns IDs to new records.
-
-    Args:
-        new_ids: whether every record gets a new ID.
-    """
+    """Assigns IDs to new records: with ``new_ids``, never those of the source."""
 
     def __init__(self, *, dry_run: bool, new_ids: bool) -> None:
         self._dry_run = dry_run

@@ -21,11 +21,7 @@ Row = tuple[Any, ...]
 
 
 class MetadataWriter:
-    """Writes the metadata of records and of their items, in place of that of an earlier import.
-
-    Args:
-        new_ids: whether all entries get new IDs.
-    """
+    """Writes the metadata of records and of their items, in place of that of an earlier import."""
 
     def __init__(self, ids: TargetIds, *, new_ids: bool) -> None:
         self._ids = ids

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, and_, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
-from app.db.session import now, run_in_transaction
+from app.db.session import now, run_in_transaction, run_statement
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import IMPORT_SOURCES, IMPORTED_RECORDS
@@ -68,7 +68,7 @@ class RecordMap:
         """Record that an import is complete."""
         if not self.dry_run:
             this = IMPORT_SOURCES.c.id == self.source_id
-            _write(update(IMPORT_SOURCES).where(this).values(finished_at=now()))
+            run_statement(update(IMPORT_SOURCES).where(this).values(finished_at=now()))
 
     def _is_entry(self, kind: str, ids: Sequence[int]) -> ColumnElement[bool]:
         """Return the condition for the entries of records of a kind, by their ID at the source."""
@@ -126,7 +126,7 @@ class RecordMap:
 
     def forget(self, kind: str, ids: Sequence[int]) -> None:
         """Remove the entries of records of a kind, by their ID at the source."""
-        _write(delete(IMPORTED_RECORDS).where(self._is_entry(kind, ids)))
+        run_statement(delete(IMPORTED_RECORDS).where(self._is_entry(kind, ids)))
 
     def all_of(self, kind: str) -> Iterator[list[int]]:
         """Yield the IDs at the source of all imported records of a kind, in pages."""
@@ -146,10 +146,3 @@ class RecordMap:
                 return
             yield [row[0] for row in rows]
             after = rows[-1][0]
-
-
-def _write(statement: Executable) -> None:
-    def work(session: Session) -> None:
-        session.execute(statement)
-
-    run_in_transaction(work)

@@ -60,11 +60,7 @@ _WITH_CUSTOMERS = _WITH_EVENTS.add_columns(
 def chains_of(
     session: Session, sender: Sender, known: Collection[int], timestamp: datetime, *, limit: int
 ) -> list[list[ClaimedDelivery]]:
-    """Return due deliveries with their events: one list for each resource, in order.
-
-    Args:
-        known: IDs of the deliveries that the worker has in memory.
-    """
+    """Return due deliveries beyond the known ones with their events: a list for each resource."""
     if len(known) > limit // 2:  # reads several at once, if there is room for them
         return []
     room = limit - len(known)
