@@ -17,26 +17,8 @@ import marshmallow as ma
 from app.schemas.base import Base
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.fields import json_schema
+from app.schemas.fields import query as params
 from app.schemas.fields.json_schema import MAX_IDS
-from app.schemas.fields.query import (
-    ChoiceParam,
-    DaysParam,
-    DirectionParam,
-    ExactText,
-    FieldList,
-    ForceWord,
-    IdListParam,
-    IntegerParam,
-    LimitParam,
-    OffsetParam,
-    PageNumber,
-    SearchParam,
-    StatusListParam,
-    TextParam,
-    TimestampParam,
-    TrueWord,
-    plain,
-)
 
 TIMES = "A date-time in UTC or with an offset."
 
@@ -61,7 +43,7 @@ class Query(Base):
     def names(self) -> dict[str, str]:
         """The name of each parameter by its plain name: ``filter[limit]`` by ``limit``."""
         names = [field.data_key or name for name, field in self.load_fields.items()]
-        return {plain(name): name for name in names} | {name: name for name in names}
+        return {params.plain(name): name for name in names} | {name: name for name in names}
 
     def specified_name(self, name: str) -> str:
         """Return the name of a parameter, given its name or plain name. Others are unchanged."""
@@ -75,7 +57,7 @@ class Query(Base):
 class ReadQuery(Query):
     """Query of a request that returns records."""
 
-    selection = FieldList(
+    selection = params.FieldList(
         "fields",
         "Fields of the records in the response, separated by commas, for example "
         "`id,billing_address.city`. The records then have only these fields.",
@@ -85,7 +67,7 @@ class ReadQuery(Query):
 class RecordQuery(ReadQuery):
     """Query of a request that returns records with metadata."""
 
-    meta = TrueWord("filter[meta]", "`true` adds `metadata` to the records in the response.")
+    meta = params.TrueWord("filter[meta]", "`true` adds `metadata` to the records in the response.")
 
 
 class CustomerOrdersQuery(RecordQuery):
@@ -101,15 +83,15 @@ class CountQuery(Query):
 class PageQuery(Query):
     """Base of lists with pages."""
 
-    page = PageNumber()
+    page = params.PageNumber()
 
 
 class LimitQuery(Query):
     """Base of lists with a limit, an offset and a sort direction."""
 
-    limit = LimitParam()
-    offset = OffsetParam()
-    order = DirectionParam(default="desc")
+    limit = params.LimitParam()
+    offset = params.OffsetParam()
+    order = params.DirectionParam(default="desc")
 
 
 MAX_METADATA_FILTERS = 5
@@ -128,13 +110,13 @@ class MetadataFilter(Query):
         f"{MAX_METADATA_FILTERS} such filters must all match."
     )
 
-    metadata_key = ExactText(
+    metadata_key = params.ExactText(
         "filter[metadata_key]",
         "Only records with this key in their metadata, and with the value of "
         "`filter[metadata_value]`, if given. `filter[metadata][KEY]=VALUE` is a shorter form, "
         f"which can be repeated with other keys. At most {MAX_METADATA_FILTERS} conditions.",
     )
-    metadata_value = ExactText(
+    metadata_value = params.ExactText(
         "filter[metadata_value]",
         "Value of `filter[metadata_key]`: text of at most 255 characters, which is compared "
         "exactly. Numbers and booleans are found by their JSON text.",
@@ -171,16 +153,16 @@ class MetadataFilter(Query):
 class Times(Query):
     """Filter by creation and update times (decisions 6)."""
 
-    created_at_min = TimestampParam(
+    created_at_min = params.TimestampParam(
         "filter[created_at_min]", f"Only records created at or after this time. {TIMES}"
     )
-    created_at_max = TimestampParam(
+    created_at_max = params.TimestampParam(
         "filter[created_at_max]", f"Only records created at or before this time. {TIMES}"
     )
-    updated_at_min = TimestampParam(
+    updated_at_min = params.TimestampParam(
         "filter[updated_at_min]", f"Only records updated at or after this time. {TIMES}"
     )
-    updated_at_max = TimestampParam(
+    updated_at_max = params.TimestampParam(
         "filter[updated_at_max]", f"Only records updated at or before this time. {TIMES}"
     )
 
@@ -188,29 +170,33 @@ class Times(Query):
 class CouponFilter(Times, MetadataFilter):
     """Filter of coupons (decisions 4)."""
 
-    q = TextParam("filter[q]", "Text in the code or the description, in any letter case.")
-    type = TextParam(
+    q = params.TextParam("filter[q]", "Text in the code or the description, in any letter case.")
+    type = params.TextParam(
         "filter[type]", "Only coupons of this type.", openapi=json_schema.KNOWN_COUPON_TYPE
     )
-    state = ChoiceParam(
+    state = params.ChoiceParam(
         "filter[state]",
         "Only coupons in this state: `expired`, `used_up` (not expired, and all uses are taken or "
         "reserved), or `active` (neither).",
         "active", "expired", "used_up",
     )  # fmt: skip
-    in_ = IdListParam("filter[in]", f"Only these IDs, separated by commas. At most {MAX_IDS:,}.")
-    not_in = IdListParam(
+    in_ = params.IdListParam(
+        "filter[in]", f"Only these IDs, separated by commas. At most {MAX_IDS:,}."
+    )
+    not_in = params.IdListParam(
         "filter[not_in]", f"Without these IDs, separated by commas. At most {MAX_IDS:,}."
     )
-    batch = IntegerParam("filter[batch]", "Only coupons that were generated with this batch.")
+    batch = params.IntegerParam(
+        "filter[batch]", "Only coupons that were generated with this batch."
+    )
 
 
 class CouponOrder(CouponFilter):
     """Filter and order of coupons."""
 
-    offset = OffsetParam()
-    order = DirectionParam(default="desc")
-    orderby = ChoiceParam(
+    offset = params.OffsetParam()
+    order = params.DirectionParam(default="desc")
+    orderby = params.ChoiceParam(
         "filter[orderby]",
         "Sort key. `date` is the creation time, `uses` the same as `usage_count`.",
         "date", "modified", "id", "code", "amount", "usage_count", "uses", "expiry_date",
@@ -237,12 +223,12 @@ META_KEYS = (
 class CustomerFilter(Times, MetadataFilter):
     """Filter of customers (spec 4.2, decisions 5)."""
 
-    role = TextParam(
+    role = params.TextParam(
         "filter[role]",
         "Only accounts with this role. `all` includes every role.",
         load_default="customer",
     )
-    q = SearchParam(
+    q = params.SearchParam(
         "filter[q]",
         "Text in the e-mail address, username or name, in any letter case. `*` matches any text.",
     )
@@ -251,8 +237,8 @@ class CustomerFilter(Times, MetadataFilter):
 class CustomerOrder(LimitQuery, CustomerFilter):
     """Filter and order of customers."""
 
-    order = DirectionParam(default="asc")
-    orderby = ChoiceParam(
+    order = params.DirectionParam(default="asc")
+    orderby = params.ChoiceParam(
         "filter[orderby]",
         "Sort key. `meta_value` and `meta_value_num` sort by the field in "
         "`filter[orderby_meta_key]`, as text or as a number.",
@@ -260,7 +246,7 @@ class CustomerOrder(LimitQuery, CustomerFilter):
         "modified", "orders_count", "total_spent", "meta_value", "meta_value_num",
         default="registered",
     )  # fmt: skip
-    orderby_meta_key = ChoiceParam(
+    orderby_meta_key = params.ChoiceParam(
         "filter[orderby_meta_key]",
         "Field to sort by. Required by `meta_value` and `meta_value_num`.",
         *META_KEYS,
@@ -278,13 +264,13 @@ class CustomerListQuery(PageQuery, CustomerOrder, RecordQuery):
 class OrderFilter(Times, MetadataFilter):
     """Filter of orders (decisions 7)."""
 
-    status = StatusListParam(
+    status = params.StatusListParam(
         "filter[status]", "Only orders in these statuses, separated by commas."
     )
-    customer_id = IntegerParam(
+    customer_id = params.IntegerParam(
         "filter[customer_id]", "Only orders of this customer. 0 means guests."
     )
-    q = TextParam(
+    q = params.TextParam(
         "filter[q]",
         "Text in the order number, a name, an address, a line or the payment, in any letter case.",
     )
@@ -293,7 +279,7 @@ class OrderFilter(Times, MetadataFilter):
 class OrderOrder(LimitQuery, OrderFilter):
     """Filter and order of orders."""
 
-    orderby = ChoiceParam(
+    orderby = params.ChoiceParam(
         "filter[orderby]",
         "Sort key. `date` is the creation time.",
         "date", "modified", "id", "total",
@@ -312,13 +298,13 @@ class OrderListQuery(PageQuery, OrderOrder, RecordQuery):
 class DeleteQuery(Query):
     """Query of a deletion."""
 
-    force = ForceWord()
+    force = params.ForceWord()
 
 
 class TrashQuery(Query):
     """Query that empties a trash (orders 4)."""
 
-    older_than_days = DaysParam(
+    older_than_days = params.DaysParam(
         "Delete the records that have been in the trash for at least this number of days.",
         default=30,
     )

@@ -11,18 +11,7 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
-from app.cli.demo.names import (
-    COMPANIES,
-    FIRST_NAMES,
-    LAST_NAMES,
-    PAYMENT,
-    PHONES,
-    PLACES,
-    PRODUCTS,
-    SHIPPING,
-    STATUSES,
-    STREETS,
-)
+from app.cli.demo import names
 from app.cli.demo.redemptions import CAMPAIGN_WEIGHTS, CAMPAIGNS, with_limits
 from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
@@ -75,7 +64,7 @@ class DemoShop:
 
     def customer(self, number: int) -> Record:
         """Return a user with an address."""
-        first, last = self.random.choice(FIRST_NAMES), self.random.choice(LAST_NAMES)
+        first, last = self.random.choice(names.FIRST_NAMES), self.random.choice(names.LAST_NAMES)
         username = f"{_ascii(first)}.{_ascii(last)}{number}"
         if number == self.example_number:
             first, last, username = "Grace", "Hopper", EXAMPLE
@@ -99,7 +88,7 @@ class DemoShop:
         limited = self.random.random() < 0.3
         expires = self.random.random() < 0.5
         description = f"{self.random.choice(('Newsletter', 'Loyalty', 'Season'))} campaign"
-        products = [product[0] for product in PRODUCTS]
+        products = [product[0] for product in names.PRODUCTS]
         coupon = {
             "status": CouponStatus.TRASH if number % 20 == 0 else CouponStatus.PUBLISHED,
             "trashed_at": timestamp if number % 20 == 0 else None,
@@ -138,15 +127,15 @@ class DemoShop:
         # Choose from the customers that exist at this time, in the order of their IDs.
         known = max(1, int(len(self.customer_ids) * self.progress))
         customer_id = None if guest else self.customer_ids[self.random.randrange(known)]
-        first, last = self.random.choice(FIRST_NAMES), self.random.choice(LAST_NAMES)
+        first, last = self.random.choice(names.FIRST_NAMES), self.random.choice(names.LAST_NAMES)
         email = f"{_ascii(first)}.{_ascii(last)}@example.net"
-        status = self.random.choice(STATUSES)
+        status = self.random.choice(names.STATUSES)
         timestamp = self._timestamp()
         present = self.present.astimezone(UTC).replace(microsecond=0)
         completed_at = min(timestamp + timedelta(days=2), present)
         done = status in {"completed", "refunded"}
         items = self._items()
-        payment_id, payment_title = self.random.choice(PAYMENT)
+        payment_id, payment_title = self.random.choice(names.PAYMENT)
         order = {
             **BLANK_ORDER,
             **self._addresses(first, last, email),
@@ -180,7 +169,7 @@ class DemoShop:
             sum((amount(line) for line in lines), Decimal(0))
             for amount in (lambda line: line["subtotal"] - line["total"], itemgetter("total_tax"))
         )
-        method_id, method_title, sending = self.random.choice(SHIPPING)
+        method_id, method_title, sending = self.random.choice(names.SHIPPING)
         shipping = _money(sending)
         shipping_tax = (shipping / 5).quantize(CENT)
         items = changed_items(
@@ -205,7 +194,7 @@ class DemoShop:
         return items.columns_with_sums(0)
 
     def _line(self, percent: int) -> Record:
-        number, name, sku, price, _ = self.random.choice(PRODUCTS)
+        number, name, sku, price, _ = self.random.choice(names.PRODUCTS)
         quantity = self.random.choice((1, 1, 1, 2, 3))
         subtotal = _money(price * quantity)
         total = (subtotal * (100 - percent) / 100).quantize(CENT)
@@ -225,12 +214,12 @@ class DemoShop:
         return (self.present - YEARS * (1 - self.progress)).astimezone(UTC).replace(microsecond=0)
 
     def _addresses(self, first: str, last: str, email: str) -> dict[str, str]:
-        city, state, postcode, country = self.random.choice(PLACES)
+        city, state, postcode, country = self.random.choice(names.PLACES)
         parts = {
             "first_name": first,
             "last_name": last,
-            "company": self.random.choice(COMPANIES),
-            "address_1": f"{self.random.randrange(1, 200)} {self.random.choice(STREETS)}",
+            "company": self.random.choice(names.COMPANIES),
+            "address_1": f"{self.random.randrange(1, 200)} {self.random.choice(names.STREETS)}",
             "address_2": "",
             "city": city,
             "state": state,
@@ -244,7 +233,7 @@ class DemoShop:
 
     def _phone(self, country: str) -> str:
         digits = iter(f"{self.random.randrange(10**6):06}")
-        return re.sub("#", lambda _: next(digits), PHONES[country])
+        return re.sub("#", lambda _: next(digits), names.PHONES[country])
 
 
 def _money(cents: int) -> Decimal:

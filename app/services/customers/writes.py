@@ -33,16 +33,7 @@ from app.services.common.bulk import (
 from app.services.common.metadata import CUSTOMER
 from app.services.common.metadata_writes import MetadataWrites
 from app.services.common.roles import capabilities_by_user
-from app.services.customers.columns import (
-    NEW_ROLE,
-    WRITABLE,
-    check_precondition,
-    columns_of,
-    new_account,
-    public_account,
-    with_computed,
-    with_password_hashes,
-)
+from app.services.customers import columns
 from app.services.customers.erasure import erase_customer
 from app.services.customers.queries import require_positive
 from app.services.customers.usernames import first_usernames, free_username
@@ -50,7 +41,7 @@ from app.services.events.hooks import notify
 from app.services.webhooks.states import disable_webhooks_of
 
 _NAMED = (
-    select(*WRITABLE)
+    select(*columns.WRITABLE)
     .where(
         or_(
             is_one_of(USERS.c.id, bindparam("ids", type_=IdList)),
@@ -70,7 +61,7 @@ def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteRes
         One result per item, in order: the customer by the names of COLUMNS, or an error.
     """
     may_write = actor.can(Capability.CREATE_USERS) or actor.can(Capability.EDIT_USERS)
-    prepared = with_password_hashes(items) if may_write else items
+    prepared = columns.with_password_hashes(items) if may_write else items
 
     return save_items(
         "customer", actor, prepared,
@@ -126,12 +117,12 @@ def delete_customer(
         if customer_id == actor.user_id:
             raise ShopError("shop_api_cannot_delete_customer")
         (before,) = found
-        check_precondition(session, precondition, before)
+        columns.check_precondition(session, precondition, before)
         disable_webhooks_of(session, [customer_id])
         # The lock of the account has waited for concurrent orders of the customer and their events.
         erase_customer(session, before)
         session.execute(delete(USERS).where(this))
-        notify(session, actor, [Change("customer.deleted", public_account(before), None)])
+        notify(session, actor, [Change("customer.deleted", columns.public_account(before), None)])
         call_after_commit(session, note_revocation)  # its API keys are deleted with the account
 
     run_in_transaction(work)
@@ -194,7 +185,7 @@ def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
         raise ShopError("registration-error-invalid-username")
     if comparable(username) in writes.usernames:
         raise ShopError("registration-error-username-exists")
-    account = new_account(data, username, email)
+    account = columns.new_account(data, username, email)
     writes.metadata.apply(writes, data, "customer", None, account)
     writes.usernames.add(account["username_normalized"])
     writes.emails[account["email_normalized"]] = None
@@ -208,11 +199,11 @@ def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: Bul
     # To prevent privilege escalation, the actor needs all capabilities of the account.
     theirs = writes.held.get(customer["id"], frozenset())
     writes.actor.require("shop_api_user_cannot_edit_customer", Capability.EDIT_USERS, *theirs)
-    check_precondition(writes.session, item.precondition, customer)
+    columns.check_precondition(writes.session, item.precondition, customer)
     data, emails = item.data, writes.emails
     if not data:
         return with_columns(customer, {})  # a copy, without the metadata of an earlier item
-    after = with_columns(customer, {**columns_of(data), "updated_at": now()})
+    after = with_columns(customer, {**columns.columns_of(data), "updated_at": now()})
     if data.get("email") == "":
         after["email"] = ""
     email = sanitize_email(data.get("email", ""))
@@ -233,16 +224,18 @@ def _write(writes: _CustomerWrites, results: Sequence[WriteResult]) -> list[Writ
     key = "username_normalized"
     write_records(session, USERS, created=created, updated=writes.updated, key=key)
     if created:
-        roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
+        roles = [
+            role_of(account["id"], columns.NEW_ROLE, account["created_at"]) for account in created
+        ]
         session.execute(insert(USER_ROLES), roles)
     writes.metadata.write(session, [account["id"] for account in created])
-    shown = with_computed(session, results)
+    shown = columns.with_computed(session, results)
     written = [each for each in shown if not isinstance(each, ShopError)]
     changes = [
         replace(
             change,
-            before=change.before and public_account(change.before),
-            after=public_account(after),
+            before=change.before and columns.public_account(change.before),
+            after=columns.public_account(after),
         )
         for change, after in zip(writes.changes, written, strict=True)
     ]

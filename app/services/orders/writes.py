@@ -29,25 +29,7 @@ from app.services.common.bulk import (
 )
 from app.services.common.locks import hold_accounts
 from app.services.coupons.refusals import count_refused
-from app.services.orders.columns import (
-    BLANK,
-    COMPLETED,
-    PAYS,
-    PENDING,
-    PROCESSING,
-    REFUNDED,
-    STATUS_NOTE,
-    columns_of,
-    new_key,
-    next_status,
-    note_created,
-    paid_at,
-    require_currency,
-    require_known_status,
-    search_text_of,
-    status_note,
-    with_total_tax,
-)
+from app.services.orders import columns
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.downloads import (
     DOWNLOAD_PERMISSIONS,
@@ -139,7 +121,7 @@ def delete_order(
             raise ShopError("shop_api_invalid_order_id")
         actor.require("shop_api_user_cannot_delete_order", Capability.DELETE_SHOP_ORDERS)
         if precondition:
-            precondition(with_total_tax(order))
+            precondition(columns.with_total_tax(order))
         after: Record | None = None
         timestamp = now()
         lock_coupons(session, [order])
@@ -275,23 +257,24 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     _require_customer(writes, data)
     _require_parent(writes, data, None)
     paid = data.get("payment_details", {}).get("paid", False)
-    status = data.get("status", PROCESSING if paid else PENDING)
-    require_known_status(status)
+    status = data.get("status", columns.PROCESSING if paid else columns.PENDING)
+    columns.require_known_status(status)
     currency = data.get("currency", current_app.config["SHOP_CURRENCY"])
-    require_currency(currency)
+    columns.require_currency(currency)
     created = now()
     order = {
-        **BLANK,
-        **columns_of(data),
+        **columns.BLANK,
+        **columns.columns_of(data),
         "status": status,
         "currency": currency.upper(),
         "created_at": data.get("created_at") or created,
         "updated_at": created,
-        "completed_at": data.get("completed_at") or (created if status == COMPLETED else None),
+        "completed_at": data.get("completed_at")
+        or (created if status == columns.COMPLETED else None),
         "paid_at": data.get("paid_at"),
-        "created_via": data.get("created_via", BLANK["created_via"]),
+        "created_via": data.get("created_via", columns.BLANK["created_via"]),
     }
-    order["paid_at"] = paid_at(None, order, data.get(PAYS))
+    order["paid_at"] = columns.paid_at(None, order, data.get(columns.PAYS))
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
     items = changed_items(OrderItems(), data, writes.item_ids, errors)
     of_items = ItemChanges.take(OrderItems(), items)
@@ -303,16 +286,17 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
     order["id"] = next(writes.new_ids)
     order["order_number"] = data.get("order_number") or str(order["id"])
-    order["search_text"] = search_text_of(order)
+    order["search_text"] = columns.search_text_of(order)
     key = data.get("order_key")
-    order["order_key"] = new_key() if key is None else key
+    order["order_key"] = columns.new_key() if key is None else key
     writes.metadata.apply(writes, data, of_items, None, order)
     if plan:
         writes.changes += plan.write(session, order["id"])
     writes.taken_keys.add(order["order_key"])
     writes.new_permissions.append(permissions)
-    if STATUS_NOTE in data and status != PENDING:
-        writes.notes.append((order, status_note(order, PENDING, data[STATUS_NOTE])))
+    if columns.STATUS_NOTE in data and status != columns.PENDING:
+        note = columns.status_note(order, columns.PENDING, data[columns.STATUS_NOTE])
+        writes.notes.append((order, note))
     return order
 
 
@@ -323,22 +307,22 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
         raise ShopError("shop_api_invalid_order_id")
     writes.actor.require("shop_api_user_cannot_edit_order", Capability.EDIT_SHOP_ORDERS)
     if item.precondition:
-        item.precondition(with_total_tax(order))
+        item.precondition(columns.with_total_tax(order))
     _require_customer(writes, data)
     _require_parent(writes, data, order["id"])
     if "status" in data:
-        require_known_status(data["status"])
+        columns.require_known_status(data["status"])
     if "currency" in data:
-        require_currency(data["currency"])
+        columns.require_currency(data["currency"])
     if not data:
         return dict(order)  # a copy, which does not show the metadata of an earlier item
     timestamp = now()
-    after = {**order, **columns_of(data), "updated_at": timestamp, "version": ""}
+    after = {**order, **columns.columns_of(data), "updated_at": timestamp, "version": ""}
     after["currency"] = data.get("currency", order["currency"]).upper()
-    after["status"] = next_status(order["status"], data)
-    if after["status"] == COMPLETED and order["completed_at"] is None:
+    after["status"] = columns.next_status(order["status"], data)
+    if after["status"] == columns.COMPLETED and order["completed_at"] is None:
         after["completed_at"] = timestamp
-    after["paid_at"] = paid_at(order, after, data.get(PAYS))
+    after["paid_at"] = columns.paid_at(order, after, data.get(columns.PAYS))
     changed = [name for name in KINDS if data.get(name)]
     permissions = writes.permissions.get(order["id"], DownloadPermissions())
     permissions, errors = permissions.changed(_permission_items(data))
@@ -354,7 +338,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     writes.metadata.apply(writes, data, of_items, order, after)
     if plan:
         writes.changes += plan.write(writes.session, order["id"])
-    after["search_text"] = search_text_of(after)
+    after["search_text"] = columns.search_text_of(after)
     if after["status"] != order["status"]:
         _note_status(writes, after, order["status"], data)
     writes.permissions[order["id"]] = permissions
@@ -363,9 +347,10 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
 
 def _note_status(writes: _OrderWrites, order: Record, before: str, data: Mapping[str, Any]) -> None:
     """Add the note of a new status, and the refund that a change to ``refunded`` means."""
-    writes.notes.append((order, status_note(order, before, data.get(STATUS_NOTE, {}))))
+    note = columns.status_note(order, before, data.get(columns.STATUS_NOTE, {}))
+    writes.notes.append((order, note))
     rest = refund_of_the_rest(order, writes.actor.user_id, order["updated_at"])
-    if order["status"] == REFUNDED and rest:
+    if order["status"] == columns.REFUNDED and rest:
         order["total_refunded"] += rest["amount"]
         writes.new_refunds.append((order, rest))
 
@@ -429,14 +414,15 @@ def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteRe
         notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
         ids = session.scalars(notes, [note for _, note in writes.notes])
         writes.changes += [
-            note_created(note_id, note, order["customer_id"])
+            columns.note_created(note_id, note, order["customer_id"])
             for note_id, (order, note) in zip(ids, writes.notes, strict=True)
         ]
     new = zip((order["id"] for order in created), writes.new_permissions, strict=True)
     write_permissions(session, [*new, *writes.permissions.items()])
     notify_with_coupons(session, writes.actor, writes.changes)
     return [
-        result if isinstance(result, ShopError) else with_total_tax(result) for result in results
+        result if isinstance(result, ShopError) else columns.with_total_tax(result)
+        for result in results
     ]
 
 

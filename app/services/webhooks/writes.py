@@ -22,14 +22,8 @@ from app.outbound.network import REMEDY, RefusedAddressError, parse_networks
 from app.outbound.signatures import new_secret
 from app.services.common.bulk import Precondition
 from app.services.events.sequence import last_event_id
+from app.services.webhooks import states
 from app.services.webhooks.queries import ALL_FORMATS, has_form
-from app.services.webhooks.states import (
-    BY_A_USER,
-    activate,
-    can_manage,
-    deactivate,
-    queue_first_ping,
-)
 from app.services.webhooks.topics import require_readable, require_topics
 
 Record = dict[str, Any]
@@ -83,7 +77,7 @@ def create_webhook(
             insert(WEBHOOKS).values(webhook).returning(WEBHOOKS.c.id)
         ).scalar_one()
         if form == WebhookFormat.LEGACY and webhook["status"] == WebhookStatus.ACTIVE:
-            queue_first_ping(session, webhook["id"])
+            states.queue_first_ping(session, webhook["id"])
         return webhook
 
     webhook = run_in_transaction(work)
@@ -96,7 +90,7 @@ def _new_columns(data: Mapping[str, Any]) -> Record:
     return {
         "name": data["name"] or f"Webhook created on {timestamp:%Y-%m-%d}",
         "status": data["status"],
-        "disabled_reason": BY_A_USER if data["status"] == WebhookStatus.DISABLED else None,
+        "disabled_reason": states.BY_A_USER if data["status"] == WebhookStatus.DISABLED else None,
         "topics": data["topics"],
         "delivery_url": data["delivery_url"],
         "previous_secret_encrypted": None,
@@ -245,13 +239,13 @@ def changed(session: Session, webhook: WebhookRow, changes: Mapping[str, Any]) -
 
 def _status_changes(session: Session, actor: Principal, webhook: WebhookRow, status: str) -> Record:
     if status == WebhookStatus.ACTIVE:
-        changes = activate(session, webhook)
-        if not can_manage(session, webhook["user_id"]):
+        changes = states.activate(session, webhook)
+        if not states.can_manage(session, webhook["user_id"]):
             # Otherwise the worker would disable the webhook again.
             changes["user_id"] = actor.user_id
         return changes
     if status == WebhookStatus.DISABLED:
-        return deactivate(session, [webhook["id"]], BY_A_USER)
+        return states.deactivate(session, [webhook["id"]], states.BY_A_USER)
     return {"status": status, "disabled_reason": None}
 
 

@@ -13,24 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from app.woocommerce.dump.grammar import (
-    BLANK,
-    BLANK_AT_END,
-    COLUMN_NAME,
-    CONDITION,
-    CONDITIONAL,
-    CREATE,
-    DELIMITER,
-    END_OF_DELIMITER,
-    INSERT,
-    LATIN1,
-    REST,
-    USE,
-    Definition,
-    column_names,
-    end_of,
-    unquoted,
-)
+from app.woocommerce.dump import grammar
 from app.woocommerce.dump.row_patterns import PlainRows, plain_rows, reordered, row_pattern
 from app.woocommerce.dump.text import HEAD, DumpText, opened
 from app.woocommerce.dump.values import text_of
@@ -73,7 +56,7 @@ class DumpScanner:
     progress: Callable[[int], None] = lambda _: None
     names: dict[str, set[str]] = field(default_factory=dict)
     lacks_its_end: bool = False
-    _definitions: dict[tuple[str, str], Definition] = field(default_factory=dict)
+    _definitions: dict[tuple[str, str], grammar.Definition] = field(default_factory=dict)
     _forms: dict[tuple[str, str, str | None], _Form] = field(default_factory=dict)
     _database: str = ""
     _text: DumpText = field(init=False)
@@ -99,8 +82,8 @@ class DumpScanner:
         while True:
             text.have(HEAD)
             start = text.position
-            blank = BLANK_AT_END if text.is_complete else BLANK
-            text.position = end_of(blank, text.data, start)
+            blank = grammar.BLANK_AT_END if text.is_complete else grammar.BLANK
+            text.position = grammar.end_of(blank, text.data, start)
             if text.position > start:
                 continue
             if start == len(text.data):
@@ -113,25 +96,25 @@ class DumpScanner:
     def _statement(self) -> None:
         text = self._text
         data, start = text.data, text.position
-        if data.startswith(("--", "#", "/*"), start) and not CONDITION.match(data, start):
+        if data.startswith(("--", "#", "/*"), start) and not grammar.CONDITION.match(data, start):
             if not text.read():  # the end of the comment has not been read yet
                 raise text.cut_off()
         elif data.startswith("/*", start):
             # Conditional comments contain settings and definitions, but no rows.
-            while not (found := CONDITIONAL.match(text.data, text.position)):
+            while not (found := grammar.CONDITIONAL.match(text.data, text.position)):
                 if not text.read():
                     raise text.cut_off()
             text.position = found.end()
-        elif found := INSERT.match(data, start):
+        elif found := grammar.INSERT.match(data, start):
             self._insert(found)
-        elif found := USE.match(data, start):
-            self._database = unquoted(found[1] or found[2])
+        elif found := grammar.USE.match(data, start):
+            self._database = grammar.unquoted(found[1] or found[2])
             text.position = found.end()
-        elif found := CREATE.match(data, start):
+        elif found := grammar.CREATE.match(data, start):
             self._create(found)
-        elif found := DELIMITER.match(data, start):
+        elif found := grammar.DELIMITER.match(data, start):
             text.position = found.end()
-            while not (end := END_OF_DELIMITER.search(text.data, text.position - 1)):
+            while not (end := grammar.END_OF_DELIMITER.search(text.data, text.position - 1)):
                 # The last bytes may be the beginning of the line.
                 text.position = max(text.position, len(text.data) - 100)
                 if not text.read():
@@ -142,22 +125,24 @@ class DumpScanner:
 
     def _create(self, found: re.Match[str]) -> None:
         text = self._text
-        name = unquoted(found[1] or found[2])
+        name = grammar.unquoted(found[1] or found[2])
         start = found.end()
-        while not text.data.startswith(";", end := end_of(REST, text.data, start)):
+        while not text.data.startswith(";", end := grammar.end_of(grammar.REST, text.data, start)):
             shift = text.position
             if not text.read():
                 raise text.cut_off()
             start -= shift
         body = text.data[start:end]
         text.position = end
-        definition = Definition(column_names(body), bool(LATIN1.search(body)))
+        definition = grammar.Definition(
+            grammar.column_names(body), bool(grammar.LATIN1.search(body))
+        )
         self._definitions[self._database, name] = definition
         self.names.setdefault(self._database, set()).add(name)
         self._forms.clear()
 
     def _insert(self, found: re.Match[str]) -> None:
-        name = unquoted(found[1] or found[2])
+        name = grammar.unquoted(found[1] or found[2])
         self._text.position = found.end()
         # A dump can have a statement for each row.
         key = (self._database, name, cast("str | None", found[3]))
@@ -174,7 +159,9 @@ class DumpScanner:
     def _form(self, table: SourceTable, database: str, name: str, listed: str | None) -> _Form:
         definition = self._definitions.get((database, name))
         if listed:
-            columns = tuple(unquoted(a or b) for a, b in COLUMN_NAME.findall(listed))
+            columns = tuple(
+                grammar.unquoted(a or b) for a, b in grammar.COLUMN_NAME.findall(listed)
+            )
         elif definition:
             columns = definition.columns
         else:
@@ -252,7 +239,7 @@ class DumpScanner:
             # The last two bytes may be the beginning of a comment.
             was_complete = text.is_complete
             limit = len(text.data) - (0 if was_complete else 2)
-            end = max(text.position, end_of(REST, text.data, text.position, limit))
+            end = max(text.position, grammar.end_of(grammar.REST, text.data, text.position, limit))
             text.position = end
             if text.data.startswith(";", end) and end < limit:
                 text.position += 1

@@ -9,16 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
+from app.woocommerce import tables
 from app.woocommerce.source.clock import ShopClock, from_unix
 from app.woocommerce.source.staging import Meta, Staging, meta_in
-from app.woocommerce.tables import (
-    ADDRESS_KEYS,
-    ORDER_KEYS,
-    ORDER_TEXTS,
-    REFUND_KEYS,
-    SOURCE_TABLES,
-    TRASH_KEYS,
-)
 
 
 @dataclass(slots=True)
@@ -82,7 +75,7 @@ class PostLayout(OrderLayout):
     def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
         """Yield the orders or refunds of a page."""
         metas = self._staging.meta_rows("postmeta", list(page))
-        fields = REFUND_KEYS | _OF_POSTS if name == self.refunds else ORDER_KEYS
+        fields = tables.REFUND_KEYS | _OF_POSTS if name == self.refunds else tables.ORDER_KEYS
         clock = self._clock
         for post_id, rows in page.items():
             (_, status, _, excerpt, _, local, gmt, modified_local, modified, parent) = rows[-1]
@@ -101,13 +94,13 @@ class PostLayout(OrderLayout):
                 paid=from_unix(get("_date_paid")) or clock.utc(None, get("_paid_date")),
                 customer_id=get("_customer_user"),
                 parent_id=int(parent or 0),
-                texts={name: get(key) for name, (key, _) in ORDER_TEXTS.items()}
+                texts={name: get(key) for name, (key, _) in tables.ORDER_TEXTS.items()}
                 | {"note": excerpt},
                 meta=meta,
                 rows=meta_rows,
                 fields=_with_number(fields, meta),
                 is_counted=_flag(get("_recorded_coupon_usage_counts")),
-                address={key: get(f"_{key}") for key in ADDRESS_KEYS},
+                address={key: get(f"_{key}") for key in tables.ADDRESS_KEYS},
             )
 
 
@@ -121,7 +114,7 @@ class TableLayout(OrderLayout):
         """Yield the orders or refunds of a page."""
         ids = list(page)
         metas = self._staging.meta_rows("wc_orders_meta", ids)
-        fields = REFUND_KEYS if name == self.refunds else _TRASH
+        fields = tables.REFUND_KEYS if name == self.refunds else _TRASH
         data = self._staging.one_by_id("wc_order_operational_data", ids)
         addresses = self._staging.by_id("wc_order_addresses", ids)
         clock = self._clock
@@ -141,7 +134,7 @@ class TableLayout(OrderLayout):
                 paid=clock.utc(row["date_paid_gmt"]),
                 customer_id=row["customer_id"],
                 parent_id=int(row["parent_order_id"] or 0),
-                texts={name: row[column] for name, (_, column) in ORDER_TEXTS.items()},
+                texts={name: row[column] for name, (_, column) in tables.ORDER_TEXTS.items()},
                 meta=meta,
                 rows=meta_rows,
                 fields=_with_number(fields, meta),
@@ -152,9 +145,9 @@ class TableLayout(OrderLayout):
 
 # The columns after the ID.
 _ORDER, _DATA = (
-    SOURCE_TABLES[name].columns[1:] for name in ("wc_orders", "wc_order_operational_data")
+    tables.SOURCE_TABLES[name].columns[1:] for name in ("wc_orders", "wc_order_operational_data")
 )
-_TRASH = frozenset(TRASH_KEYS)
+_TRASH = frozenset(tables.TRASH_KEYS)
 _OF_POSTS = frozenset({"_order_total"})
 """Metadata of refunds in posts that repeats the amount."""
 
