@@ -80,11 +80,9 @@ def idempotent_with_secret(require: Callable[[Any], None]) -> Callable[[View], V
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How responses are stored and returned again.
+    """How responses are stored and returned again: functions of a body.
 
     Args:
-        store: converts a body to what is stored.
-        load: converts what is stored to the body.
         require: raises ShopError if the caller must not get the response again.
         named: converts a body to the form in which ``persons_of`` finds persons.
     """

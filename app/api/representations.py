@@ -118,14 +118,7 @@ def _refunds(found: Sequence[Record]) -> list[Body]:
 
 
 class RefundSerializer:
-    """Converts rows to refunds, with metadata if the request asks for it.
-
-    Args:
-        query: the loaded query of a read; None for the response to a write.
-
-    Raises:
-        InvalidParams: the request is strict and selects an unknown name.
-    """
+    """Converts rows to refunds, with metadata if requested, as ``RecordSerializer`` does."""
 
     def __init__(self, query: Mapping[str, Any] | None = None) -> None:
         serializer = in_version(ORDER_REFUND)
@@ -176,15 +169,7 @@ _REFUNDS = {"total_refunded", "refunds"}
 
 
 class OrderSerializer:
-    """Converts rows to extended orders, limited to the selected ``fields``.
-
-    Args:
-        query: the loaded query of a read; None for the response to a write.
-        serializer: a serializer with a schema of orders.
-
-    Raises:
-        InvalidParams: the request is strict and selects an unknown name.
-    """
+    """Converts rows to extended orders with the selected ``fields``, as ``RecordSerializer`` does."""
 
     def __init__(
         self, query: Mapping[str, Any] | None = None, serializer: Serializer = ORDER

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from flask.cli import with_appcontext
@@ -94,7 +93,10 @@ def woocommerce(
         dry_run=dry_run, new_ids=new_ids, overwrite=overwrite, same_shop=same_shop,
         keep_keys=keep_keys,
     )  # fmt: skip
-    with _opened(report_file) as lines, stopping_between_batches() as check:
+    with (
+        report_file.open("w", encoding="utf-8") if report_file else nullcontext() as lines,
+        stopping_between_batches() as check,
+    ):
         report = Report(lines)
         try:
             import_shop(location, options, current_catalog(), ImportProgress(check), report)
@@ -153,12 +155,6 @@ def verify(
             click.echo("Stopped. The comparison is not complete.")
             sys.exit(stopped.exit_code)
     _show_verification(found)
-
-
-@contextmanager
-def _opened(path: Path | None) -> Iterator[IO[str] | None]:
-    with path.open("w", encoding="utf-8") if path else nullcontext() as file:
-        yield file
 
 
 def _show(report: Report, report_file: Path | None) -> None:

@@ -115,10 +115,6 @@ def _customer(table: Table, record: Record) -> Rows:
     }  # fmt: skip
 
 
-def _batch(table: Table, record: Record) -> Rows:
-    return {table: [_row(table, record)]}
-
-
 def _coupon(table: Table, record: Record) -> Rows:
     record |= {name: record[name] or 0 for name in _NO_LIMIT if name in record}
     record |= {name: None for name in _NO_AMOUNT if record.get(name) == "0.00"}
@@ -208,7 +204,7 @@ def _redemption(table: Table, record: Record) -> Rows:
 
 _ROWS: Mapping[str, Callable[[Table, Record], Rows]] = {
     "customers": _customer,
-    "batches": _batch,
+    "batches": lambda table, record: {table: [_row(table, record)]},
     "coupons": _coupon,
     "orders": _order,
     "refunds": _refund,

@@ -97,10 +97,8 @@ def patched_entries(before: Sequence[Entry], given: Patches, place: str) -> list
 
     With the ID of an entry, a key and a value change this entry, and the value null removes it.
     Otherwise, a value becomes the only one of its key, and null removes all of its entries. An
-    unknown ID adds an entry. What has no key, or no value for a new entry, is skipped.
-
-    Raises:
-        ShopError: the result is beyond a limit, and larger than before in this respect.
+    unknown ID adds an entry. What has no key, or no value for a new entry, is skipped. The limits
+    are those of ``changed_entries``.
     """
     after = list(before)
     for patch in given:

@@ -143,7 +143,6 @@ class _CouponWrites(Writes):
     Attributes:
         holders: the coupon that has each code of the request, or None for a new coupon. An item
             that uses a code takes it, and an item that no longer uses its code leaves it.
-        metadata: the changes of metadata.
     """
 
     holders: dict[str, int | None]

@@ -50,12 +50,7 @@ def number_of_new_items(data: Data) -> int:
 
 
 class _Change:
-    """Changes of items that have not been completed yet.
-
-    Attributes:
-        after: the items after the change.
-        errors: the reason for each violated rule, by its location.
-    """
+    """Changes of items that have not been completed yet, and the violated rules by location."""
 
     def __init__(self, before: OrderItems, ids: Iterator[int]) -> None:
         lists = {name: list(items) for name, items in before.lists.items()}

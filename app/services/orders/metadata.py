@@ -89,16 +89,9 @@ class OrderMetadataWrites:
         before: Record | None,
         after: Record,
     ) -> None:
-        """Change the metadata of an order and of its items as a request says.
+        """Change the metadata of an order and of its items, as ``MetadataWrites.apply`` does.
 
         Call this last, because other requests see the change.
-
-        Args:
-            before: the stored order, or None for a new one.
-            after: the order after the request. It gets another revision.
-
-        Raises:
-            ShopError: the result is beyond a limit, and larger than before in this respect.
         """
         order_id = key_of(writes, before)
         changed: dict[Key, list[Entry]] = {
