@@ -169,7 +169,7 @@ _REFUNDS = {"total_refunded", "refunds"}
 
 
 class OrderSerializer:
-    """Converts rows to extended orders with the selected ``fields``, as ``RecordSerializer`` does."""
+    """Converts rows to extended orders with selected ``fields``, as ``RecordSerializer`` does."""
 
     def __init__(
         self, query: Mapping[str, Any] | None = None, serializer: Serializer = ORDER
