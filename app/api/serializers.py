@@ -150,7 +150,7 @@ def _compiled(
                 continue  # not an object
             else:
                 value = _item(position_of(prefix + (field.attribute or key)))
-                wire = type(field).wire if inner is None else partial(narrowed, selection=inner)
+                wire = field.wire if inner is None else partial(narrowed, selection=inner)
                 if wire is not None:
                     name = f"wire_{len(wires)}"
                     wires[name] = wire

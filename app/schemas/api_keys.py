@@ -25,12 +25,6 @@ _EXPIRES = "Time when the key expires, in UTC."
 _RESOURCE = {"type": "string", "minLength": 1, "maxLength": 100, "pattern": "^[^,\\u0000]*$"}
 
 
-class CommaList(fields.StringList):
-    """A list of names, stored as text with commas."""
-
-    wire = staticmethod(lambda text: text.split(","))
-
-
 class PermissionInput(inputs.Choice):
     """The permission of a key."""
 
@@ -77,7 +71,7 @@ class ApiKeySchema(Base):
     username = fields.String("Username of the user.")
     description = fields.String(_DESCRIPTION)
     permission = fields.Output(_PERMISSION, openapi=PermissionInput.openapi)
-    resources = CommaList(_RESOURCES)
+    resources = fields.StringList(_RESOURCES, wire=lambda text: text.split(","))
     truncated_key = fields.String("Last characters of the consumer key.")
     created_at = fields.Timestamp("Creation time, in UTC.")
     expires_at = fields.OptionalTimestamp(f"{_EXPIRES} Null if it never expires.")

@@ -32,15 +32,22 @@ class Output(ma.fields.Field[Any]):
     openapi: json_schema.Schema = {}  # the JSON Schema of the value in the OpenAPI document
 
     def __init__(
-        self, meaning: str = "", *, openapi: json_schema.Schema | None = None, **kwargs: Any
+        self,
+        meaning: str = "",
+        *,
+        openapi: json_schema.Schema | None = None,
+        wire: Callable[[Any], Any] | None = None,
+        **kwargs: Any,
     ) -> None:
         kwargs.setdefault("required", True)  # in the OpenAPI document (decisions 16)
         super().__init__(**described(meaning), **kwargs)
         if openapi is not None:
             self.openapi = openapi
+        if wire is not None:
+            self.wire = wire
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
-        return value if self.wire is None else type(self).wire(value)  # type: ignore[misc]  # not None here
+        return value if self.wire is None else self.wire(value)
 
 
 class Identifier(Output):

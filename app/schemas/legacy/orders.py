@@ -78,32 +78,21 @@ LegacyOrderCreateRequest = request(LegacyOrderCreate, "order")
 LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order")
 
 
-class LegacyLineItems(fields.Lines):
-    """Line items without newer fields."""
-
-    wire = staticmethod(partial(legacy_items, "line_items"))
-
-
-class LegacyShippingLines(fields.Lines):
-    """Shipping lines without newer fields."""
-
-    wire = staticmethod(partial(legacy_items, "shipping_lines"))
-
-
-class LegacyFeeLines(fields.Lines):
-    """Fee lines without newer fields."""
-
-    wire = staticmethod(partial(legacy_items, "fee_lines"))
-
-
 class LegacyOrderSchema(OrderSchema):
     """Order in a response of the legacy API, which has no payment and origin (records 3)."""
 
     order_meta = LegacyMetadata()
 
-    line_items = LegacyLineItems(LegacyLineItemSchema, "Products that were ordered.")
-    shipping_lines = LegacyShippingLines(LegacyShippingLineSchema, "Shipping methods.")
-    fee_lines = LegacyFeeLines(LegacyFeeLineSchema, "Fees.")
+    # Without newer fields.
+    line_items = fields.Lines(
+        LegacyLineItemSchema,
+        "Products that were ordered.",
+        wire=partial(legacy_items, "line_items"),
+    )
+    shipping_lines = fields.Lines(
+        LegacyShippingLineSchema, "Shipping methods.", wire=partial(legacy_items, "shipping_lines")
+    )
+    fee_lines = fields.Lines(LegacyFeeLineSchema, "Fees.", wire=partial(legacy_items, "fee_lines"))
 
     Meta = excluding(*NEWER_FIELDS, "metadata")
 

@@ -22,25 +22,18 @@ from app.schemas.orders.refund import (
 )
 
 
-class LegacyRefundItems(fields.Lines):
-    """Refunded line items in the form of line items, with negative quantities and amounts."""
-
-    @staticmethod
-    def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the line items. The form has no refunds of shipping and fees."""
-        return [_line(item) for item in items if item["list"] == "line_items"]
+def _lines(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return refunded line items as line items with negative amounts; no shipping and fees."""
+    return [_line(item) for item in items if item["list"] == "line_items"]
 
 
-class LegacyRefundItemsV3(fields.Lines):
-    """Refunded line items with the ID of the item of the order, as text."""
-
-    @staticmethod
-    def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [
-            _line(item) | {"refunded_item_id": str(item["id"])}
-            for item in items
-            if item["list"] == "line_items"
-        ]
+def _lines_of_v3(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the same with the ID of the item of the order, as text."""
+    return [
+        _line(item) | {"refunded_item_id": str(item["id"])}
+        for item in items
+        if item["list"] == "line_items"
+    ]
 
 
 def _line(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +65,7 @@ class LegacyRefundedLineSchema(LegacyLineItemSchema):
 class LegacyOrderRefundSchema(OrderRefundSchema):
     """Refund in responses of the legacy API."""
 
-    line_items: fields.Lines = LegacyRefundItems(LegacyLineItemSchema)
+    line_items = fields.Lines(LegacyLineItemSchema, wire=_lines)
 
     class Meta(Base.Meta):
         fields = ("id", "created_at", "amount", "reason", "line_items")
@@ -81,7 +74,7 @@ class LegacyOrderRefundSchema(OrderRefundSchema):
 class LegacyOrderRefundV3Schema(LegacyOrderRefundSchema):
     """Refund in responses of version 3 of the legacy API."""
 
-    line_items = LegacyRefundItemsV3(LegacyRefundedLineSchema)
+    line_items = fields.Lines(LegacyRefundedLineSchema, wire=_lines_of_v3)
 
 
 class LegacyRefundItemCreate(RefundItemCreate):

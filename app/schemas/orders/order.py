@@ -1,5 +1,6 @@
 """Order and download schemas (spec 2.3, decisions 7 and 8)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import marshmallow as ma
@@ -126,48 +127,9 @@ class OptionalId(fields.Output):
     wire = staticmethod(lambda value: value or 0)
 
 
-class Quantity(fields.Output):
-    """Total quantity of all line items."""
-
-    openapi = json_schema.NUMBER
-
-    @staticmethod
-    def wire(line_items: list[dict[str, Any]]) -> int:
-        return sum(line.get("quantity", 0) for line in line_items)
-
-
-class MethodTitles(fields.Output):
-    """Titles of the shipping methods, separated by commas."""
-
-    openapi = {"type": "string"}
-
-    @staticmethod
-    def wire(shipping_lines: list[dict[str, Any]]) -> str:
-        return ", ".join(line.get("method_title", "") for line in shipping_lines)
-
-
-class LineItems(fields.Lines):
-    """Line items. Those of orders that an earlier release wrote lack the newest keys."""
-
-    wire = staticmethod(lambda lines: _completed(lines, {"variation_id": 0, "taxes": []}))
-
-
-class ShippingLines(fields.Lines):
-    """Shipping lines."""
-
-    wire = staticmethod(
-        lambda lines: _completed(lines, {"total_tax": "0.00", "instance_id": "", "taxes": []})
-    )
-
-
-class FeeLines(fields.Lines):
-    """Fee lines."""
-
-    wire = staticmethod(lambda lines: _completed(lines, {"taxes": []}))
-
-
-def _completed(lines: list[dict[str, Any]], defaults: dict[str, Any]) -> list[dict[str, Any]]:
-    return [line if "taxes" in line else line | defaults for line in lines]
+def _completed(**defaults: Any) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
+    """Return a function that adds the newest keys to lines that an earlier release wrote."""
+    return lambda lines: [line if "taxes" in line else line | defaults for line in lines]
 
 
 _REFUNDS: json_schema.Schema = {
@@ -205,18 +167,22 @@ class OrderSchema(Base):
     currency = fields.String("Three-letter currency code.")
     total = fields.Amount("Order total.")
     subtotal = fields.Amount("Sum of the line subtotals, before discounts and without tax.")
-    total_line_items_quantity = Quantity(
-        "Total quantity of all line items.", attribute="line_items", dump_only=True
+    total_line_items_quantity = fields.Number(
+        "Total quantity of all line items.",
+        attribute="line_items",
+        dump_only=True,
+        wire=lambda lines: sum(line.get("quantity", 0) for line in lines),
     )
     total_tax = fields.Amount("Sum of all taxes.")
     total_shipping = fields.Amount("Shipping total, without tax.")
     cart_tax = fields.Amount("Tax on line items and fees.")
     shipping_tax = fields.Amount("Tax on shipping.")
     total_discount = fields.Amount("Total discount.")
-    shipping_methods = MethodTitles(
+    shipping_methods = fields.String(
         "Titles of the shipping methods, separated by commas.",
         attribute="shipping_lines",
         dump_only=True,
+        wire=lambda lines: ", ".join(line.get("method_title", "") for line in lines),
     )
     payment_details = fields.Part(PaymentDetailsSchema, prefix="payment_")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
@@ -225,10 +191,16 @@ class OrderSchema(Base):
     customer_ip = fields.String("IP address of the customer.")
     customer_user_agent = fields.String("User agent of the customer.")
     customer_id = OptionalId("ID of the customer account, 0 for a guest.")
-    line_items: fields.Lines = LineItems(LineItemSchema, "Products that were ordered.")
-    shipping_lines: fields.Lines = ShippingLines(ShippingLineSchema, "Shipping methods.")
+    line_items = fields.Lines(
+        LineItemSchema, "Products that were ordered.", wire=_completed(variation_id=0, taxes=[])
+    )
+    shipping_lines = fields.Lines(
+        ShippingLineSchema,
+        "Shipping methods.",
+        wire=_completed(total_tax="0.00", instance_id="", taxes=[]),
+    )
     tax_lines = fields.Lines(TaxLineSchema, "Taxes by rate, as they were supplied.")
-    fee_lines: fields.Lines = FeeLines(FeeLineSchema, "Fees.")
+    fee_lines = fields.Lines(FeeLineSchema, "Fees.", wire=_completed(taxes=[]))
     coupon_lines = fields.Lines(CouponLineSchema, "Coupons of the order.")
     transaction_id = fields.String("Number of the payment at the payment provider.")
     paid_at = fields.OptionalTimestamp("Time of the payment, in UTC, or null.")
@@ -282,13 +254,6 @@ class OrderStatusList(Base):
     order_statuses = fields.by_name()
 
 
-class Remaining(fields.Output):
-    """Number of remaining downloads as digits. Empty means unlimited."""
-
-    openapi = {"type": "string", "pattern": "^[0-9]*$"}
-    wire = staticmethod(lambda value: "" if value is None else str(value))
-
-
 class DownloadFileSchema(Base):
     """Downloadable file."""
 
@@ -305,8 +270,10 @@ class DownloadSchema(Base):
     download_name = fields.String("Name of the download.")
     order_id = fields.Identifier("ID of the order.")
     order_key = fields.String("Key of the order.")
-    downloads_remaining = Remaining(
-        "Number of remaining downloads as digits. Empty means unlimited."
+    downloads_remaining = fields.Output(
+        "Number of remaining downloads as digits. Empty means unlimited.",
+        openapi={"type": "string", "pattern": "^[0-9]*$"},
+        wire=lambda value: "" if value is None else str(value),
     )
     access_expires = fields.OptionalTimestamp("Time when access expires, in UTC, or null.")
     file = fields.Part(DownloadFileSchema, prefix="file_")

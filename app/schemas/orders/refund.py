@@ -1,6 +1,5 @@
 """Refund schemas: the field table of records 2."""
 
-from typing import Any
 
 import marshmallow as ma
 
@@ -36,14 +35,6 @@ class RefundItemSchema(Base):
     metadata = fields.Metadata()
 
 
-class RefundItems(fields.Lines):
-    """Refunded items. What else is stored describes the items for other dialects."""
-
-    @staticmethod
-    def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{name: item[name] for name in _ITEM_NAMES} for item in items]
-
-
 _ITEM_NAMES = ("id", "quantity", "total", "total_tax")
 
 
@@ -59,7 +50,11 @@ class OrderRefundSchema(Base):
     refunded_by = fields.OptionalIdentifier(
         "ID of the user of the key. Null for a command, and after the user was deleted."
     )
-    line_items: fields.Lines = RefundItems(RefundItemSchema, _ITEMS)
+    line_items = fields.Lines(  # what else is stored describes the items for other dialects
+        RefundItemSchema,
+        _ITEMS,
+        wire=lambda items: [{name: item[name] for name in _ITEM_NAMES} for item in items],
+    )
     metadata = fields.Metadata()
 
 
