@@ -1,7 +1,5 @@
 """Order note schemas (orders 7)."""
 
-from typing import Any
-
 import marshmallow as ma
 
 from app.schemas.base import Base, list_response, request, response
@@ -21,12 +19,6 @@ class NoteText(inputs.Text):
     """Text of a note, kept as sent."""
 
     openapi = {**json_schema.TEXT_IN, "minLength": 1, "maxLength": MAX_NOTE_LENGTH}
-
-    def convert(self, value: Any) -> str:
-        text = super().convert(value)
-        if len(text) > MAX_NOTE_LENGTH:
-            raise ValueError(f"is longer than {MAX_NOTE_LENGTH:,} characters.")
-        return text
 
 
 class OrderNoteSchema(Base):

@@ -1,6 +1,5 @@
 """Refund schemas: the field table of records 2."""
 
-
 import marshmallow as ma
 
 from app.schemas.base import Base, list_response, request, response
