@@ -3,7 +3,7 @@
 from app.schemas.base import Base
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
-from app.schemas.fields.query import EventLimitParam, IntegerParam, StatusListParam, TimestampParam
+from app.schemas.fields.query import IntegerParam, StatusListParam, TimestampParam
 from app.schemas.queries import ReadQuery
 
 
@@ -51,4 +51,8 @@ class EventListQuery(ReadQuery):
         "filter[created_at_max]",
         "Only events created at or before this time.",
     )
-    limit = EventLimitParam()
+    limit = IntegerParam(
+        "filter[limit]",
+        "Number of events per page, up to 1,000. 0 means the page size of the shop.",
+        maximum=1000,
+    )

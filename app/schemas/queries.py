@@ -83,7 +83,8 @@ class CountQuery(Query):
 class PageQuery(Query):
     """Base of lists with pages."""
 
-    page = params.PageNumber()
+    # Blank text means the first page (decisions 14).
+    page = params.IntegerParam(meaning="Page number, starting with 1.", minimum=1, load_default=1)
 
 
 class LimitQuery(Query):
@@ -298,7 +299,9 @@ class OrderListQuery(PageQuery, OrderOrder, RecordQuery):
 class DeleteQuery(Query):
     """Query of a deletion."""
 
-    force = params.ForceWord()
+    force = params.TrueWord(
+        meaning="`true` deletes the record permanently. Otherwise it is moved to the trash."
+    )
 
 
 class TrashQuery(Query):

@@ -212,37 +212,31 @@ class IdListParam(QueryField):
         return [number for number in numbers if number <= INT64_MAX]
 
 
-class ForceWord(TrueWord):
-    """``force``. Only the text ``true`` deletes a record permanently (spec 3)."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            None, "`true` deletes the record permanently. Otherwise it is moved to the trash."
-        )
-
-
 class IntegerParam(QueryField):
-    """An integer of at least ``minimum``."""
+    """An integer of at least ``minimum``, and at most ``maximum`` if there is one."""
 
     def __init__(
-        self, data_key: str | None = None, meaning: str = "", *, minimum: int = 0, **kwargs: Any
+        self,
+        data_key: str | None = None,
+        meaning: str = "",
+        *,
+        minimum: int = 0,
+        maximum: int | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(data_key, meaning, **kwargs)
         self.minimum = minimum
-        self.openapi = {"type": "integer", "minimum": minimum}
+        self.maximum = maximum
+        limit = {} if maximum is None else {"maximum": maximum}
+        self.openapi = {"type": "integer", "minimum": minimum, **limit}
 
     def read(self, value: str) -> int:
         # Enough digits for every ID, and fewer than the limit of Python for int().
         if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", value) or int(value) < self.minimum:
             raise ValueError(f"must be an integer of at least {self.minimum}.")
+        if self.maximum is not None and int(value) > self.maximum:
+            raise ValueError(f"must be an integer of at most {self.maximum}.")
         return int(value)
-
-
-class PageNumber(IntegerParam):
-    """``page``, starting with 1. Blank text means the first page (decisions 14)."""
-
-    def __init__(self) -> None:
-        super().__init__(None, "Page number, starting with 1.", minimum=1, load_default=1)
 
 
 class DaysParam(IntegerParam):
@@ -263,25 +257,6 @@ class LimitParam(IntegerParam):
             "Number of records per page. -1 means no limit, 0 means the page size of the shop."
         )
         super().__init__("filter[limit]", meaning, minimum=-1)
-
-
-class EventLimitParam(IntegerParam):
-    """A number of events per page. 0 means the default (events 1)."""
-
-    maximum = 1000
-
-    def __init__(self) -> None:
-        meaning = (
-            f"Number of events per page, up to {self.maximum:,}. 0 means the page size of the shop."
-        )
-        super().__init__("filter[limit]", meaning)
-        self.openapi = {"type": "integer", "minimum": 0, "maximum": self.maximum}
-
-    def read(self, value: str) -> int:
-        number = super().read(value)
-        if number > self.maximum:
-            raise ValueError(f"must be an integer of at most {self.maximum}.")
-        return number
 
 
 class OffsetParam(IntegerParam):
