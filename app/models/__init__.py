@@ -1,15 +1,10 @@
 """Tables, one noun per file."""
 
-from app.models.admin_session import (
-    ADMIN_SESSIONS,
-    SIGN_IN_LINKS,
-    AdminSession,
-    SignInLink,
-)
+from app.models.admin_session import ADMIN_SESSIONS, SIGN_IN_LINKS
 from app.models.api_key import API_KEYS, ApiKey
 from app.models.coupon import COUPONS, Coupon
 from app.models.coupon_batch import COUPON_BATCHES, CouponBatch
-from app.models.coupon_refusal import COUPON_REFUSALS, CouponRefusal
+from app.models.coupon_refusal import COUPON_REFUSALS
 from app.models.customer_total import (
     CUSTOMER_TOTALS,
     STALE_TOTALS,
@@ -24,28 +19,17 @@ from app.models.event import EVENT_FEED, EVENTS, Event, EventFeed
 from app.models.idempotency_record import (
     IDEMPOTENCY_PERSONS,
     IDEMPOTENCY_RECORDS,
-    IdempotencyPerson,
     IdempotencyRecord,
 )
 from app.models.import_run import IMPORT_RUNS, ImportRun
-from app.models.imported_record import (
-    IMPORT_SOURCES,
-    IMPORTED_RECORDS,
-    ImportedRecord,
-    ImportSource,
-)
-from app.models.item_id import ITEM_IDS, ItemId
+from app.models.imported_record import IMPORT_SOURCES, IMPORTED_RECORDS, ImportedRecord
+from app.models.item_id import ITEM_IDS
 from app.models.metadata import (
     COUPON_METADATA,
     CUSTOMER_METADATA,
     ITEM_METADATA,
     ORDER_METADATA,
     REFUND_METADATA,
-    CouponMetadata,
-    CustomerMetadata,
-    ItemMetadata,
-    OrderMetadata,
-    RefundMetadata,
 )
 from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
 from app.models.order import ORDERS, Order
@@ -55,12 +39,7 @@ from app.models.order_refund import ORDER_REFUNDS, OrderRefund
 from app.models.order_sum import ORDER_SUMS, OrderSum
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
-from app.models.upload import UPLOADS, Upload
+from app.models.upload import UPLOADS
 from app.models.user import USER_ROLES, USERS, User, UserRole
 from app.models.webhook import WEBHOOKS, Webhook
-from app.models.webhook_delivery import (
-    DELIVERY_COUNTS,
-    WEBHOOK_DELIVERIES,
-    DeliveryCount,
-    WebhookDelivery,
-)
+from app.models.webhook_delivery import DELIVERY_COUNTS, WEBHOOK_DELIVERIES, WebhookDelivery
