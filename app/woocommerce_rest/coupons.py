@@ -147,7 +147,7 @@ def list_coupons(call: Call) -> Reply:
             is_trashed=call.args.get("status") == "trash",
         ),
     )
-    return page(call, [coupon_object(record, call.site) for record in records], total)
+    return page(call, (coupon_object(record, call.site) for record in records), total)
 
 
 def get_coupon(call: Call) -> Reply:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
@@ -51,13 +51,14 @@ PARTS = ("first_name", "last_name", "company", "address_1", "address_2", "city")
 SHIPPING_PARTS = (*PARTS, "postcode", "country", "state", "phone")
 BILLING_PARTS = (*PARTS, "postcode", "country", "state", "email", "phone")
 EMAIL = {"type": "string", "format": "email"}
-_BILLING = [(part, f"billing_{part}") for part in BILLING_PARTS]
-_SHIPPING = [(part, f"shipping_{part}") for part in SHIPPING_PARTS]
+_BILLING = [f"billing_{part}" for part in BILLING_PARTS]
+_SHIPPING = [f"shipping_{part}" for part in SHIPPING_PARTS]
+_billing_of, _shipping_of = itemgetter(*_BILLING), itemgetter(*_SHIPPING)
 _STORED = frozenset(
-    ["first_name", "last_name", "last_update", *(name for _, name in (*_BILLING, *_SHIPPING))]
+    ["first_name", "last_name", "last_update", "capabilities", *_BILLING, *_SHIPPING]
 )
 """Metadata with the name under which the original stores a field. It is not shown."""
-_HIDDEN = re.compile(r"_|.*(capabilities|user_level)$", re.DOTALL)
+_OF_WORDPRESS = ("_capabilities", "_user_level")
 
 
 def address(parts: Sequence[str]) -> dict[str, Any]:
@@ -108,12 +109,18 @@ def customer_fields(record: Record, site: Site) -> Object:
         "last_name": record["last_name"],
         "role": record["role"],
         "username": record["username"],
-        "billing": {part: record[name] for part, name in _BILLING},
-        "shipping": {part: record[name] for part, name in _SHIPPING},
+        "billing": dict(zip(BILLING_PARTS, _billing_of(record), strict=True)),
+        "shipping": dict(zip(SHIPPING_PARTS, _shipping_of(record), strict=True)),
         "is_paying_customer": bool(record["is_paying"]),
         "avatar_url": avatar(record["email"]),
         "meta_data": metadata_list(
-            [entry for entry in record["metadata"] if not _HIDDEN.match(entry[1])], site, _STORED
+            [
+                entry
+                for entry in record["metadata"]
+                if entry[1][:1] != "_" and not entry[1].endswith(_OF_WORDPRESS)
+            ],
+            site,
+            _STORED,
         ),
         "orders_count": orders_count,
         "total_spent": total_spent,
@@ -204,7 +211,7 @@ def list_customers(call: Call) -> Reply:
     )
     records, total = list_records(call.actor, wanted)
     _mark_changeable(records, call.actor)
-    return page(call, [customer_object(record, call.site) for record in records], total)
+    return page(call, (customer_object(record, call.site) for record in records), total)
 
 
 def get_customer(call: Call) -> Reply:

@@ -30,11 +30,12 @@ ORDER_BILLING = (
     "country", "email", "phone",
 )  # fmt: skip
 ORDER_SHIPPING = (*ORDER_BILLING[:9], "phone")
-_BILLING = [(part, f"billing_{part}") for part in ORDER_BILLING]
-_SHIPPING = [(part, f"shipping_{part}") for part in ORDER_SHIPPING]
+_BILLING = [f"billing_{part}" for part in ORDER_BILLING]
+_SHIPPING = [f"shipping_{part}" for part in ORDER_SHIPPING]
+_billing_of, _shipping_of = itemgetter(*_BILLING), itemgetter(*_SHIPPING)
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
 _STORED = frozenset({
-    *(f"_{name}" for _, name in (*_BILLING, *_SHIPPING)),
+    *(f"_{name}" for name in (*_BILLING, *_SHIPPING)),
     "_order_key", "_order_currency", "_order_total", "_order_tax", "_order_shipping",
     "_order_shipping_tax", "_order_version", "_cart_discount", "_cart_discount_tax", "_cart_hash",
     "_payment_method", "_payment_method_title", "_customer_ip_address", "_customer_user_agent",
@@ -70,95 +71,73 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         page: of a page, the objects of its customers so far, by ID. On a page, metadata is in the
             order of its IDs, otherwise in that of its keys.
     """
-    shown = _sums(record, site)
-    shown |= _contents(record, site, page)
-    shown |= _state(record, site)
+    order_id, customer_id, status = record["id"], record["customer_id"] or 0, record["status"]
+    created, modified = record["created_at"], record["updated_at"]
+    completed, paid = record["completed_at"], record["paid_at"]
+    metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
+    amount, local, key = site.amount, site.local, record["order_key"]
+    shown = {
+        "id": order_id, "parent_id": record["parent_id"] or 0, "status": status,
+        "currency": record["currency"], "version": record["version"] or VERSION,
+        "prices_include_tax": record["prices_include_tax"],
+        "date_created": local(created), "date_modified": local(modified),
+        "discount_total": amount(record["total_discount"]),
+        "discount_tax": amount(record["discount_tax"]),
+        "shipping_total": amount(record["total_shipping"]),
+        "shipping_tax": amount(record["shipping_tax"]),
+        "cart_tax": amount(record["cart_tax"]), "total": amount(record["total"]),
+        "total_tax": amount(_sum(record["cart_tax"], record["shipping_tax"])),
+        "customer_id": customer_id, "order_key": key,
+        "billing": dict(zip(ORDER_BILLING, _billing_of(record), strict=True)),
+        "shipping": dict(zip(ORDER_SHIPPING, _shipping_of(record), strict=True)),
+        "payment_method": record["payment_method_id"],
+        "payment_method_title": record["payment_method_title"],
+        "transaction_id": record["transaction_id"], "customer_ip_address": record["customer_ip"],
+        "customer_user_agent": record["customer_user_agent"], "created_via": record["created_via"],
+        "customer_note": record["note"], "date_completed": local(completed),
+        "date_paid": local(paid), "cart_hash": record["cart_hash"],
+        "number": record["order_number"], "meta_data": metadata_list(metadata, site, _STORED),
+        **_items(record, site),
+        "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
+        "is_editable": status in _EDITABLE,
+        "needs_payment": status in _UNPAID and record["total"] > "0.00",
+        "needs_processing": bool(record["line_items"]),
+        "date_created_gmt": created[:19], "date_modified_gmt": modified[:19],
+        "date_completed_gmt": completed and completed[:19], "date_paid_gmt": paid and paid[:19],
+        "currency_symbol": symbol_of(record["currency"]),
+    }  # fmt: skip
     if site.has_customer:
         shown["customer"] = customer_of(record, site, {} if page is None else page)
+    shown["_links"] = _links(record, site)
+    return shown
+
+
+def _links(record: Record, site: Site) -> Object:
     links = site.links("orders", record["id"], methods=site.methods["orders"])
     if record["customer_id"]:
         links["customer"] = [{"href": site.url("customers", record["customer_id"])}]
     if record["parent_id"]:
         links["up"] = [{"href": site.url("orders", record["parent_id"])}]
-    shown["_links"] = links
-    return shown
+    return links
 
 
-def _sums(record: Record, site: Site) -> Object:
-    """Return the fields of an order up to ``customer_note``."""
-    amount = site.amount
-    return {
-        "id": record["id"],
-        "parent_id": record["parent_id"] or 0,
-        "status": record["status"],
-        "currency": record["currency"],
-        "version": record["version"] or VERSION,
-        "prices_include_tax": record["prices_include_tax"],
-        "date_created": site.local(record["created_at"]),
-        "date_modified": site.local(record["updated_at"]),
-        "discount_total": amount(record["total_discount"]),
-        "discount_tax": amount(record["discount_tax"]),
-        "shipping_total": amount(record["total_shipping"]),
-        "shipping_tax": amount(record["shipping_tax"]),
-        "cart_tax": amount(record["cart_tax"]),
-        "total": amount(record["total"]),
-        "total_tax": amount(_sum(record["cart_tax"], record["shipping_tax"])),
-        "customer_id": record["customer_id"] or 0,
-        "order_key": record["order_key"],
-        "billing": {part: record[name] for part, name in _BILLING},
-        "shipping": {part: record[name] for part, name in _SHIPPING},
-        "payment_method": record["payment_method_id"],
-        "payment_method_title": record["payment_method_title"],
-        "transaction_id": record["transaction_id"],
-        "customer_ip_address": record["customer_ip"],
-        "customer_user_agent": record["customer_user_agent"],
-        "created_via": record["created_via"],
-        "customer_note": record["note"],
-    }
-
-
-def _contents(record: Record, site: Site, page: Customers | None) -> Object:
-    """Return the fields of an order from ``date_completed`` to ``refunds``."""
+def _items(record: Record, site: Site) -> Object:
+    """Return the lists of an order."""
     entries: Entries = record["items_metadata"]
     details = record["item_details"] or {}
-    metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
     return {
-        "date_completed": site.local(record["completed_at"]),
-        "date_paid": site.local(record["paid_at"]),
-        "cart_hash": record["cart_hash"],
-        "number": record["order_number"],
-        "meta_data": metadata_list(metadata, site, _STORED),
         "line_items": [
             _line(line, entries, site, details.get(str(line["id"]), {}).get(META_IDS, ()))
             for line in record["line_items"]
         ],
         "tax_lines": [_tax_line(line, entries, site) for line in record["tax_lines"]],
-        "shipping_lines": [
-            _shipping_line(line, entries, site) for line in record["shipping_lines"]
-        ],
+        "shipping_lines": [_shipping_line(one, entries, site) for one in record["shipping_lines"]],
         "fee_lines": [_fee_line(line, entries, site) for line in record["fee_lines"]],
         "coupon_lines": [_coupon_line(line, record, site) for line in record["coupon_lines"]],
         "refunds": [
             {"id": each["id"], "reason": each["reason"], "total": f"-{site.amount(each['amount'])}"}
             for each in record["refunds"]
         ],
-    }
-
-
-def _state(record: Record, site: Site) -> Object:
-    """Return the fields of an order from ``payment_url`` to ``currency_symbol``."""
-    order_id, status, key = record["id"], record["status"], record["order_key"]
-    paid, completed = record["paid_at"], record["completed_at"]
-    return {
-        "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
-        "is_editable": status in _EDITABLE,
-        "needs_payment": status in _UNPAID and record["total"] > "0.00",
-        "needs_processing": bool(record["line_items"]),
-        "date_created_gmt": record["created_at"][:19],
-        "date_modified_gmt": record["updated_at"][:19],
-        "date_completed_gmt": completed and completed[:19],
-        "date_paid_gmt": paid and paid[:19],
-        "currency_symbol": symbol_of(record["currency"]),
     }
 
 
@@ -274,7 +253,7 @@ def _line(line: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -
         "subtotal_tax": amount(line["subtotal_tax"]),
         "total": amount(line["total"]),
         "total_tax": amount(line["total_tax"]),
-        "taxes": _taxes(line, site, has_subtotal=True),
+        "taxes": _taxes(line, site, has_subtotal=True) if line.get("taxes") else [],
         "meta_data": _metadata(line, entries, site, ids),
         "sku": sku,
         "global_unique_id": None if sku is None else "",

@@ -133,7 +133,7 @@ def list_all_refunds(call: Call) -> Reply:
     """Return a page of the refunds of an order, or of all orders."""
     order_id, site = call.ids.get("order_id"), _site(call)
     found, total = list_refunds(call.actor, RecordQuery(**record_query(call)), order_id)
-    shown = [refund_object(each, site, with_parent=order_id is None) for each in found]
+    shown = (refund_object(each, site, with_parent=order_id is None) for each in found)
     return page(call, shown, total, {"dp": 2})
 
 

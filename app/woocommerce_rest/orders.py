@@ -197,7 +197,7 @@ def list_orders(call: Call) -> Reply:
     )
     records, total = list_records(call.actor, query, with_customers=site.has_customer)
     customers: Customers = {}
-    shown = [order_object(record, site, customers) for record in records]
+    shown = (order_object(record, site, customers) for record in records)
     # After the parameters of the request.
     status = {"status": ["any"] if args.get("status") is None else args["status"]}
     return page(call, shown, total, {**status, "dp": 2, "context": "view"})

@@ -89,7 +89,7 @@ def list_webhooks(call: Call) -> Reply:
     query["include"] = tuple(filter(None, query["include"]))
     wanted = None if status in {None, "all"} else status
     found, total = list_records(call.actor, RecordQuery(**query), wanted)
-    return page(call, [webhook_object(each, call.site) for each in found], total)
+    return page(call, (webhook_object(each, call.site) for each in found), total)
 
 
 def get_webhook(call: Call) -> Reply:
