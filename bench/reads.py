@@ -26,7 +26,7 @@ def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
     ):
         bare = read(stock, "/ready", 500)
         coupon = read(server, "/coupons/7", 500)
-        yield ratio("`GET /coupons/{id}`, SQLite", Goal(1.8, 1.4, unit="B"), coupon, bare, rounds)
+        yield ratio("`GET /coupons/{id}`, SQLite", Goal(2, 1.4, unit="B"), coupon, bare, rounds)
         with postgresql.serve() as other:
             coupon = read(other, "/coupons/7", 500)
             name = "`GET /coupons/{id}`, PostgreSQL"
@@ -39,14 +39,14 @@ def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
         yield ratio("`GET /openapi.json`", Goal(2, 1.5, unit="B"), document, bare, rounds)
         customers = read(server, CUSTOMERS, 100)
         name = f"`GET {CUSTOMERS}`, SQLite"
-        yield ratio(name, Goal(10, 7, unit="B"), customers, bare, rounds)
+        yield ratio(name, Goal(9, 7, unit="B"), customers, bare, rounds)
         if json.loads(server.get(CUSTOMERS)) != json.loads(plain.get("/customers")):
             raise RuntimeError("the plain view returns a different response")
         goal = Goal(6, 8, at_least=True, unit="times faster")
         name = "the same, compared with a plain ORM and marshmallow view"
         yield ratio(name, goal, customers, read(plain, "/customers", 40), rounds)
         name = f"`GET {ORDERS}` with their customers, SQLite"
-        yield ratio(name, Goal(20, 12, unit="B"), read(server, ORDERS, 50), bare, rounds)
+        yield ratio(name, Goal(18, 12, unit="B"), read(server, ORDERS, 50), bare, rounds)
         native = read(server, ORDERS, 50)
         name = f"`GET {WC_V3_ORDERS}`, compared with the native page, SQLite"
         goal = Goal(2, 1.3, unit="times")

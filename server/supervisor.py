@@ -1,17 +1,17 @@
 """The program of ``serve`` after its preparations: runs gunicorn and one worker (events 2).
 
-``serve`` replaces itself by this program, so that the process does not keep the app, of which it
-has no use any more, in 90 MB of memory.
+``serve`` starts the first worker as a copy of itself, which needs no second import of the app, and
+replaces itself by this program, so that it does not keep the app in memory.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess  # nosec B404  # only our own programs are started
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType
 
 POLL_SECONDS = 0.2
@@ -49,28 +49,32 @@ class Supervisor:
     Args:
         gunicorn: command of gunicorn.
         worker: command of the worker.
+        first_worker: process ID of a worker that runs already, as a child of this process.
     """
 
-    def __init__(self, gunicorn: Sequence[str], worker: Sequence[str]) -> None:
+    def __init__(
+        self, gunicorn: Sequence[str], worker: Sequence[str], first_worker: int | None = None
+    ) -> None:
         self._commands = gunicorn, worker
-        self._gunicorn: subprocess.Popen[bytes] | None = None
-        self._worker: subprocess.Popen[bytes] | None = None
+        self._gunicorn: int | None = None
+        self._worker = first_worker
         self._stopping = False
         self._pause = RESTART_SECONDS[0]
-        self._start_at = 0.0
+        self._start_at = time.monotonic()
 
     def run(self) -> int:
         """Return the exit status of gunicorn, once both processes have ended."""
         for number in FORWARDED:
             signal.signal(number, self._forward)
         gunicorn, _ = self._commands
-        self._gunicorn = self._start(gunicorn)
+        self._gunicorn = running = _start(gunicorn)
         if self._stopping:  # a signal arrived before the process existed
-            self._gunicorn.terminate()
-        while (status := self._gunicorn.poll()) is None:
+            _send(running, signal.SIGTERM)
+        while (status := _status(running)) is None:
             if not self._stopping:
                 self._keep_worker()
             time.sleep(POLL_SECONDS)
+        self._gunicorn = None
         self._stopping = True
         self._stop_worker()
         return status
@@ -79,7 +83,7 @@ class Supervisor:
         """Start the worker if it does not run."""
         now = time.monotonic()
         if self._worker is not None:
-            status = self._worker.poll()
+            status = _status(self._worker)
             if status is None:
                 return
             self._worker = None
@@ -93,36 +97,52 @@ class Supervisor:
                 )
         if now >= self._start_at:
             self._start_at = now
-            self._worker = self._start(self._commands[1])
-
-    def _start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        environment = os.environ | {PARENT_VARIABLE: str(os.getpid())}
-        return subprocess.Popen(command, env=environment)  # noqa: S603  # nosec B603  # our own
+            self._worker = _start(self._commands[1])
 
     def _stop_worker(self) -> None:
-        if self._worker is None:
+        if (worker := self._worker) is None:
             return
-        self._worker.terminate()
-        try:
-            self._worker.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._worker.kill()
-            self._worker.wait()
+        _send(worker, signal.SIGTERM)
+        last = time.monotonic() + STOP_SECONDS
+        while _status(worker) is None:
+            if time.monotonic() > last:
+                _send(worker, signal.SIGKILL)
+            time.sleep(POLL_SECONDS)
 
     def _forward(self, number: int, _: FrameType | None) -> None:
         """Send a signal to gunicorn. Stop the worker on TERM and INT, and replace it on HUP."""
         is_ending = number in _ENDING
         self._stopping = self._stopping or is_ending
         if self._gunicorn is not None:
-            self._gunicorn.send_signal(signal.SIGTERM if number == signal.SIGINT else number)
+            _send(self._gunicorn, signal.SIGTERM if number == signal.SIGINT else number)
         if self._worker is not None and (is_ending or number == signal.SIGHUP):
-            self._worker.terminate()
+            _send(self._worker, signal.SIGTERM)
+
+
+def _start(command: Sequence[str]) -> int:
+    environment = os.environ | {PARENT_VARIABLE: str(os.getpid())}
+    return os.posix_spawn(command[0], [*command], environment)  # returns when the program runs
+
+
+def _status(child: int) -> int | None:
+    """Return the exit status of a child, or None while it runs."""
+    ended, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _send(child: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(child, number)
 
 
 def main() -> None:
-    """Run the command of gunicorn that is given as arguments, and a worker beside it."""
+    """Run gunicorn and a worker beside it.
+
+    The arguments are the process ID of the first worker and the command of gunicorn.
+    """
     worker = [sys.executable, "-m", "app.main", "worker"]
-    sys.exit(Supervisor(sys.argv[1:], worker).run())
+    first, *gunicorn = sys.argv[1:]
+    sys.exit(Supervisor(gunicorn, worker, int(first)).run())
 
 
 if __name__ == "__main__":

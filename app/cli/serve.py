@@ -14,6 +14,7 @@ from app.auth.principals import Permission
 from app.cli import program
 from app.cli.db import upgraded
 from app.cli.keys import show_new, sign_in_url
+from app.cli.worker import run_worker
 from app.config.files import runtime_folder
 from app.config.settings import GUNICORN_SETTINGS
 from app.config.urls import own_url
@@ -64,8 +65,21 @@ def serve() -> None:
     gunicorn = str(Path(sys.executable).parent / "gunicorn")
     command = [gunicorn, "--config", str(RUNTIME / "gunicorn.conf.py"), "wsgi:app"]
     if config["SHOP_WORKER"]:
-        command = [sys.executable, "-m", "server.supervisor", *command]
+        command = [sys.executable, "-m", "server.supervisor", str(_first_worker()), *command]
     os.execv(command[0], command)  # noqa: S606  # nosec B606  # a known program without a shell
+
+
+def _first_worker() -> int:
+    """Start a worker as a copy of this process, and return its ID."""
+    session.db.session.remove()
+    for engine in session.db.engines.values():
+        engine.dispose()  # a connection must not be used by two processes
+    parent = os.getpid()
+    child = os.fork()
+    if not child:
+        run_worker(parent)
+        sys.exit()
+    return child
 
 
 def _admin(address: str) -> str:

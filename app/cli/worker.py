@@ -22,9 +22,14 @@ def worker(*, parent: int | None) -> None:
     Any number of workers on any number of machines share the work. SIGTERM finishes the deliveries
     in flight.
     """
+    require_schema()
+    run_worker(parent)
+
+
+def run_worker(parent: int | None) -> None:
+    """Run a worker until it is stopped, or until its parent process ends."""
     from app.import_export.uploads import import_next_part  # noqa: PLC0415  # slow imports,
     from app.worker.loop import Worker  # noqa: PLC0415  # for this command only
 
-    require_schema()
     app = current_app._get_current_object()  # type: ignore[attr-defined] # as Flask documents it
     Worker(app, parent=parent, import_part=import_next_part).run()

@@ -3,6 +3,8 @@
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -35,6 +37,9 @@ from sqlalchemy.sql.dml import ReturningInsert
 from app.db.sql.types import Money, UtcDateTime
 
 _STAGED = "staged_rows"
+
+MOST_VALUES = 3000
+"""Values of a statement of ``insert_values``. Longer ones are not faster."""
 
 
 def insert_into(session: Session, table: Table) -> Any:
@@ -141,6 +146,44 @@ def _copy(session: Session, names: Sequence[str], rows: Sequence[Sequence[str]])
     ):
         session.execute(text(statement))
     copy_rows(session.connection(), _STAGED, names, rows)
+
+
+def insert_records(session: Session, into: Table, records: Sequence[Mapping[str, Any]]) -> None:
+    """Insert many records that have the same columns (at least two)."""
+    names = tuple(records[0])
+    insert_many(session.connection(), into, names, map(itemgetter(*names), records))
+
+
+def insert_many(
+    connection: Connection, into: Table, names: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Insert many rows in a third of the time that SQLAlchemy takes for each of them."""
+    dialect = connection.dialect
+    bound = [into.c[name].type.dialect_impl(dialect).bind_processor(dialect) for name in names]
+    found = [[bind(value) if bind else value for bind, value in zip(bound, row)] for row in rows]  # noqa: B905  # a third slower
+    insert_values(connection, into.name, names, found)
+
+
+def insert_values(
+    connection: Connection, table: str, names: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> None:
+    """Insert rows with COPY, or into SQLite with several in each statement.
+
+    Args:
+        rows: their values, as the driver takes them.
+    """
+    if connection.dialect.name == "postgresql":
+        copy_rows(connection, table, names, rows)
+        return
+    quote = connection.dialect.identifier_preparer.quote
+    columns = ", ".join(map(quote, names))
+    statement = f"INSERT INTO {quote(table)} ({columns}) VALUES "  # noqa: S608  # nosec B608  # names of a model
+    marks = f"({', '.join('?' * len(names))})"
+    size = max(1, MOST_VALUES // len(names))
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        values = tuple(chain.from_iterable(part))
+        connection.exec_driver_sql(statement + ", ".join([marks] * len(part)), values)
 
 
 def copy_rows(

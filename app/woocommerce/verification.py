@@ -148,9 +148,9 @@ class RecordComparer:
     ) -> None:
         """Compare the metadata of a record and of its items, in the order of their IDs."""
         there = sorted(
-            [(0, entry.id, entry.key, entry.value) for entry in converted.metadata]
+            [(0, *entry[:3]) for entry in converted.metadata]
             + [
-                (item_id, entry.id, entry.key, entry.value)
+                (item_id, *entry[:3])
                 for item_id, entries in converted.items_metadata.items()
                 for entry in entries
             ]

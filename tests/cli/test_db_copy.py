@@ -260,8 +260,8 @@ def test_changes_during_the_copy_are_not_half_copied(urls, make_shop, monkeypatc
             added.append(client.post("/customers", {"customer": {"email": "l@x.example"}}))
         insert_rows(*arguments)
 
-    insert_rows = database_copy._insert
-    monkeypatch.setattr(database_copy, "_insert", add_order)
+    insert_rows = database_copy.insert_many
+    monkeypatch.setattr(database_copy, "insert_many", add_order)
     result = run(target, "db", "copy", urls[0])
     assert result.exit_code == 0, result.output
     assert added[0]["order"]["note"] == "late"

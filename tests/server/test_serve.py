@@ -54,7 +54,7 @@ def family_of(pid):
 def worker_of(process):
     for child in process.children():
         with suppress(psutil.NoSuchProcess):  # also a zombie, which serve has not waited for yet
-            if "worker" in child.cmdline():
+            if "app.main" in child.cmdline():
                 return child
     return None
 

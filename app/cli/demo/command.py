@@ -26,6 +26,7 @@ from app.cli.demo.shop import EXAMPLE, EXAMPLE_EMAIL, MAX_ITEMS, DemoShop, Recor
 from app.cli.keys import require_schema, show_new
 from app.conversions import dates
 from app.db import timeouts
+from app.db.bulk_inserts import insert_records
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.models import (
@@ -243,7 +244,7 @@ def _insert(
         raise click.ClickException("Another process is loading this demo shop.")
     table = part.table
     before = session.scalar(select(func.coalesce(func.max(table.c.id), 0)))
-    session.execute(insert(table), rows)
+    insert_records(session, table, rows)
     if part.then:
         ids = session.scalars(select(table.c.id).where(table.c.id > before)).all()
         part.then(session, sorted(ids), rows)
@@ -269,11 +270,11 @@ def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
         for user_id, user in zip(ids, users, strict=True)
     ]
     session.execute(insert(UserRole), rows)
-    session.execute(insert(CUSTOMER_METADATA), [*map(_stored, metadata_of_customers(ids))])
+    insert_records(session, CUSTOMER_METADATA, [*map(_stored, metadata_of_customers(ids))])
 
 
 def _add_coupon_metadata(session: Session, ids: list[int], coupons: list[Record]) -> None:
-    session.execute(insert(COUPON_METADATA), [*map(_stored, metadata_of_coupons(ids, coupons))])
+    insert_records(session, COUPON_METADATA, [*map(_stored, metadata_of_coupons(ids, coupons))])
 
 
 def _stored(entry: Record) -> Record:
@@ -285,7 +286,7 @@ def _stored(entry: Record) -> Record:
 def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> None:
     """Add metadata, download permissions for digital products and the uses of coupons."""
     add_order_redemptions(session, ids, orders)
-    session.execute(insert(ORDER_METADATA), [*map(_stored, metadata_of_orders(ids, orders))])
+    insert_records(session, ORDER_METADATA, [*map(_stored, metadata_of_orders(ids, orders))])
     digital = {number: name for number, name, _, _, is_digital in PRODUCTS if is_digital}
     granted = [
         {

@@ -5,13 +5,12 @@ The tables are those of the models, so a new table is copied without further cod
 triggers of the target fill them from the copied rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from sqlalchemy import (
-    Column,
     Connection,
     Engine,
     Table,
@@ -19,14 +18,13 @@ from sqlalchemy import (
     event,
     exists,
     func,
-    insert,
     inspect,
     make_url,
     select,
     text,
 )
 
-from app.db.bulk_inserts import copy_rows
+from app.db.bulk_inserts import insert_many
 from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.session import db
 from app.models import (
@@ -153,39 +151,17 @@ def _copy_table(source: Connection, target: Connection, table: Table, progress: 
     progress(table.name, total, 0)
     # The database computes the other columns.
     columns = [column for column in table.columns if column.computed is None]
+    names = [column.name for column in columns]
     rows = source.execute(
         select(*columns).order_by(*table.primary_key.columns),
         execution_options={"yield_per": BATCH},
     )
     copied = 0
     for batch in rows.partitions():
-        _insert(target, table, columns, batch)
+        insert_many(target, table, names, batch)
         copied += len(batch)
         progress(table.name, total, len(batch))
     return copied
-
-
-def _insert(
-    target: Connection, table: Table, columns: Sequence[Column[Any]], rows: Iterable[Sequence[Any]]
-) -> None:
-    names = [column.name for column in columns]
-    if target.dialect.name == "postgresql":
-        copy_rows(target, table.name, names, _bound(target, columns, rows))
-    else:
-        target.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
-
-
-def _bound(
-    target: Connection, columns: Sequence[Column[Any]], rows: Iterable[Sequence[Any]]
-) -> Iterator[list[Any]]:
-    """Yield rows as the driver takes them; an INSERT would convert their values itself."""
-    dialect = target.dialect
-    processors = [column.type.dialect_impl(dialect).bind_processor(dialect) for column in columns]
-    for row in rows:
-        yield [
-            process(value) if process else value
-            for process, value in zip(processors, row, strict=True)
-        ]
 
 
 def _count(connection: Connection, table: Table) -> int:

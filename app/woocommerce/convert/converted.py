@@ -54,7 +54,7 @@ class Converted:
 
 def _compared(entries: Sequence[SourceEntry]) -> list[str]:
     """Return the keys and values of metadata. Another ID is not a change."""
-    return [text for entry in entries for text in (entry.key, entry.value)]
+    return [text for entry in entries for text in entry[1:3]]
 
 
 @dataclass(slots=True)

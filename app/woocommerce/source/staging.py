@@ -106,7 +106,7 @@ class Staging:
                 grouped.append((int(owner or 0), values))
                 last = owner
         place = (database, table.name)
-        highest = max(int(row[3] or 0) for row in rows)
+        highest = max(map(int, [row[3] or 0 for row in rows]))
         self._last_ids[place] = max(highest, self._last_ids.get(place, 0))
         self._insert(
             database, table.name, ((owner, orjson.dumps(values)) for owner, values in grouped)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Table, bindparam, delete, select
+from sqlalchemy import Table, bindparam, delete, exists, select
 from sqlalchemy.orm import Session
 
-from app.db.bulk_inserts import copy_rows
+from app.db.bulk_inserts import insert_values
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ITEM_METADATA, ORDER_REFUNDS
@@ -33,7 +33,12 @@ class MetadataWriter:
         if changed:
             session.execute(delete(kind.table).where(kind.of_records), {"ids": changed})
         names = ("id", "key", "value", "found_value", "internal", kind.record_id.name)
-        rows = [(*entry, each.target_id) for each in written for entry in each.converted.metadata]
+        rows = [
+            (*entry, record_id)
+            for each in written
+            for record_id in (each.target_id,)
+            for entry in each.converted.metadata
+        ]
         self._insert(session, kind.table, names, rows)
 
     def write_items(self, session: Session, written: Sequence[Pending], order: str) -> None:
@@ -52,33 +57,26 @@ class MetadataWriter:
             session.execute(statement, {"ids": orders, "items": items})
         names = ("id", "order_id", "item_id", "key", "value", "internal")
         rows = [
-            (entry.id, each.values[order], item_id, entry.key, entry.value, entry.internal)
+            (entry_id, each.values[order], item_id, key, value, internal)
             for each in written
             for item_id, entries in each.converted.items_metadata.items()
-            for entry in entries
+            for entry_id, key, value, _, internal in entries
         ]
         self._insert(session, ITEM_METADATA, names, rows)
 
     def _insert(
         self, session: Session, table: Table, names: Sequence[str], rows: Sequence[Row]
     ) -> None:
-        if not rows:
-            return
-        connection = session.connection()
-        rows = self._with_ids(session, table, rows)
-        if connection.dialect.name == "postgresql":
-            copy_rows(connection, table.name, names, rows)
-            return
-        marks = ", ".join("?" * len(names))
-        columns = ", ".join(f'"{name}"' for name in names)
-        statement = f'INSERT INTO "{table.name}" ({columns}) VALUES ({marks})'  # noqa: S608  # nosec B608  # names of a model
-        connection.exec_driver_sql(statement, list(rows))
+        if rows:
+            rows = self._with_ids(session, table, rows)
+            insert_values(session.connection(), table.name, names, rows)
 
     def _with_ids(self, session: Session, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows with new IDs in place of those that are in use."""
         seen = {row[0] for row in rows}
         if not self._new_ids:
-            used = select(table.c.id).where(is_one_of(table.c.id, _IDS))
+            of_range = exists().where(table.c.id.between(min(seen), max(seen)))
+            used = select(table.c.id).where(is_one_of(table.c.id, _IDS), of_range)
             taken = session.scalars(used, {"ids": list(seen)}).all()
             if not taken and 0 not in seen and len(seen) == len(rows):
                 return rows

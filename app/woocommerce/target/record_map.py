@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
+from app.db.bulk_inserts import insert_records
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction, run_statement
 from app.db.sql.functions import is_one_of
@@ -92,7 +93,7 @@ class RecordMap:
     def add(self, session: Session, kind: str, records: Sequence[dict[str, Any]]) -> None:
         """Add imported records: source_id, target_id, fingerprint and the written values."""
         rows = [{**record, "kind": kind, "import_source_id": self.source_id} for record in records]
-        session.execute(insert(IMPORTED_RECORDS), rows)
+        insert_records(session, IMPORTED_RECORDS, rows)
 
     def change(self, session: Session, kind: str, record: dict[str, Any]) -> None:
         """Update the entry of a record that an earlier import created."""

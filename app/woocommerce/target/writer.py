@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from sqlalchemy import Table, bindparam, insert, select, update
+from sqlalchemy import Table, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from app.conversions.numbers import INT64_MAX
 from app.db import timeouts
+from app.db.bulk_inserts import insert_records
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -198,7 +199,7 @@ class RecordWriter:
             statement = update(table).where(table.c.id == bindparam("this"))
             session.execute(statement.values({name: bindparam(name) for name in names}), rows)
         if created:
-            session.execute(insert(table), [each.values for each in created])
+            insert_records(session, table, [each.values for each in created])
         kind.after_write(session, [*created, *updated])
         if kind.metadata:
             self._metadata.write(session, kind.metadata, [*created, *updated])
