@@ -55,7 +55,7 @@ WEIGHTS = {
     "conditional_order": 1.5, "conditional_customer": 1.5, "conditional_trash": 1, "create_key": 0.5, "restrict_key": 0.4, "revoke_key": 0.4,
     "use_key": 2,
     "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
-    "read_customer": 3, "list_orders": 2, "list_coupons": 1, "list_redemptions": 2,
+    "read_customer": 3, "list_orders": 3, "list_coupons": 1, "list_redemptions": 2,
     "count": 2, "count_orders": 3, "read_feed": 1,
 }  # fmt: skip
 """How often each kind of operation is chosen."""
@@ -88,6 +88,7 @@ class World:
         self.redemptions: deque[dict[str, Any]] = deque(maxlen=12)
         self.expiring: deque[dict[str, Any]] = deque(maxlen=20)
         self.references: deque[tuple[str, str]] = deque(maxlen=6)
+        self.reserved: list[tuple[str, str]] = []  # codes and references of the last pause
         self.refunds: deque[tuple[int, int]] = deque(maxlen=12)  # IDs of orders and refunds
         self.batches: deque[int] = deque(maxlen=4)
         self.keys: deque[dict[str, Any]] = deque(maxlen=3)  # API keys, also revoked ones
@@ -118,6 +119,11 @@ class World:
         other = {each["code"] for each in self.coupons.values()} - {*CODES, *CONDITIONS}
         self.codes = [*CODES, *sorted(code for code in other if not code.startswith("g-"))]
         self.hot_customer = min(self.customers, default=0)
+        self.reserved = [
+            (each["code"], each["reference"])
+            for each in state["redemptions"].values()
+            if each["status"] == "reserved" and not each["order_id"]
+        ]
         self.per_code.clear()
 
 
@@ -330,7 +336,8 @@ class Generator:
             code = random.choice(("expired", "members"))
         reference = f"cart-{self._prefix}-{world.next_number()}"
         if world.references and random.random() < 0.25:
-            code, reference = random.choice(world.references)
+            earlier = world.reserved if random.random() < 0.4 else None
+            code, reference = random.choice(earlier or world.references)
         else:
             world.references.append((code, reference))
         expires_in = random.randint(1, 3) if random.random() < 0.25 else 900
@@ -878,6 +885,9 @@ class Generator:
         return self._orders_with(self.random.choice(STATUSES))
 
     def _orders_with(self, status: str) -> Operation:
+        """List the orders with a status, or all, which shows any change that is missing."""
+        if self.random.random() < 0.4:
+            return self._operation("list_orders", "GET", "/orders", records="order", where={})
         path = f"/orders?filter[status]={status}"
         where = {"status": status}
         if self.random.random() < 0.5 and self.world.customers:

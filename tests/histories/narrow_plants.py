@@ -65,8 +65,9 @@ def repetition_extends(_: Any) -> None:
     def reserve_again(found: Any, slot: Any, customer: Any, data: Any) -> Any:
         redemption, created, changes = original(found, slot, customer, data)
         if redemption["status"] == "reserved":
-            until = {"expires_at": reservations._given(customer, data)["expires_at"]}
-            redemption = reservations.update_redemption(found, redemption, **until)
+            until = reservations._given(customer, data)["expires_at"]
+            kept = {"holds_slot": redemption["holds_slot"], "expires_at": until}
+            redemption = reservations.update_redemption(found, redemption, **kept)
         return redemption, created, changes
 
     reservations._reserve_again = reserve_again

@@ -31,6 +31,7 @@ from tests.webhooks.receivers import LOOPBACK
 
 PATIENCE = 300  # seconds; a start takes three on an idle machine
 SKEW = 10  # seconds
+LAGS = "300ms", "2s"
 PLUGIN = """[shop_api.plugins]
 histories = tests.histories.plants
 """
@@ -348,12 +349,18 @@ class OnCluster(Shop):
         self.cluster.start()
         self.key = self.cluster.key
         self._synchronize()
-        # Standbys lag behind, so that a read without a position shows an earlier state.
-        for replica in self.cluster.replicas:
-            replica.configure(recovery_min_apply_delay="300ms")
+        # Standbys lag behind, so that a read without a position shows an earlier state. One of them
+        # lags more than a busy machine takes until the next request of a client.
+        self._lags: dict[str, str] = {}
+        for replica, lag in zip(self.cluster.replicas, LAGS, strict=True):
+            self._set_lag(replica, lag)
         self.replicas = " ".join(server.url() for server in self.cluster.servers)
         self._old: Any = None
         return str(self.cluster.url_of_any_primary())
+
+    def _set_lag(self, replica: Any, lag: str) -> None:
+        self._lags[replica.name] = lag
+        replica.configure(recovery_min_apply_delay=lag)
 
     def _synchronize(self) -> None:
         names = ", ".join(f'"{server.name}"' for server in self.cluster.servers)
@@ -374,13 +381,13 @@ class OnCluster(Shop):
         for replica in cluster.replicas:
             replica.follow(new)
         self._synchronize()
-        self._old = old
+        self._old, self._lags[old.name] = old, self._lags[new.name]
         return True
 
     def restart_database(self) -> None:
         if old := self._old:
             old.clone(self.cluster.primary)
-            old.configure(recovery_min_apply_delay="300ms")
+            self._set_lag(old, self._lags[old.name])
             self.cluster.replicas.append(old)
             self._old = None
         wait_until(lambda: all(map(_is_streaming, self.cluster.replicas)))

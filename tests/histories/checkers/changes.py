@@ -231,6 +231,18 @@ def _extended(segment: Segment) -> list[Violation]:
     """Check that a live reservation expires at the same time after its reference is sent again."""
     with_events = {event.request_id for event in segment.events}
     reserves = [each for each in segment.operations if each.kind == "reserve"]
+    used = {
+        event.data["data"]["redemption"]["id"]
+        for event in segment.events
+        if event.type == "coupon.redeemed"
+    }
+    found = [
+        Violation(ORDERS, f"redemption {id_} expires at {was['expires_at']}, and then at {at}")
+        for id_, was in segment.before["redemptions"].items()
+        if id_ in segment.after["redemptions"] and id_ not in used
+        if was["status"] == segment.after["redemptions"][id_]["status"] == "reserved"
+        if (at := segment.after["redemptions"][id_]["expires_at"]) != was["expires_at"]
+    ]
     unknown = {each.args["reference"] for each in reserves if each.status is None}
     known: dict[int, set[str]] = {
         id_: {each["expires_at"]} for id_, each in segment.before["redemptions"].items()
@@ -240,7 +252,6 @@ def _extended(segment: Segment) -> list[Violation]:
         if each.request_id in with_events:
             shown = each.response["redemption"]
             known.setdefault(shown["id"], set()).add(shown["expires_at"])
-    found = []
     for each in done:
         shown = each.response["redemption"]
         is_known = shown["id"] in known and each.args["reference"] not in unknown
