@@ -98,18 +98,20 @@ class leading_number(Templated[Any]):  # noqa: N801  # named like an SQL functio
 
 
 class json_entries(Templated[str]):  # noqa: N801  # named like an SQL function
-    """An aggregate: IDs, texts and JSON texts of rows as a JSON array of arrays, in any order.
+    """An aggregate: IDs, texts and JSON texts of rows as a JSON array of three arrays.
 
-    Reading one long text for each record takes a third of the time of reading its rows.
+    Each array has the same order, which can be any. Reading one long text for each record takes a
+    third of the time of reading its rows, and three arrays half the time of an array for each row.
     """
 
     type = String()
     sqlite = (
-        "'[' || group_concat('[' || {0} || ',' || json_quote({1}) || ',' || {2} || ']', ',') || ']'"
+        "'[' || json_group_array({0}) || ',' || json_group_array({1})"
+        " || ',[' || group_concat({2}, ',') || ']]'"
     )
     postgresql = (
-        "'[' || string_agg('[' || {0} || ',' || to_json({1})::text || ',' || {2} || ']', ',')"
-        " || ']'"
+        "'[' || json_agg({0})::text || ',' || json_agg({1})::text"
+        " || ',[' || string_agg({2}, ',') || ']]'"
     )
 
 

@@ -132,8 +132,8 @@ def entries_of_refunds(
 
 
 def _parsed(text: str) -> Shown:
-    """Return entries, which are a JSON array in any order, by their IDs."""
-    return sorted(orjson.loads(text), key=_ID)
+    """Return entries, which are IDs, keys and values in any order, by their IDs."""
+    return sorted(zip(*orjson.loads(text), strict=True), key=_ID)
 
 
 def first_values(entries: Shown) -> Metadata:
