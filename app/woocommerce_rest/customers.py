@@ -54,9 +54,10 @@ EMAIL = {"type": "string", "format": "email"}
 _BILLING = [f"billing_{part}" for part in BILLING_PARTS]
 _SHIPPING = [f"shipping_{part}" for part in SHIPPING_PARTS]
 _billing_of, _shipping_of = itemgetter(*_BILLING), itemgetter(*_SHIPPING)
-_STORED = frozenset(
-    ["first_name", "last_name", "last_update", "capabilities", *_BILLING, *_SHIPPING]
-)
+_STORED = frozenset({
+    "first_name", "last_name", "last_update", "paying_customer", "nickname", "description",
+    "capabilities", *_BILLING, *_SHIPPING,
+})  # fmt: skip
 """Metadata with the name under which the original stores a field. It is not shown."""
 _OF_WORDPRESS = ("_capabilities", "_user_level")
 
@@ -117,7 +118,7 @@ def customer_fields(record: Record, site: Site) -> Object:
             [
                 entry
                 for entry in record["metadata"]
-                if entry[1][:1] != "_" and not entry[1].endswith(_OF_WORDPRESS)
+                if not entry[1].startswith(("_", "wp_")) and not entry[1].endswith(_OF_WORDPRESS)
             ],
             site,
             _STORED,

@@ -40,7 +40,9 @@ _STORED = frozenset({
     "_order_shipping_tax", "_order_version", "_cart_discount", "_cart_discount_tax", "_cart_hash",
     "_payment_method", "_payment_method_title", "_customer_ip_address", "_customer_user_agent",
     "_customer_user", "_transaction_id", "_created_via", "_prices_include_tax", "_date_completed",
-    "_completed_date", "_date_paid", "_paid_date",
+    "_completed_date", "_date_paid", "_paid_date", "_recorded_sales",
+    "_recorded_coupon_usage_counts", "_download_permissions_granted", "_order_stock_reduced",
+    "_new_order_email_sent",
 })  # fmt: skip
 """Metadata with the name under which the original stores a field. It is not shown."""
 _KEY, _ID = itemgetter(1), itemgetter("id")

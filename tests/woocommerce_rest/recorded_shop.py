@@ -30,6 +30,21 @@ _TEXTS = {
     "_order_currency": "currency", "_order_version": "version",
 }  # fmt: skip
 
+_USER = {
+    "nickname": "shopper", "description": "", "rich_editing": "true", "comment_shortcuts": "false",
+    "syntax_highlighting": "true", "admin_color": "fresh", "use_ssl": "0", "locale": "",
+    "show_admin_bar_front": "true", "dismissed_wp_pointers": "", "wp_user_level": "0",
+    "paying_customer": "1", "wc_last_active": "1764547200", "session_tokens": "a:0:{}",
+    "_woocommerce_persistent_cart_1": "a:0:{}", "wp_dashboard_quick_press_last_post_id": "4",
+}  # fmt: skip
+_INTERNAL = {
+    "_recorded_sales": "yes", "_recorded_coupon_usage_counts": "yes", "_edit_lock": "1764547200:1",
+    "_download_permissions_granted": "yes", "_order_stock_reduced": "yes",
+    "_new_order_email_sent": "true", "_billing_address_index": "Ada", "_edit_last": "1",
+    "_shipping_address_index": "Ada",
+}  # fmt: skip
+"""Rows that every real shop has, and that the recorded server did not show."""
+
 _FIRST_OTHER = 10_000
 """First ID of the rows of metadata whose IDs were not recorded."""
 
@@ -129,7 +144,7 @@ class RecordedShop:
         }
         if customer["date_modified_gmt"]:
             values["last_update"] = _stamp(customer["date_modified_gmt"])
-        self._meta("usermeta", user_id, values)
+        self._meta("usermeta", user_id, {**_USER, **values})
         self._recorded("usermeta", user_id, customer["meta_data"])
 
     def _coupon(self, coupon):
@@ -161,7 +176,7 @@ class RecordedShop:
             self._post(order["id"], "shop_order_placehold", "draft", "")
             self._in_tables(order, status)
         else:
-            own = self._in_metadata(order) | own
+            own = _INTERNAL | self._in_metadata(order) | own
             self._post(order["id"], "shop_order", status, "Order", excerpt=order["customer_note"],
                        created=order["date_created_gmt"], changed=order["date_modified_gmt"])  # fmt: skip
         self._meta(table, order["id"], own)
