@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from flask import Response, current_app, request, stream_with_context, url_for
+from flask import Response, current_app, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
@@ -20,10 +18,11 @@ from app.admin.frame import AdminBlueprint, NavigationItem, current_session, ren
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
+from app.api.csv_responses import csv_response
 from app.db.session import now
 from app.errors import InvalidParams, ShopError
 from app.import_export.csv_format import flattened
-from app.import_export.export_kinds import KINDS
+from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.exports import records
 from app.import_export.imports import OnConflict
 from app.import_export.snapshot import whole_snapshot
@@ -89,24 +88,14 @@ def download(kind: str) -> Response:
     if kind not in EXPORTS:
         raise ShopError("shop_api_no_route")
     rights.require(f"list_{kind}")
-    response = Response(stream_with_context(_csv(kind)), mimetype="text/csv")
-    response.headers["Content-Disposition"] = f'attachment; filename="{kind}.csv"'
-    return response
+    return csv_response(kind, KINDS[kind].csv_columns, _rows(KINDS[kind]))
 
 
-def _csv(name: str) -> Iterator[bytes]:
-    """Yield the lines of an export in one snapshot."""
-    kind, text = KINDS[name], io.StringIO()
-    columns = kind.csv_columns
-    writer = csv.writer(text)
-    writer.writerow(columns)
+def _rows(kind: Kind) -> Iterator[Iterator[list[str]]]:
+    """Yield the cells of all records of a kind, in one snapshot."""
     with whole_snapshot() as snapshot:
         for chunk in records(snapshot, kind):
-            writer.writerows(flattened(kind, record, columns) for record in chunk)
-            yield text.getvalue().encode()
-            text.seek(0)
-            text.truncate()
-    yield text.getvalue().encode()
+            yield (flattened(kind, record, kind.csv_columns) for record in chunk)
 
 
 @blp.action("/data/upload")

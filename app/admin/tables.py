@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import StringIO
 from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, request
 
 from app.admin.calls import ApiRequest, Reply
+from app.api.csv_responses import csv_response
 from app.conversions.numbers import whole_number
 from app.import_export.csv_format import to_cell
 
@@ -179,23 +178,12 @@ def list_query(**more: Any) -> dict[str, Any]:
     }
 
 
-def csv_line(values: Iterable[Any]) -> str:
-    """Return a line of a CSV file. Cells cannot become formulas of a spreadsheet."""
-    line = StringIO()
-    forms: dict[type, str] = {list: "joined", dict: "json"}
-    csv.writer(line).writerow(to_cell(each, forms.get(type(each), "text")) for each in values)
-    return line.getvalue()
-
-
-def csv_response(name: str, rows: Iterable[Mapping[str, Any]]) -> Response:
+def csv_file(name: str, rows: Sequence[Mapping[str, Any]]) -> Response:
     """Return a CSV file to download, with the names of the first row as its header."""
-    lines: list[str] = []
-    names: list[str] = []
-    for row in rows:
-        if not names:
-            names = list(row)
-            lines.append(csv_line(names))
-        lines.append(csv_line(row.get(each) for each in names))
-    response = Response("".join(lines), mimetype="text/csv")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    names = list(rows[0]) if rows else []
+    forms: dict[type, str] = {list: "joined", dict: "json"}
+    cells = (
+        [to_cell(value := row.get(each), forms.get(type(value), "text")) for each in names]
+        for row in rows
+    )
+    return csv_response(name, names, [cells])

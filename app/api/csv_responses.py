@@ -13,12 +13,27 @@ from app.schemas.fields.output import Amount, Number
 
 
 def csv_response(
+    name: str, columns: Iterable[str], batches: Iterable[Iterable[Iterable[str]]]
+) -> Response:
+    """Return a CSV file, which is sent while its rows are read.
+
+    Args:
+        name: the name of the file, without its extension.
+        columns: the names of the columns.
+        batches: the cells of the rows, each safe to open in a spreadsheet.
+    """
+    response = Response(stream_with_context(_lines(columns, batches)), mimetype="text/csv")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    return response
+
+
+def report_response(
     name: str,
     schema: type[ma.Schema],
     batches: Iterable[Iterable[Mapping[str, Any]]],
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return rows as a CSV file, which is sent while the rows are read.
+    """Return the rows of a report as a CSV file.
 
     Args:
         name: the name of the file, without its extension.
@@ -26,24 +41,24 @@ def csv_response(
             one for each of its values: ``coupon_id``, ``coupon_code``.
         batches: the rows as the API shows them.
     """
-    response = Response(stream_with_context(_lines(schema, batches)), mimetype="text/csv")
+    columns = dict(_columns(schema))
+    flat = (map(dict, map(_flat, batch)) for batch in batches)
+    rows = (
+        ([_cell(row[each], field) for each, field in columns.items()] for row in batch)
+        for batch in flat
+    )
+    response = csv_response(name, columns, rows)
     response.headers.update(headers or {})
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
     return response
 
 
-def _lines(
-    schema: type[ma.Schema], batches: Iterable[Iterable[Mapping[str, Any]]]
-) -> Iterator[bytes]:
-    columns = dict(_columns(schema))
+def _lines(columns: Iterable[str], batches: Iterable[Iterable[Iterable[str]]]) -> Iterator[bytes]:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(columns)
     try:
         for batch in batches:
-            for row in batch:
-                flat = dict(_flat(row))
-                writer.writerow(_cell(flat[name], field) for name, field in columns.items())
+            writer.writerows(batch)
             yield text.getvalue().encode()
             text.seek(0)
             text.truncate()

@@ -7,7 +7,7 @@ from flask import Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
-from app.api.csv_responses import csv_response
+from app.api.csv_responses import report_response
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.responses import json_response, page_headers, page_response
 from app.db.read_pool import RowStream
@@ -56,7 +56,7 @@ def get_sales_report(query: Query) -> Response:
     period = period_of(query)
     sales = sales_report(current_principal(), period, currency_of(query))
     if _is_csv(query):
-        return csv_response(_file("sales", period), schemas.SalesInterval, [sales["intervals"]])
+        return report_response(_file("sales", period), schemas.SalesInterval, [sales["intervals"]])
     return json_response({"sales": sales})
 
 
@@ -97,7 +97,7 @@ def get_coupon_report(query: Query, coupon_id: int) -> Response:
     report = coupon_report(current_principal(), coupon_id, period, currency_of(query))
     if _is_csv(query):
         name = _file(f"coupon-{coupon_id}", period)
-        return csv_response(name, schemas.CouponInterval, [report["intervals"]])
+        return report_response(name, schemas.CouponInterval, [report["intervals"]])
     return json_response({"coupon_report": report})
 
 
@@ -136,7 +136,7 @@ def list_order_reports(query: Query) -> Response:
     period = period_of(query)
     rows = order_reports(current_principal(), period, currency_of(query))
     if _is_csv(query):
-        return csv_response(_file("orders", period), schemas.OrderReportSchema, [rows])
+        return report_response(_file("orders", period), schemas.OrderReportSchema, [rows])
     return json_response({"order_reports": rows})
 
 
@@ -167,7 +167,7 @@ def list_refusal_reports(query: Query) -> Response:
 def _list(name: str, schema: Any, report: Report, period: Period, query: Query) -> Response:
     if not _is_csv(query):
         return page_response(f"{name}_reports", report.shown, report.page)
-    response = csv_response(
+    response = report_response(
         _file(f"{name}s", period), schema, _batches(report), page_headers(report.page)
     )
     if isinstance(report.page.rows, RowStream):

@@ -12,7 +12,7 @@ from app.admin.calls import call
 from app.admin.forms import Form
 from app.admin.nouns import Noun, Record
 from app.admin.pages import Button, Section, Tile
-from app.admin.tables import Column, csv_response
+from app.admin.tables import Column, csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.errors import ShopError
@@ -123,7 +123,7 @@ def download(batch_id: int) -> Response:
     call("get_coupon_batch", batch_id=batch_id)
     unused = bool(request.args.get("unused"))
     rows = batch_queries.codes_of(current_principal(), batch_id, unused=unused)
-    return csv_response(f"codes-of-batch-{batch_id}{'-unused' if unused else ''}.csv", rows)
+    return csv_file(f"codes-of-batch-{batch_id}{'-unused' if unused else ''}", rows)
 
 
 @blp.action("/batches/<int:batch_id>/trash", "delete_coupon_batch")

@@ -14,7 +14,7 @@ from app.admin.forms import Form
 from app.admin.frame import render
 from app.admin.nouns import FORM, form_page
 from app.admin.nouns.coupons import COUPONS, blp
-from app.admin.tables import csv_response
+from app.admin.tables import csv_file
 from app.admin.texts import gettext as _
 from app.errors import ShopError
 from app.schemas.base import Base, OptionalFields
@@ -37,7 +37,7 @@ def download(coupon_id: int) -> Response:
         reply = call("list_redemptions", query=query | {"page": page})
         rows += reply.body["redemptions"]
         page, pages = page + 1, reply.pages
-    return csv_response(f"redemptions-of-coupon-{coupon_id}.csv", rows)
+    return csv_file(f"redemptions-of-coupon-{coupon_id}", rows)
 
 
 @blp.action(f"{USE}/release", "release_redemption")

@@ -15,7 +15,7 @@ from app.admin.calls import Reply, call, loaded_query
 from app.admin.forms import CHOICES, FieldSpec, Form, specs_of
 from app.admin.nouns import NOUNS, Action, Noun, Record, selected_ids
 from app.admin.pages import Button, Section, Tile, requests_of
-from app.admin.tables import Column, Filter, Tab, Table, csv_response
+from app.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.api.representations import COUPON
@@ -268,7 +268,7 @@ class Coupons(Noun):
             part = ids[start : start + CSV_PART]
             found = queries.coupons_with_ids(current_principal(), part, COUPON.columns)
             rows += COUPON.rows(found)
-        return csv_response("coupons.csv", rows)
+        return csv_file("coupons", rows)
 
 
 def _facts(coupon: Record) -> list[tuple[str, Any]]:
