@@ -16,8 +16,8 @@ from field_page import fields_page
 
 _ROOT = Path(__file__).parents[1]
 _PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-_BEHIND_OTHERS = {"Measurements", "Contributors"}
-"""Sections whose pages follow those of the other sections in results of the search."""
+_BEHIND_OTHERS = {"Measurements", "Contributors", "Endpoints", "Fields"}
+"""Sections and pages that follow the others in results of the search."""
 _LINK_OUTSIDE = re.compile(r"(?<!!)\[([^]]*)\]\(\.\./([^)\s]+)\)")
 _ERROR_CODE = re.compile(r"^\| `([a-z_-]+)` \|(?= [0-9]{3} \|)", re.MULTILINE)
 _FILE_NAME = re.compile(r"\[([a-z-]+\.md)\]\((?=\1[#)])")
@@ -53,8 +53,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         first = (Path(config.docs_dir) / link[1]).read_text(encoding="utf-8").partition("\n")[0]
         return f"[{first.lstrip('# ')}]("
 
-    if page.parent and page.parent.title in _BEHIND_OTHERS:
-        page.meta["search"] = {"boost": 0.2}
+    names = {page.parent and page.parent.title, markdown.partition("\n")[0].lstrip("# ")}
+    if names & _BEHIND_OTHERS:
+        page.meta["search"] = {"boost": 0.02}
     # The header `Link` of an error leads to its code.
     markdown = _ERROR_CODE.sub(r'| <span id="\1"></span>`\1` |', markdown)
     return _FILE_NAME.sub(with_title, _LINK_OUTSIDE.sub(on_site, markdown))

@@ -8,8 +8,17 @@ import shutil
 
 import pytest
 
-from tests.npm import install, needs_node
-from tests.openapi.generators import GENERATORS, generate_client, generate_models, needs_java
+from tests.npm import needs_node
+from tests.openapi.generators import (
+    GENERATOR_JAR,
+    GENERATORS,
+    check_and_run,
+    generate_client,
+    generate_models,
+    needs_java,
+    needs_javac,
+    use_npm,
+)
 from tests.openapi.test_clients import run, shop  # noqa: F401  # a fixture
 from tests.serving import ROOT
 
@@ -25,20 +34,11 @@ def folder(tmp_path):
 
 @pytest.fixture
 def npm_folder(folder):
-    """A folder with the document and the generators from npm."""
-    (folder / "node_modules").symlink_to(install(GENERATORS))
-    for name in ("package.json", "tsconfig.json"):
-        shutil.copy(GENERATORS / name, folder)
+    """A folder with the document, the generators from npm, and the programs that use clients."""
+    use_npm(folder)
+    for program in GENERATORS.glob("*.ts"):
+        shutil.copy(program, folder)
     return folder
-
-
-def check_and_run(folder, name, env):
-    """Check the types of a generated client and of its use, and run the use."""
-    shutil.copy(GENERATORS / name, folder)
-    run("npx", "tsc", cwd=folder)
-    bundle = ["--bundle", "--platform=node", "--format=esm", "--target=node20", "--outfile=out.mjs"]
-    run("npx", "esbuild", name, *bundle, "--log-level=warning", cwd=folder)
-    run("node", "out.mjs", cwd=folder, env=env)
 
 
 @needs_node
@@ -76,3 +76,19 @@ def test_openapi_generator(folder, shop):  # noqa: F811  # the imported fixture
     generate_client(folder)
     shutil.copy(GENERATORS / "openapi_generator.py", folder)
     run("python", "openapi_generator.py", cwd=folder, env=shop)
+
+
+@needs_java
+@needs_node
+def test_openapi_generator_for_typescript(npm_folder, shop):  # noqa: F811  # the imported fixture
+    generate_client(npm_folder, "typescript-fetch", "client")
+    check_and_run(npm_folder, "typescript-fetch.ts", shop)
+
+
+@needs_javac
+def test_openapi_generator_for_java(folder, shop):  # noqa: F811  # the imported fixture
+    generate_client(folder, "java")
+    sources = [*folder.glob("src/main/java/**/*.java"), *GENERATORS.glob("java/**/*.java")]
+    path = f"{GENERATOR_JAR}:classes"
+    run("javac", "-nowarn", "-d", "classes", "-cp", GENERATOR_JAR, *sources, cwd=folder)
+    run("java", "-cp", path, "Exchange", cwd=folder, env=shop)

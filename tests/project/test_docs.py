@@ -91,6 +91,17 @@ def test_endpoints_lists_every_operation(session_app):
     ]
 
 
+def test_lists_section_names_every_parameter_and_sort_key(session_app):
+    document = session_app.test_client().get("/openapi.json").get_json()
+    text = read("docs/api.md").partition("\n## Selecting fields\n")[2].partition("\n## Bulk\n")[0]
+    inline = re.findall(r"`([^`]+)`", re.sub("```.*?```", "", text, flags=re.DOTALL))
+    named = {name for code in inline for name in re.findall("[a-z_]+", code)}
+    for path in ("/coupons", "/customers", "/orders"):
+        for parameter in document["paths"][path]["get"]["parameters"]:
+            if parameter.get("in") == "query" and parameter["name"] != "orderby_meta_key":
+                assert {parameter["name"], *parameter["schema"].get("enum", ())} <= named, path
+
+
 def test_permissions_lists_the_capabilities_of_every_role():
     (header, rows) = next(
         found for found in tables(read("docs/permissions.md")) if found[0][0] == "Capability"
@@ -209,6 +220,10 @@ def test_commands_are_written_in_one_way(name):
     # In a checkout, the program is not in PATH.
     for block in re.findall(r"```(?:console|bash|sh)\n(.*?)```", read(name), re.DOTALL):
         assert re.findall(r"^ *(?:\$ )?(?:[A-Z_]+=\S+ )*shop-api .*", block, re.MULTILINE) == []
+    # A prompt distinguishes commands from their output, and the site copies them without it.
+    blocks = re.findall(r"^( *)```(\w*)\n(.*?)^\1```$", read(name), re.DOTALL | re.MULTILINE)
+    for block in (text for _, language, text in blocks if language in {"", "console"}):
+        assert re.findall(r"^ *(?:curl|make|mysqldump|\S*shop-api) .*", block, re.MULTILINE) == []
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "CHANGELOG.md"])
@@ -371,7 +386,10 @@ def test_coupon_examples_take_a_use_once_per_customer_and_release_it(run_example
 
 
 def test_batch_examples_generate_codes_and_withdraw_them(run_examples):
-    assert len(list(run_examples("docs/coupons.md", section="A code for each recipient"))) == 4
+    assert (
+        len(list(run_examples("docs/coupons.md", section="Generate a code for each recipient")))
+        == 4
+    )
     generated, listed, _, withdrawn = run_examples.bodies
     assert generated["batch"]["count"] == 1000
     assert listed["coupons"][0]["code"].startswith("spring-")

@@ -10,6 +10,7 @@ from base64 import b64encode
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
@@ -164,23 +165,37 @@ def test_instructions_come_before_measurements_in_results_of_the_search(built):
     assert behind.isdisjoint({"index.html", "webhooks.html", "cluster.html", "commands.html"})
 
 
+FIRST_RESULTS = {
+    "haproxy": "cluster",
+    "generate codes": "coupons",
+    "refund": "recipes",
+    "webhook signature": "webhooks",
+    "backup": "backup",
+    "typescript": "clients",
+    "usage_limit_per_user": "coupons",
+}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not chromium, reason="no Chromium installed: the search is not tried")
-def test_search_works_without_a_server(built):
+def test_search_works_without_a_server_and_finds_instructions_first(built):
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
         )
-        page = browser.new_page()
-        failures = []
-        page.on("console", lambda message: failures.append(message.text))
-        page.on("pageerror", lambda error: failures.append(str(error)))
-        page.goto((built / "index.html").as_uri())
-        page.locator(".md-search__input").click()
-        page.locator(".md-search__input").press_sequentially("refund")
-        page.locator(".md-search-result__link[href*='recipes.html']").first.wait_for()
+        failures, found = [], {}
+        for text in FIRST_RESULTS:
+            page = browser.new_page()
+            page.on("console", lambda message: failures.append(message.text))
+            page.on("pageerror", lambda error: failures.append(str(error)))
+            page.goto((built / "index.html").as_uri() + f"?q={quote(text)}")
+            first = page.locator(".md-search-result__link").first
+            first.wait_for(state="attached")
+            found[text] = Path(urlsplit(first.get_attribute("href")).path).stem
+            page.close()
         browser.close()
     assert failures == []
+    assert found == FIRST_RESULTS
 
 
 @pytest.mark.parametrize("link", ["missing.md", "webhooks.md#missing", "#missing"])

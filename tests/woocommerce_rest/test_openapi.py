@@ -1,4 +1,4 @@
-"""The OpenAPI document of this dialect: valid, complete, true, and usable by generators."""
+"""The OpenAPI document of this dialect: valid, complete and true."""
 
 import json
 import re
@@ -7,9 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.npm import install, needs_node
-from tests.openapi.generators import generate_client, generate_models, needs_java
-from tests.openapi.test_clients import CLIENTS, run
-from tests.openapi.test_generators_legacy import check_types, use_npm
+from tests.openapi.test_clients import run
 from tests.serving import ROOT
 from tests.woocommerce_rest.seed import reset
 from tests.woocommerce_rest.test_dialect import LINE, V3, Shop
@@ -94,24 +92,8 @@ def test_options_have_the_schema(app):
 
 @pytest.mark.slow
 @pytest.mark.one_database
-class TestGenerators:
-    """Generators read the document without a warning, and what they write has correct types."""
-
-    @needs_node
-    def test_spectral(self, folder):
-        spectral = install(LINT) / ".bin" / "spectral"
-        ruleset = f"--ruleset={LINT / '.spectral.yaml'}"
-        run(spectral, "lint", "--fail-severity=hint", ruleset, "openapi.json", cwd=folder)
-
-    @needs_node
-    def test_openapi_typescript(self, folder):
-        use_npm(folder, CLIENTS / "typescript")
-        run("npx", "openapi-typescript", "openapi.json", "-o", "shop.ts", cwd=folder)
-        check_types(folder, "shop.ts")
-
-    def test_datamodel_code_generator(self, folder):
-        generate_models(folder)
-
-    @needs_java
-    def test_openapi_generator(self, folder):
-        generate_client(folder)
+@needs_node
+def test_linter_reports_nothing(folder):
+    spectral = install(LINT) / ".bin" / "spectral"
+    ruleset = f"--ruleset={LINT / '.spectral.yaml'}"
+    run(spectral, "lint", "--fail-severity=hint", ruleset, "openapi.json", cwd=folder)

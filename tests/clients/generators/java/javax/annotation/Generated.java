@@ -1,0 +1,8 @@
+// The annotation of generated code, which the JDK no longer contains.
+package javax.annotation;
+
+public @interface Generated {
+    String[] value();
+
+    String comments() default "";
+}
