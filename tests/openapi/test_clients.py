@@ -40,7 +40,7 @@ def run(*command, **over):
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
         **over,
     )
