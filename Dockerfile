@@ -5,6 +5,8 @@ COPY requirements-docs.txt .
 RUN pip install --no-cache-dir --require-hashes -r requirements-docs.txt
 COPY mkdocs.yml openapi.json CONTRIBUTING.md CHANGELOG.md ./
 COPY tools/site_pages.py tools/field_page.py tools/
+COPY clients/python/README.md clients/python/
+COPY clients/typescript/README.md clients/typescript/
 COPY docs docs
 RUN NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 

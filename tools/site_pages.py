@@ -15,7 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent))  # MkDocs loads this file by its 
 from field_page import fields_page
 
 _ROOT = Path(__file__).parents[1]
-_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+_PAGES = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "clients/python/README.md": "client-python.md",
+    "clients/typescript/README.md": "client-typescript.md",
+}
 _BEHIND_OTHERS = {"Measurements", "Contributors", "Endpoints", "Fields"}
 """Sections and pages that follow the others in results of the search."""
 _LINK_OUTSIDE = re.compile(r"(?<!!)\[([^]]*)\]\(\.\./([^)\s]+)\)")
@@ -25,7 +30,7 @@ _LINK_FROM_ROOT = re.compile(r"(?<=\]\()(?![a-z]+:|#|docs/)(?=[^)\s])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of contributors, which are at the root of the repository."""
+    """Add the pages that are outside of ``docs``, and the page of all fields."""
     for source, name in _PAGES.items():
         text = _LINK_FROM_ROOT.sub("../", (_ROOT / source).read_text(encoding="utf-8"))
         text = text.replace("](docs/", "](")
