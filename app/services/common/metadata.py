@@ -15,7 +15,6 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
-    exists,
     func,
     literal_column,
     select,
@@ -164,7 +163,10 @@ def conditions_of(
         numbers = fetch(select(*(_up_to_many(kind, *each) for each in filters)))[0]
         by_number = sorted(range(len(filters)), key=numbers.__getitem__)
         filters = [filters[place] for place in by_number]
-    return [_condition(kind, record_id, key, value) for key, value in filters]
+    return [
+        _condition(kind, record_id, key, value, is_first=place == 0)
+        for place, (key, value) in enumerate(filters)
+    ]
 
 
 def _up_to_many(kind: MetadataTable, key: str, value: str | None) -> ColumnElement[int]:
@@ -192,10 +194,20 @@ def with_metadata(
 
 
 def _condition(
-    kind: MetadataTable, record_id: ColumnElement[int], key: str, value: str | None
+    kind: MetadataTable,
+    record_id: ColumnElement[int],
+    key: str,
+    value: str | None,
+    *,
+    is_first: bool,
 ) -> Condition:
     has = _has(kind, key, value)
+    entry: Select[Any] = select(literal_column("1")).where(kind.record_id == record_id, *has)
+    if not is_first:
+        # With an OFFSET, PostgreSQL looks up the entry of each record that the first condition
+        # finds. A prepared statement would read all entries of a frequent value.
+        entry = entry.offset(literal_column("0"))
     return Condition(
-        exists().where(kind.record_id == record_id, *has),
+        entry.exists(),
         record_id.in_(select(kind.record_id).where(*has)),
     )
