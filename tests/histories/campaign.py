@@ -40,6 +40,7 @@ MOST_FAULTS = 4.5  # in a segment
 LONG = 300  # seconds; a run of this length needs MANY of each kind of operation and fault
 MANY, FEW = 20, 5
 LEAST = 0.2  # weight of operations that must occur
+INTERRUPTED = "interrupted"
 OVERLAP = 4  # operations on a coupon at the same time
 REFUSALS = 0.2, 0.8  # share of the attempts to use a coupon
 
@@ -153,7 +154,7 @@ class _Campaign:
         except KeyboardInterrupt:
             tell("interrupted: the last segment is not checked")
             self._finish(self._number)
-            self.result.not_tested.append("interrupted")
+            self.result.not_tested.append(INTERRUPTED)
             return self.result
         if not self.result.violations:
             self.result.violations += self._deliveries.missing(

@@ -329,13 +329,18 @@ class Generator:
 
     # --- redemptions ---
 
-    def _reserve(self) -> Operation:
+    def _reserve(self, wanted: str = "") -> Operation:
+        """Reserve a use of a code, or of a certain one with a new reference.
+
+        Args:
+            wanted: the certain code.
+        """
         random, world = self.random, self.world
-        code, person = self._code(), self._person()
-        if random.random() < 0.05:
+        code, person = wanted or self._code(), self._person()
+        if not wanted and random.random() < 0.05:
             code = random.choice(("expired", "members"))
         reference = f"cart-{self._prefix}-{world.next_number()}"
-        if world.references and random.random() < 0.25:
+        if not wanted and world.references and random.random() < 0.25:
             earlier = world.reserved if random.random() < 0.4 else None
             code, reference = random.choice(earlier or world.references)
         else:
@@ -347,18 +352,25 @@ class Generator:
             is_idempotent=True, code=code.lower(), reference=reference, expires_in=expires_in, **person,
         )  # fmt: skip
 
-    def _move(self, kind: str) -> Operation | None:
-        found = self._redemption(expiring=0.6 if kind == "confirm" else 0.1)
+    def _move(self, kind: str, found: dict[str, Any] | None) -> Operation | None:
         if found is None:
             return None
         path = f"/redemptions/{found['id']}/{kind}"
         return self._operation(kind, "POST", path, redemption=found["id"], code=found["code"])
 
     def _confirm(self) -> Operation | None:
-        return self._move("confirm")
+        """Confirm a use. Often the reservation has expired, and others take its slot before."""
+        found = self._redemption(expiring=0.6)
+        confirm = self._move("confirm", found)
+        has_expired = found and found["expires"] and found["expires"] < time.time()
+        if not (found and confirm and has_expired and self.random.random() < 0.5):
+            return confirm
+        second = self._prepared(self._reserve(found["code"]))
+        self._next.extend([second, self._prepared(confirm)])
+        return self._reserve(found["code"])
 
     def _release(self) -> Operation | None:
-        return self._move("release")
+        return self._move("release", self._redemption(expiring=0.1))
 
     def _evaluate(self) -> Operation:
         person = self._person()
@@ -612,7 +624,11 @@ class Generator:
         )
 
     def _refund(self) -> Operation | None:
+        """Refund an order, often one that has a refund, so that little is left."""
         order_id = self._order_id()
+        again = [id_ for id_, _ in list(self.world.refunds)[-3:] if id_ in self.world.orders]
+        if again and self.random.random() < 0.5:
+            order_id = self.random.choice(again)
         if order_id is None:
             return None
         random = self.random

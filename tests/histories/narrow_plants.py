@@ -13,7 +13,7 @@ from app.db.sql.types import IdList
 from app.models import COUPONS, EVENTS, ORDERS
 from app.services.coupons import terms
 from app.services.coupons import writes as coupon_writes
-from app.services.customers import writes as customer_writes
+from app.services.customers import columns as customer_columns
 from app.services.events import hooks
 from app.services.events import queries as event_queries
 from app.services.orders import queries as order_queries
@@ -75,7 +75,7 @@ def repetition_extends(_: Any) -> None:
 
 def customer_if_match_ignored(_: Any) -> None:
     """``If-Match`` of a customer is ignored."""
-    customer_writes.check_precondition = lambda *_: None
+    customer_columns.check_precondition = lambda *_: None
 
 
 def delete_if_match_ignored(_: Any) -> None:

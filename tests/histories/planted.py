@@ -6,6 +6,7 @@ A defect must be found with each seed. Runs are one after the other, each ends a
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from typing import Any
@@ -32,6 +33,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of traffic; default: 60")
     parser.add_argument("--faults", action="store_true", help="also disturb the processes")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops all processes
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     rows: dict[str, list[str]] = {}
     for seed in seeds:
@@ -51,6 +53,8 @@ def find(name: str, seed: int, seconds: float, *, faults: bool = False) -> tuple
     if reason := missing(database):
         return "skipped", reason
     result = campaign.run(database, seed, seconds, plant=name, faults=faults)
+    if campaign.INTERRUPTED in result.not_tested:
+        raise KeyboardInterrupt
     traffic = f"{result.figures.get('seconds of traffic', 0)}"
     if not result.violations:
         return f"not in {traffic}", f"({result.figures.get('operations', 0)} operations)"

@@ -189,7 +189,7 @@ def time_of_payment_moves(_: Any) -> None:
         return original({} if before else None, {**after, "paid_at": None}, pays)
 
     original = order_columns.paid_at
-    order_writes.paid_at = paid_at
+    order_columns.paid_at = paid_at
 
 
 def update_without_time(_: Any) -> None:
@@ -597,8 +597,8 @@ def search_not_updated(_: Any) -> None:
 
 def search_of_orders_not_updated(_: Any) -> None:
     """An order is found by the e-mail address that it had first."""
-    original = order_writes.search_text_of
-    order_writes.search_text_of = lambda order: order.get("search_text") or original(order)
+    original = order_columns.search_text_of
+    order_columns.search_text_of = lambda order: order.get("search_text") or original(order)
 
 
 def second_key_ignored(_: Any) -> None:
