@@ -3,8 +3,8 @@
 The names are those of the specification. The native API also accepts their plain
 names, such as ``limit``, and documents these (decisions 16).
 
-``app.schemas.fields.query`` converts each parameter. The functions in ``app.services`` that end in
-``_queries`` turn a loaded query into SQL.
+``app.schemas.fields.query`` converts each parameter. The modules ``queries.py`` in ``app.services``
+turn a loaded query into SQL.
 """
 
 import re

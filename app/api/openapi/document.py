@@ -1,4 +1,4 @@
-"""The OpenAPI document: headers, security, and completion after all plugins are loaded."""
+"""Parts of the OpenAPI document that no single operation has. ``api/smorest.py`` builds it."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
