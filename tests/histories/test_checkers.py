@@ -11,11 +11,13 @@ import copy
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.histories import report
 from tests.histories.checkers import check_recorded
+from tests.histories.checkers.coupons import CouponChecker
 from tests.histories.checkers.orders import HELD
 from tests.histories.history import dump, load
 
@@ -447,3 +449,13 @@ def test_violation_is_shown_with_its_operations_and_its_seed(recorded):
     page = report.html(violation, 3)
     assert "<h1>sessions, seed 3</h1>" in page
     assert page.count('class="done"') == sum(each.is_done for each in violation.operations)
+
+
+def test_reservation_whose_response_was_lost_expires_by_any_clock():
+    checker = CouponChecker()
+    checker._segment = SimpleNamespace(wall=1000.0, skew=10.0)
+    operation = SimpleNamespace(kind="reserve", status=None, invoked=5.0, args={"expires_in": 3})
+    event = SimpleNamespace(data={"data": {"redemption": {"status": "reserved"}}}, latest=5.5)
+    expires, slack = checker._expiry(event, operation, {})
+    assert expires <= 1005.0 + 3 - 10
+    assert expires + slack >= 1005.5 + 3 + 10

@@ -303,8 +303,10 @@ class CouponChecker:
         if event.data["data"]["redemption"]["status"] != RESERVED:
             return None, 0.0
         if operation and operation.kind == "reserve" and operation.status is None:
+            # The machine that set it can be ahead or behind. Later segments may have no such clock.
             first = operation.invoked + self._segment.wall + operation.args["expires_in"] - 1
-            return first - self._segment.skew, event.latest - operation.invoked + 1
+            skew = self._segment.skew
+            return first - skew, event.latest - operation.invoked + 1 + 2 * skew
         return (seconds_of(shown["expires_at"]) if shown.get("expires_at") else None), 0.0
 
     def _require_slot(
