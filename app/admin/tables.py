@@ -178,9 +178,8 @@ def list_query(**more: Any) -> dict[str, Any]:
     }
 
 
-def csv_file(name: str, rows: Sequence[Mapping[str, Any]]) -> Response:
-    """Return a CSV file to download, with the names of the first row as its header."""
-    names = list(rows[0]) if rows else []
+def csv_file(name: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Response:
+    """Return a CSV file to download, with the values of some names in each row."""
     forms: dict[type, str] = {list: "joined", dict: "json"}
     cells = (
         [to_cell(value := row.get(each), forms.get(type(value), "text")) for each in names]

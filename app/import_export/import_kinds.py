@@ -20,6 +20,7 @@ from app.models.coupon import CouponStatus
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.fields.input import StrictTrue
+from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, WriteResult
 from app.services.common.metadata import METADATA
 from app.services.coupons import writes as coupons
@@ -52,6 +53,19 @@ class Target:
     def known_names(self) -> set[str]:
         """Return the names that a file can contain without a warning."""
         return {"kind", *self.kind.csv_columns, *self.kind.parts, *self.create().fields}
+
+    def read(self, record: Record, *, from_csv: bool) -> tuple[Record, Any]:
+        """Return a record in the form of a request, and as the schema of creates loads it.
+
+        Args:
+            from_csv: whether the values are texts of CSV cells.
+
+        Raises:
+            ValidationError: a value is not accepted.
+            ValueError: a cell cannot be read.
+        """
+        given = with_native_metadata(self.from_cells(record) if from_csv else record)
+        return given, instance_of(self.create).load(given)
 
     def from_cells(self, cells: Mapping[str, Any]) -> Record:
         """Return the record of a CSV row in the form of a request.

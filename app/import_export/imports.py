@@ -17,7 +17,7 @@ from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
 from app.import_export.export_kinds import Record
 from app.import_export.file_reader import Line
-from app.import_export.import_kinds import Target, is_trashed, with_native_metadata
+from app.import_export.import_kinds import Target, is_trashed
 from app.schemas.loading import instance_of, invalid_params
 from app.services.common.bulk import BulkItem
 from app.services.events.bulk import summarized
@@ -123,9 +123,7 @@ class FileImport:
             self.counts.skipped += 1
             return
         try:
-            record = self.target.from_cells(line.record) if self.from_csv else line.record
-            record = with_native_metadata(record)
-            data: Any = instance_of(self.target.create).load(record)
+            record, data = self.target.read(line.record, from_csv=self.from_csv)
         except ma.ValidationError as error:
             self._fail(line.number, invalid_params(error))
             return

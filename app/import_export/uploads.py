@@ -82,17 +82,17 @@ def dry_run(
 def bulk_items(kind: str, on_conflict: str, content: bytes, limit: int) -> list[dict[str, Any]]:
     """Return the first records of a file as the items of a bulk request that does the same."""
     target, records = TARGETS[kind], dict[str, dict[str, Any]]()
-    schema = instance_of(target.create)
+    known = instance_of(target.create).fields
     for line in _lines(content, target):
         if len(records) == limit:
             break
         with suppress(ma.ValidationError, ValueError):
             cells = {} if line.error or is_trashed(line.record) else line.record
-            record = target.from_cells({name: text for name, text in cells.items() if text != ""})
-            key: Any = schema.load(record).get(target.key)
-            known = {name: value for name, value in record.items() if name in schema.fields}
-            if key:
-                records[target.normalized(key)] = known
+            filled = {name: text for name, text in cells.items() if text != ""}
+            record, data = target.read(filled, from_csv=True)
+            if key := data.get(target.key):
+                given = {name: value for name, value in record.items() if name in known}
+                records[target.normalized(key)] = given
     existing = {} if on_conflict == OnConflict.FAIL else target.existing(list(records))
     if on_conflict == OnConflict.SKIP:
         return [record for key, record in records.items() if key not in existing]

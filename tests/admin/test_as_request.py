@@ -163,6 +163,18 @@ def test_an_invitation_shows_the_key_that_the_api_would_create(admin, browser):
     assert admin.post("/keys", {"key": key}).status_code == 201
 
 
+def test_an_upload_shows_metadata_as_a_request_contains_it(browser):
+    cell = '"[{""id"": 4, ""key"": ""erp_id"", ""value"": ""4711""}]"'
+    content = f"code,metadata\nnew,{cell}\n".encode()
+    form = {"kind": "coupons", "on_conflict": "fail", "_show": "request",
+            "file": (io.BytesIO(content), "coupons.csv")}  # fmt: skip
+    sent = browser.post("/data/upload", form, content_type="multipart/form-data")
+    page = browser.get(sent.location.removeprefix("/admin"))
+    found = re.search(r"-d &#39;(.*?)&#39;<", page.html, re.DOTALL)
+    items = [{"code": "new", "metadata": {"erp_id": "4711"}}]
+    assert orjson.loads(html.unescape(found[1])) == {"coupons": items}
+
+
 @pytest.mark.parametrize(
     ("on_conflict", "items"),
     [

@@ -340,6 +340,9 @@ def test_redeeming_now_and_releasing(admin, browser):
     assert "usage limit" in page.text
     page = browser.get(f"/coupons/{coupon['id']}")
     assert "ada@example.com" in page.text
+    unused = make(admin, "unused")["id"]
+    header = browser.get(f"/coupons/{unused}/redemptions.csv").html
+    assert header.startswith("id,coupon_id,code,"), "a file without rows has the names"
     assert browser.post(f"/coupons/{coupon['id']}/redemptions/{use['id']}/release").status == 303
     assert stored(admin, coupon["id"])["usage_count"] == 0
     rows = list(

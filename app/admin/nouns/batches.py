@@ -123,7 +123,8 @@ def download(batch_id: int) -> Response:
     call("get_coupon_batch", batch_id=batch_id)
     unused = bool(request.args.get("unused"))
     rows = batch_queries.codes_of(current_principal(), batch_id, unused=unused)
-    return csv_file(f"codes-of-batch-{batch_id}{'-unused' if unused else ''}", rows)
+    name = f"codes-of-batch-{batch_id}{'-unused' if unused else ''}"
+    return csv_file(name, [column.name for column in batch_queries.CODE_COLUMNS], rows)
 
 
 @blp.action("/batches/<int:batch_id>/trash", "delete_coupon_batch")

@@ -16,6 +16,7 @@ from app.admin.nouns import FORM, form_page
 from app.admin.nouns.coupons import COUPONS, blp
 from app.admin.tables import csv_file
 from app.admin.texts import gettext as _
+from app.api.representations import REDEMPTION
 from app.errors import ShopError
 from app.schemas.base import Base, OptionalFields
 from app.schemas.fields import input as inputs
@@ -37,7 +38,7 @@ def download(coupon_id: int) -> Response:
         reply = call("list_redemptions", query=query | {"page": page})
         rows += reply.body["redemptions"]
         page, pages = page + 1, reply.pages
-    return csv_file(f"redemptions-of-coupon-{coupon_id}", rows)
+    return csv_file(f"redemptions-of-coupon-{coupon_id}", REDEMPTION.names, rows)
 
 
 @blp.action(f"{USE}/release", "release_redemption")

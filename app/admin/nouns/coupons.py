@@ -268,7 +268,7 @@ class Coupons(Noun):
             part = ids[start : start + CSV_PART]
             found = queries.coupons_with_ids(current_principal(), part, COUPON.columns)
             rows += COUPON.rows(found)
-        return csv_file("coupons", rows)
+        return csv_file("coupons", COUPON.names, rows)
 
 
 def _facts(coupon: Record) -> list[tuple[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, case, literal, not_, or_, select, union_all
 
-from app.conversions.numbers import INT64_MAX
+from app.conversions.numbers import INT64_MAX, whole_number
 from app.db.read_pool import fetch
 from app.db.records import Columns, fetch_by_ids
 from app.db.search import comparable, contains, has_part
@@ -105,9 +105,8 @@ def phrase_of(
     if not text.strip():
         return None
     found = contains(column, text, record_id)
-    if not (text.isascii() and text.isdecimal()):
+    if (number := whole_number(text)) is None:
         return found
-    number = min(int(text), INT64_MAX)
     in_order = or_(found.in_order, record_id == number)
     if found.index is None:  # a short text, which has no index
         return replace(found, in_order=in_order, by_index=in_order)

@@ -86,6 +86,12 @@ def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
     return rows[0]
 
 
+CODE_COLUMNS = (
+    COUPONS.c.code, COUPONS.c.usage_count, COUPONS.c.usage_limit, COUPONS.c.expiry_date,
+)  # fmt: skip
+"""Columns of the codes of a batch."""
+
+
 def codes_of(actor: Principal, batch_id: int, *, unused: bool = False) -> list[dict[str, Any]]:
     """Return the published coupons of a batch with code, uses and limit, in the order of their IDs.
 
@@ -96,7 +102,6 @@ def codes_of(actor: Principal, batch_id: int, *, unused: bool = False) -> list[d
         ShopError: the capability is missing.
     """
     actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
-    columns = (COUPONS.c.code, COUPONS.c.usage_count, COUPONS.c.usage_limit, COUPONS.c.expiry_date)
     conditions = [COUPONS.c.batch_id == batch_id, PUBLISHED, *([IS_UNUSED] if unused else [])]
-    rows = fetch(select(*columns).where(*conditions).order_by(COUPONS.c.id))
+    rows = fetch(select(*CODE_COLUMNS).where(*conditions).order_by(COUPONS.c.id))
     return [row._asdict() for row in rows]
