@@ -6,6 +6,7 @@ It sets prefixes, path converters, field types of the OpenAPI document and the e
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import RLock
@@ -29,14 +30,6 @@ from app.catalog import EXTENSION, Catalog, OrderExtension
 from app.config import VERSION
 from app.schemas.base import ErrorResponse
 from app.schemas.orders.order import OrderSchema
-
-# The commands of flask-smorest: without the one that lists names of Flask's configuration.
-openapi_cli.commands["list-config-prefixes"].hidden = True
-for _command in openapi_cli.commands.values():
-    for _option in _command.params:
-        if isinstance(_option, click.Option) and _option.name == "config_prefix":
-            _option.metavar = "VERSION"
-            _option.help = "wc_api_v3 or wc_api_v2: the document of this legacy API."
 
 
 class Api(flask_smorest.Api):
@@ -115,6 +108,7 @@ class Api(flask_smorest.Api):
             "marshmallow_plugin": openapi_fields.FieldPlugin(self.api_version.schemas),
         }
         super().init_app(app, spec_kwargs=spec)
+        app.cli.add_command(_commands())
         # Its examples look like orders. To search them takes ten times as long as the response.
         documents: Any = app.blueprints[self._make_doc_blueprint_name()]
         documents.extends_orders = True
@@ -213,3 +207,18 @@ class Api(flask_smorest.Api):
     def handle_http_exception(self, error: Exception) -> Response:
         """Return the error response of the app. Extension point: ``handle_http_exception``."""
         return handle_exception(error)
+
+
+def _commands() -> click.Group:
+    """Return the commands of flask-smorest with the API versions that their option can name.
+
+    The command that lists names of Flask's configuration is hidden.
+    """
+    commands: click.Group = copy.deepcopy(openapi_cli)
+    commands.commands["list-config-prefixes"].hidden = True
+    for command in commands.commands.values():
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name == "config_prefix":
+                option.metavar = "VERSION"
+                option.help = "wc_api_v3 or wc_api_v2: the document of this legacy API."
+    return commands
