@@ -134,9 +134,11 @@ def show() -> Response:
 
 def _steps() -> list[tuple[str, str, str, str]]:
     """Return the first steps of a shop without orders and uses: title, text, address and button."""
-    coupon = _most_used_coupon()
     read = [name for name in ("list_orders", "list_redemptions") if rights.can(name)]
-    if _has_records(read) or (coupon and coupon["usage_count"]):
+    if _has_records(read):
+        return []
+    coupon = _most_used_coupon()
+    if coupon and coupon["usage_count"]:
         return []
     create = (
         _("Create a coupon"), _("A code that lowers the price of an order."),

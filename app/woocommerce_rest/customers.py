@@ -132,7 +132,7 @@ def customer_fields(record: Record, site: Site) -> Object:
 def _methods(record: Record, site: Site) -> Sequence[str]:
     """Return the methods that the caller may use on an account.
 
-    Users cannot delete their own account, and nobody deletes staff here, as on the original.
+    Users cannot delete their own account. As in WooCommerce, staff cannot be deleted here.
     """
     if site.actor is None:
         return ITEM_METHODS

@@ -298,14 +298,21 @@ class Noun:
         acts = self._allowed_actions(trashed=trashed).values()
         table.selects = bool(acts)
         table.requests += [
-            (each.label, self._request(each, row["id"]))
+            (each.label, self._request(each, self._body(each), row["id"]))
             for row in table.rows[:1] for each in acts if each.title
         ]  # fmt: skip
         return table
 
-    def _request(self, action: Action, record_id: int) -> ApiRequest:
+    def _body(self, action: Action) -> dict[str, Any] | None:
+        """Return the body of the requests of an action.
+
+        Raises:
+            InvalidParams: its field does not have the submitted value.
+        """
+        return {self.name: {action.spec.name: action.value()}} if action.spec else None
+
+    def _request(self, action: Action, body: dict[str, Any] | None, record_id: int) -> ApiRequest:
         """Return the request of an action for a record."""
-        body = {self.name: {action.spec.name: action.value()}} if action.spec else None
         return api_request(action.operation, body=body, **self._path(record_id))
 
     def _allowed_actions(self, *, trashed: bool) -> dict[str, Action]:
@@ -526,10 +533,10 @@ class Noun:
         failures = list(zip(given.getlist("failed_id"), given.getlist("failed"), strict=False))
         done, failed = _number("done"), _number("failures")
         changed = [each for each in given.get("changed", "").split(",") if each]
-        requests = {record_id: self._request(action, record_id) for record_id in part}
-        for record_id, sent in requests.items():
+        body = self._body(action)
+        for record_id in part:
             try:
-                call(action.operation, body=sent.body, **self._path(record_id))
+                call(action.operation, body=body, **self._path(record_id))
                 done += 1
                 changed.append(str(record_id))
             except ShopError as error:
@@ -542,7 +549,7 @@ class Noun:
             kept=[each for each in given.items(multi=True) if each[0] not in state],
             changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
             undo_action=action.undo if is_last and 0 < done <= MAX_UNDONE else "",
-            requests=[("", each) for each in list(requests.values())[:1]] if is_last else [],
+            requests=[("", self._request(action, body, part[0]))] if is_last and part else [],
         )  # fmt: skip
 
 
