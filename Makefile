@@ -98,7 +98,8 @@ lint-openapi: $(VENV)/ready-dev $(SHOP_API) $(SPECTRAL)/ready ## check both vers
 			--ruleset tests/lint/.spectral.yaml $(VENV)/openapi-$$version.json || exit 1; \
 	done; echo "The OpenAPI document: no errors, no warnings"
 
-docs: $(VENV)/ready-dev ## build the documentation site into app/site and check its links
+# The packages for development include those of the site.
+docs: $(VENV)/ready-$(if $(wildcard $(VENV)/ready-dev),dev,docs) ## build the documentation site into app/site and check its links
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 	@echo "The pages are in app/site. A service that starts now shows them at /docs/guides/"
 
@@ -160,6 +161,10 @@ $(BIN)/shop-api: pyproject.toml | $(VENV)/ready
 $(SPECTRAL)/ready: tests/lint/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is not installed (Debian: apt install npm)." >&2; exit 1; }
 	@$(NPM_CI) --prefix tests/lint >/dev/null
+	@touch $@
+
+$(VENV)/ready-docs: requirements-docs.txt | $(BIN)/python
+	$(call install,requirements-docs.txt)
 	@touch $@
 
 $(VENV)/ready-dev: requirements-dev.txt | $(VENV)/ready

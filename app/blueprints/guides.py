@@ -3,19 +3,10 @@
 import re
 from html import escape
 
-from flask import (
-    Blueprint,
-    Flask,
-    Response,
-    abort,
-    current_app,
-    redirect,
-    request,
-    send_from_directory,
-)
+from flask import Blueprint, Flask, Response, abort, redirect, request, send_from_directory
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.api.openapi.info import GUIDES, guide_title, guide_titles, guide_url
+from app.api.openapi.info import GUIDES, guide_title
 from app.api.security_headers import inline_scripts
 from app.api.smorest import Api
 from app.config.files import folder_of
@@ -50,8 +41,12 @@ _SITE_POLICY = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _NAME = re.compile(r"[a-z0-9-]+")
-_LINK_OUTSIDE = re.compile(r'<a href="\.\./[^"]*">(.*?)</a>')
+_LINK = re.compile(r'<a href="((?:\.\./)?[\w/.-]+)(?:#[^"]*)?">(.*?)</a>')
 _HEADING = re.compile(r"<h([2-4])>(.*?)</h\1>")
+
+_HINT = """<p><em>These are plain pages. In the folder of the service, <code>make docs</code> builds
+the site with navigation, search and all fields. Restart the service to see it here.</em></p>
+"""
 
 blp = Blueprint("guides", __name__)
 site = Blueprint("guides", __name__)
@@ -90,13 +85,9 @@ def redirect_to_page(name: str) -> BaseResponse:
 
 
 @blp.route("/")
-def show_index() -> Response:
-    """Return the links to all guides."""
-    links = "\n".join(
-        f'<li><a href="{guide_url(current_app.config, name)}">{escape(title)}</a></li>'
-        for name, title in guide_titles().items()
-    )
-    return _page("Guides", f"<h1>Guides</h1>\n<ul>\n{links}\n</ul>")
+def show_index() -> BaseResponse:
+    """Return the start page, which links all guides. Its links are relative, too."""
+    return show_guide("index") if request.path.endswith("/") else redirect("guides/")
 
 
 @blp.route("/<name>.md")
@@ -109,9 +100,9 @@ def show_guide(name: str) -> Response:
 
     text = path.read_text(encoding="utf-8")
     body = MarkdownIt("commonmark").enable("table").render(text)
-    body = _LINK_OUTSIDE.sub(r"\1", body)  # files of the repository, which are not served
-    body = _HEADING.sub(_with_anchor, body)
-    return _page(guide_title(text), f'<nav><a href="./">All guides</a></nav>\n{body}')
+    body = _HEADING.sub(_with_anchor, _LINK.sub(_if_served, body))
+    top = _HINT if name == "index" else '<nav><a href="./">All guides</a></nav>\n'
+    return _page(guide_title(text), f"{top}{body}")
 
 
 @blp.route("/<name>.<any(png, svg):kind>")
@@ -123,6 +114,12 @@ def show_picture(name: str, kind: str) -> Response:
 def _page(title: str, body: str) -> Response:
     page = _PAGE.format(title=escape(title), body=body)
     return Response(page, mimetype="text/html", headers={"Content-Security-Policy": _POLICY})
+
+
+def _if_served(link: re.Match[str]) -> str:
+    """Return a link, or only its text if it leads to a file that is not a guide."""
+    path = GUIDES / link[1]
+    return link[0] if path.parent == GUIDES and path.is_file() else link[2]
 
 
 def _with_anchor(heading: re.Match[str]) -> str:

@@ -358,7 +358,8 @@ def test_readme_examples_work_after_the_demo_and_change_none_of_its_coupons(run_
 
 def test_quick_start_works_and_fails_where_it_says_so(run_examples):
     seen = [remark for _, _, remark in run_examples("docs/quickstart.md")]
-    assert seen == ["", "", "rejected", "rejected", "one item fails", ""]
+    assert seen == ["", "", "rejected", "rejected", "one item fails", "", "", "", ""]
+    assert run_examples.bodies[-1] == {"coupon": {"code": "welcome", "usage_count": 1}}
 
 
 def test_metadata_examples_store_a_number_find_the_record_and_remove_it(run_examples):

@@ -1,7 +1,6 @@
 """The introduction of the OpenAPI document: ``info`` and the links to the guides."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from app.config.files import folder_of
@@ -50,7 +49,7 @@ _API_GUIDES = (
     "quickstart", "api", "endpoints", "permissions", "retries", "errors", "coupons", "orders",
     "customers", "events", "webhooks", "export", "clients", "configuration", "legacy",
 )  # fmt: skip
-"""The guides for users of the API, in the order of the links. The index lists all guides."""
+"""The guides for users of the API, in the order of the links."""
 
 
 def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
@@ -65,9 +64,10 @@ def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
 
 
 def _introduction(config: Mapping[str, Any]) -> str:
-    titles = guide_titles()
     links = ", ".join(
-        f"[{titles[name]}]({guide_url(config, name)})" for name in _API_GUIDES if name in titles
+        f"[{guide_title(path.read_text(encoding='utf-8'))}]({guide_url(config, name)})"
+        for name in _API_GUIDES
+        if (path := GUIDES / f"{name}.md").is_file()
     )
     index = guides_url(config)
     return _INTRODUCTION + (_GUIDES.format(links=links, index=index) if links else "")
@@ -90,22 +90,6 @@ def guides_url(config: Mapping[str, Any]) -> str:
 def guide_url(config: Mapping[str, Any], name: str) -> str:
     """Return the URL path of a guide."""
     return f"{guides_url(config)}{name}.md"
-
-
-def guide_titles() -> dict[str, str]:
-    """Return the title of each guide by its name, the guides for users of the API first.
-
-    The start page of the site is not among them.
-    """
-    names = sorted(path.stem for path in GUIDES.glob("*.md") if path.stem != "index")
-    ordered = [name for name in _API_GUIDES if name in names]
-    ordered += [name for name in names if name not in ordered]
-    return {name: _title_of(GUIDES / f"{name}.md") for name in ordered}
-
-
-def _title_of(guide: Path) -> str:
-    with guide.open(encoding="utf-8") as file:
-        return guide_title(file.readline())
 
 
 def guide_title(text: str) -> str:
