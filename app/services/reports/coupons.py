@@ -31,10 +31,12 @@ from app.services.reports.lists import TIMES, Report, added_up, fetch_list, in_o
 from app.services.reports.period import Period, require_reports, text_of
 from app.services.reports.scope import (
     LOW,
+    ORDERS_INDEX,
     Scope,
     Span,
     figures_of,
     on_postgresql,
+    read_by,
     reading,
     scope_of,
     sums_of,
@@ -216,14 +218,17 @@ def _uses(scope: Scope, span: Span) -> Select[Any]:
         REDEMPTIONS.c.customer_id,
         _GUEST,
     )
-    return uses.where(scope.counts_use(), *within(REDEMPTIONS.c.confirmed_at, *span))
+    uses = uses.where(scope.counts_use(), *within(REDEMPTIONS.c.confirmed_at, *span))
+    return read_by(uses, REDEMPTIONS, "ix_redemptions_report")
 
 
 def _orders(scope: Scope, span: Span) -> Select[Any]:
     """Return a select of the orders with a use: time, total in cents, and whether it is first."""
     orders = select(ORDERS.c.created_at, type_coerce(ORDERS.c.total, BigInteger), scope.is_first())
     joined = orders.select_from(ORDERS.join(REDEMPTIONS, _WITH_ORDER))
-    return joined.where(scope.counts(), *within(ORDERS.c.created_at, *span))
+    joined = joined.where(scope.counts(), *within(ORDERS.c.created_at, *span))
+    joined = read_by(joined, REDEMPTIONS, "ix_redemptions_order_confirmed")
+    return read_by(joined, ORDERS, ORDERS_INDEX)
 
 
 def _of_orders(span: Span) -> ColumnElement[bool]:

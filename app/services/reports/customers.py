@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, and_, case, func, or_, select
+from sqlalchemy import Select, case, func, literal, select
 
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
-from app.db.sql.functions import email_is, has_unicode, json_record
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
 from app.models import ORDER_REFUNDS, ORDERS, USERS
 from app.services.reports.lists import (
     TOTAL,
@@ -23,7 +23,7 @@ from app.services.reports.lists import (
 )
 from app.services.reports.period import CANNOT_VIEW, Period, require_reports
 from app.services.reports.sales import ORDER_SUMS, REFUND_SUMS, shown, with_tax
-from app.services.reports.scope import Scope, figures_of, sums_of, within
+from app.services.reports.scope import Scope, figures_of, read_by, sums_of, within
 
 PERSON = ("id", "email", "first_name", "last_name")
 
@@ -95,16 +95,21 @@ def _names_of_guests(guests: Sequence[str], scope: Scope) -> dict[str, Sequence[
     if not guests:
         return {}
     table, key = list_of_texts(guests)
-    is_theirs: Any = email_is(ORDERS.c.billing_email, key)
-    if scope.folded:
-        unicode = and_(has_unicode(ORDERS.c.billing_email), scope.guest() == key)
-        is_theirs = or_(is_theirs, unicode)
-    names = {name: ORDERS.c[f"billing_{name}"] for name in PERSON[2:]}
+    columns = [ORDERS.c[name] for name in ("created_at", "id")]
     latest = (
-        select(json_record(names))
-        .where(scope.counts(), ORDERS.c.customer_id.is_(None), is_theirs)
-        .order_by(ORDERS.c.created_at.desc(), ORDERS.c.id.desc())
+        read_by(select(columns[1]).where(scope.counts_found(), is_theirs), ORDERS, index)
+        .order_by(*(column.desc() for column in columns))
         .limit(1)
+        .correlate(table)
+        .scalar_subquery()
+        for index, is_theirs in scope.by_guest(ORDERS.c, key)
     )
-    rows = fetch(select(key, latest.correlate(table).scalar_subquery()).select_from(table))
-    return {guest: tuple(json.loads(found).values()) for guest, found in rows if found}
+    found = {guest: ids for guest, *ids in fetch(select(key, *latest).select_from(table))}
+    columns += [ORDERS.c[f"billing_{name}"] for name in PERSON[2:]]
+    wanted = literal([each for ids in found.values() for each in ids], IdList)
+    orders = {row.id: row for row in fetch(select(*columns).where(is_one_of(columns[1], wanted)))}
+    return {
+        guest: max(orders[each] for each in ids if each)[2:]
+        for guest, ids in found.items()
+        if any(ids)
+    }

@@ -11,7 +11,15 @@ from app.catalog import current_catalog
 from app.models import ORDERS
 from app.services.orders.sums import amount_text
 from app.services.reports.period import Period, require_reports
-from app.services.reports.scope import figures_of, read_sums, reading, sums_of, within
+from app.services.reports.scope import (
+    ORDERS_INDEX,
+    figures_of,
+    read_by,
+    read_sums,
+    reading,
+    sums_of,
+    within,
+)
 
 _SUMS = {"total": ORDERS.c.total}
 
@@ -31,7 +39,8 @@ def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[
             *(column.label(name) for name, column in sums_of(_SUMS, exact=exact).items()),
         )
         span = within(ORDERS.c.created_at, period.since, period.until)
-        return counted.where(ORDERS.c.currency == currency, *span).group_by(ORDERS.c.status)
+        counted = counted.where(ORDERS.c.currency == currency, *span).group_by(ORDERS.c.status)
+        return read_by(counted, ORDERS, ORDERS_INDEX)
 
     with reading() as fetch:
         rows = [dict(row._mapping) for row in read_sums(fetch, build)]

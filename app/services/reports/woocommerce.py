@@ -119,7 +119,10 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
         refunded = (
             select(ORDER_REFUNDS.c.line_items)
             .join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
-            .where(scope.counts(), *within(ORDER_REFUNDS.c.created_at, period.since, period.until))
+            .where(
+                scope.counts_found(),
+                *within(ORDER_REFUNDS.c.created_at, period.since, period.until),
+            )
         )
         for (items,) in fetch(refunded):
             for each in items:

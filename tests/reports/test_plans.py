@@ -1,0 +1,120 @@
+"""Reports on SQLite read the indexes that were made for them, with statistics and without."""
+
+import re
+from collections import defaultdict
+
+import pytest
+from sqlalchemy import event, insert, text
+
+from app.db.session import db, run_in_transaction
+from app.models import ORDERS
+from tests.reports.shops import random_shop, utc
+
+PERIOD = {"filter[from]": "2026-10-20", "filter[to]": "2026-11-10"}
+LEGACY = {"filter[date_min]": "2026-10-20", "filter[date_max]": "2026-11-10"}
+PATHS = {
+    "/reports/sales": PERIOD,
+    "/reports/coupons": PERIOD,
+    "/reports/coupons/1000": PERIOD,
+    "/reports/customers": PERIOD,
+    "/reports/orders": PERIOD,
+    "/wc-api/v3/reports/sales": LEGACY,
+    "/wc-api/v3/reports/sales/top_sellers": LEGACY,
+}
+TABLES = "orders|earlier|order_refunds|redemptions|users"
+INDEXES = {
+    "orders": {
+        "ix_orders_report_sqlite (currency=? AND created_at>? AND created_at<?)",
+        "ix_orders_report_sqlite",  # its first and its last entry
+        "SCAN USING INDEX ix_orders_unicode_emails",  # which has few entries
+        "INTEGER PRIMARY KEY (rowid=?)",
+        "ix_orders_id (id=?)",
+        "ix_orders_guest_email_sqlite (billing_email=?)",
+        "ix_orders_unicode_emails",
+    },
+    "earlier": {
+        "ix_orders_guest_email_sqlite (billing_email=? AND created_at<?)",
+        "ix_orders_customer_created (customer_id=? AND created_at<?)",
+        "ix_orders_unicode_emails (created_at<?)",
+    },
+    "order_refunds": {
+        "ix_order_refunds_report (created_at>? AND created_at<?)",
+        "ix_order_refunds_created (created_at>? AND created_at<?)",
+    },
+    "redemptions": {
+        "ix_redemptions_report (confirmed_at>? AND confirmed_at<?)",
+        "ix_redemptions_order_confirmed (order_id=?)",
+        "ix_redemptions_order_confirmed (order_id=? AND coupon_id=?)",
+    },
+    "users": {"ix_users_created (created_at>? AND created_at<?)", "INTEGER PRIMARY KEY (rowid=?)"},
+}
+
+
+@pytest.fixture
+def statistics(app):
+    """Let SQLite gather statistics about the shop, of which nothing is left afterwards."""
+
+    def analyze(*statements):
+        with app.app_context(), db.engine.begin() as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+        with app.app_context():
+            for engine in db.engines.values():
+                engine.dispose()
+
+    yield lambda: analyze("ANALYZE")
+    analyze("DELETE FROM sqlite_stat1", "ANALYZE sqlite_schema")
+
+
+@pytest.fixture
+def searches(app, admin):
+    """Return a function: send a request, and return how each large table is searched."""
+
+    def explain(path, query):
+        seen = []
+
+        def note(connection, cursor, statement, parameters, context, executemany):
+            if re.match(r"SELECT .*\b(orders|redemptions)\b", statement, re.DOTALL):
+                seen.append((statement, parameters))
+
+        with app.app_context():
+            engine = db.engines["read"]
+            event.listen(engine, "before_cursor_execute", note)
+            try:
+                assert admin.get(path, query).status_code == 200
+            finally:
+                event.remove(engine, "before_cursor_execute", note)
+            found = defaultdict(set)
+            with engine.connect() as connection:
+                for statement, parameters in seen:
+                    rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                    for *_, step in rows:
+                        if words := re.match(rf"(SCAN|SEARCH) ({TABLES})\b(.*)", step):
+                            found[words[2]].add(f"{words[1]}{words[3]}")
+        return found
+
+    return explain
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("guests", [0, 3000], ids=["few guests", "many guests"])
+def test_statistics_do_not_change_the_indexes(app, searches, statistics, path, guests):
+    """A shop that has them read all orders for each order of a report."""
+    shop = random_shop(app, "plans", utc("2026-11-01"), orders=300, currencies=("USD",))
+    guest = {"customer_id": None, "billing_email": "ada@example.com", "status": "completed"}
+    same = [
+        shop.orders[0] | guest | {"id": 10_000 + number, "order_key": f"guest_{number}"}
+        for number in range(guests)
+    ]
+    with app.app_context():
+        if same:
+            run_in_transaction(lambda session: session.execute(insert(ORDERS), same))
+    for gather in (lambda: None, statistics):
+        gather()
+        found = {
+            (table, re.sub(r"SEARCH USING (COVERING )?(INDEX )?| LEFT-JOIN", "", step))
+            for table, steps in searches(path, PATHS[path]).items()
+            for step in steps
+        }
+        assert {each for each in found if each[1] not in INDEXES[each[0]]} == set()
