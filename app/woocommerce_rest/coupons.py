@@ -138,6 +138,8 @@ def list_coupons(call: Call) -> Reply:
     query = record_query(call)
     if query["include"]:
         query["exclude"] = ()
+    elif query["orderby"] == "include":
+        query["orderby"] = "date"
     code = call.args.get("code")
     records, total = list_records(
         call.actor,

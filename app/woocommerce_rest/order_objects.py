@@ -266,18 +266,15 @@ def _line(line: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -
 
 
 def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
-    tax, shipping = line["total"], "0.00"
-    if own := _field(line, entries, "shipping_tax_amount", ""):
-        shipping = f"{Decimal(own):.2f}"
-        tax = f"{Decimal(tax) - Decimal(own):.2f}"
+    shipping = Decimal(_field(line, entries, "shipping_tax_amount", "0") or "0")
     return {
         "id": line["id"],
         "rate_code": line["code"],
         "rate_id": line["rate_id"],
         "label": line["title"],
         "compound": line["compound"],
-        "tax_total": site.amount(tax),
-        "shipping_tax_total": site.amount(shipping),
+        "tax_total": site.amount(f"{Decimal(line['total']) - shipping:.2f}"),
+        "shipping_tax_total": site.amount(f"{shipping:.2f}"),
         "rate_percent": plain_number(_field(line, entries, "rate_percent", "0") or "0"),
         "meta_data": _metadata(line, entries, site),
     }
@@ -393,7 +390,7 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
 
     def parts(name: str) -> list[tuple[Object, Entries]]:
         found = [item for item in record["line_items"] if item["list"] == name]
-        return [(_refunded(item, own), _refunded_metadata(item, own)) for item in found]
+        return [(_refunded(item, record), _refunded_metadata(item, own)) for item in found]
 
     links = site.links("orders", order_id, "refunds", record["id"], methods=_BELOW)
     return {
@@ -409,27 +406,46 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         ),
         "meta_data": metadata_list(record["metadata"], site, _OF_REFUNDS),
         "line_items": [_line(*each, site) for each in parts("line_items")],
-        "shipping_lines": [
-            _shipping_line({**item, "method_id": "", "method_title": item["name"]}, entries, site)
-            for item, entries in parts("shipping_lines")
-        ],
-        "tax_lines": [],
-        "fee_lines": [
-            _fee_line({**item, "title": item["name"]}, entries, site)
-            for item, entries in parts("fee_lines")
-        ],
+        "shipping_lines": [_shipping_line(*each, site) for each in parts("shipping_lines")],
+        "tax_lines": _refunded_tax_lines(record, site),
+        "fee_lines": [_fee_line(*each, site) for each in parts("fee_lines")],
         "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
     }  # fmt: skip
 
 
-def _refunded(item: Record, entries: Entries) -> Object:
+def _refunded_tax_lines(record: Record, site: Site) -> list[Object]:
+    """Return the tax lines of the order, each with what a refund has of its rate."""
+    entries: Entries = record["items_metadata"]
+    sums: dict[tuple[int, bool], Decimal] = {}
+    for item in record["line_items"]:
+        for tax in _refunded_taxes({"id": item.get("item_id") or item["id"]}, entries):
+            key = tax["id"], item["list"] == "shipping_lines"
+            sums[key] = sums.get(key, Decimal(0)) + Decimal(tax["total"])
+    rates = {rate for rate, _ in sums}
+    return [
+        {
+            **_tax_line(line, entries, site),
+            "tax_total": site.amount(f"{sums.get((line['rate_id'], False), 0):.2f}"),
+            "shipping_tax_total": site.amount(f"{sums.get((line['rate_id'], True), 0):.2f}"),
+        }
+        for line in record["tax_lines"]
+        if line["rate_id"] in rates
+    ]
+
+
+def _refunded(item: Record, record: Record) -> Object:
     """Return an item of a refund as an item of an order, with negative amounts."""
     total, tax = _negative(item["total"]), _negative(item["total_tax"])
     own_id = item.get("item_id") or item["id"]
+    shipped = (line for line in record["shipping_lines"] if line["id"] == item["id"])
     return {
+        "method_id": "",
+        **next(shipped, {}),
         **item,
+        "title": item["name"],
+        "method_title": item["name"],
         "id": own_id,
-        "taxes": _refunded_taxes({"id": own_id}, entries),
+        "taxes": _refunded_taxes({"id": own_id}, record["items_metadata"]),
         "quantity": -item["quantity"],
         "subtotal": total,
         "subtotal_tax": tax,

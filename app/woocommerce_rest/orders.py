@@ -46,6 +46,7 @@ from app.woocommerce_rest.customers import (
 from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.lists import (
+    ABSOLUTE,
     ANYTHING,
     BOOLEAN,
     CONTEXT,
@@ -343,6 +344,7 @@ def _data(call: Call, before: Record | None) -> Object:
     lists = {name: _native_lines(name, given[name], before) for name in LISTS if given.get(name)}
     if given.get("coupon_lines") is not None:
         lists["coupon_lines"] = _native_coupons(given["coupon_lines"], before)
+        _discount_lines(lists, before)
     pays = _pay(native, details, lists, before, is_asked=bool(given.get("set_paid")))
     native |= {name: [_without_metadata(item) for item in items] for name, items in lists.items()}
     if details:
@@ -515,6 +517,32 @@ def _native_coupons(given: Sequence[Any], before: Record | None) -> list[Object]
     return [*removed, *added]
 
 
+def _discount_lines(lists: Object, before: Record | None) -> None:
+    """Let coupons discount all lines if the set of coupons changes (surface 9).
+
+    The service keeps totals that were given, such as those of imported lines. Recorded coupon lines
+    that stay are part of such totals.
+    """
+    details = (before and before["item_details"]) or {}
+    stored = {line["id"]: line["subtotal"] for line in before["line_items"]} if before else {}
+    removed = {each["id"] for each in lists["coupon_lines"] if "id" in each}
+    coupons = [line["id"] for line in before["coupon_lines"]] if before else []
+    stays = any(not details.get(str(each), {}).get("applied") for each in {*coupons} - removed)
+    if not lists["coupon_lines"] or stays:
+        return
+    changed = lists.setdefault("line_items", [])
+    for item in changed:
+        if "remove" not in item and item.keys() & {"subtotal", "total"}:
+            item.setdefault("subtotal", stored.get(item.get("id"), item.get("total")))
+            item.pop("total", None)
+    given = {item.get("id") for item in changed}
+    changed += [
+        {"id": line_id, "subtotal": subtotal}
+        for line_id, subtotal in stored.items()
+        if line_id not in given and details.get(str(line_id), {}).get("own_total")
+    ]
+
+
 # --- routes ---
 
 _VIEW = {
@@ -534,7 +562,7 @@ _LIST = {
         "items": _statuses("any", "trash"),
     },
     "customer": INTEGER,
-    "product": INTEGER,
+    "product": ABSOLUTE,
     "created_via": {"type": "array", "items": TEXT},
     **_VIEW,
 }

@@ -132,7 +132,7 @@ def _site(call: Call) -> Reply:
             "description": f"Shop Administration API {SHOP_VERSION}",
             "url": home,
             "home": home,
-            "gmt_offset": "0",
+            "gmt_offset": call.site.offset,
             "timezone_string": str(config.get("SHOP_TIMEZONE", "UTC")),
             "namespaces": [NAMESPACE],
             "authentication": {},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache, partial
 from typing import Any
@@ -86,6 +86,13 @@ class Site:
     def index_link(self) -> str:
         """Return the ``Link`` to the index of the site, which every response has."""
         return f'<{self.home}/wp-json/>; rel="https://api.w.org/"'
+
+    @property
+    def offset(self) -> str | float:
+        """Return the hours between the local time and UTC, as the index of the site shows them."""
+        now = datetime.now(self.zone or UTC).utcoffset() or timedelta()
+        hours = now / timedelta(hours=1)
+        return "0" if self.zone is None else int(hours) if hours.is_integer() else hours
 
     def url(self, *parts: object) -> str:
         """Return the address of a resource."""

@@ -97,6 +97,26 @@ def test_coupon_lines_replace_the_whole_set(shop):
     assert shop.ok("GET", path)["coupon_lines"] == []
 
 
+def test_coupons_discount_lines_whose_total_was_given(shop):
+    path = "/orders/41"  # imported, with a total of its own
+    body = {"coupon_lines": [{"code": "welcome10"}]}
+    order = shop.ok("PUT", path, body)
+    assert (order["total"], order["discount_total"]) == ("45.90", "5.10")
+    assert order["line_items"][0]["total"] == "45.90"
+    assert shop.ok("PUT", path, body)["line_items"] == order["line_items"]
+    both = {"coupon_lines": [{"code": "welcome10"}, {"code": "five-off"}]}
+    assert shop.ok("PUT", path, both)["total"] == "40.90"
+    assert shop.ok("PUT", path, {"coupon_lines": []})["total"] == "51.00"
+    line = LINE | {"subtotal": "40", "total": "30"}
+    created = shop.ok("POST", "/orders", {"line_items": [line], **body})
+    assert (created["total"], created["discount_total"]) == ("36.00", "4.00")
+    path = "/orders/50"  # with a recorded coupon, whose discount is part of the totals
+    assert shop.ok("GET", path)["total"] == "58.50"
+    again = {"line_items": [{"id": 18, "total": "1"}], "coupon_lines": [{"code": "welcome10"}]}
+    assert shop.ok("PUT", path, again)["total"] == "5.50"
+    assert shop.ok("PUT", path, {"coupon_lines": []})["total"] == "64.50"
+
+
 def test_trash(shop):
     assert shop.ok("DELETE", "/orders/41")["status"] == "processing"
     assert shop.ok("GET", "/orders/41")["status"] == "trash"
@@ -379,7 +399,8 @@ def test_subtotal_alone_keeps_the_total_of_a_line(shop, total):
 
 
 def test_taxes_of_a_refunded_line_by_rate(shop):
-    line = shop.ok("GET", "/orders/46")["line_items"][0]
+    order = shop.ok("GET", "/orders/46")
+    line, shipping = order["line_items"][0], order["shipping_lines"][0]
     taxes = [{"id": 1, "refund_total": "1.50"}, {"id": "2", "refund_total": 0}]
     item = {"id": line["id"], "quantity": 1, "refund_total": "15", "refund_tax": taxes}
     refund = shop.ok("POST", "/orders/46/refunds", {"line_items": [item]})
@@ -388,6 +409,16 @@ def test_taxes_of_a_refunded_line_by_rate(shop):
     assert refunded["taxes"] == [{"id": 1, "total": "-1.50", "subtotal": "-1.50"}]
     assert [entry["key"] for entry in refunded["meta_data"]] == ["_refunded_item_id"]
     assert shop.ok("GET", f"/orders/46/refunds/{refund['id']}") == refund
+    (of_order,) = order["tax_lines"]
+    amounts = {"tax_total": "-1.50", "shipping_tax_total": "0.00"}
+    assert refund["tax_lines"] == [of_order | amounts]
+    assert shop.ok("GET", "/refunds?per_page=1")[0]["tax_lines"] == refund["tax_lines"]
+    item = {"id": shipping["id"], "refund_total": "1"}
+    refund = shop.ok("POST", "/orders/46/refunds", {"line_items": [item]})
+    described = ("method_id", "method_title", "instance_id")
+    (shipped,) = refund["shipping_lines"]
+    assert [shipped[name] for name in described] == [shipping[name] for name in described]
+    assert refund["tax_lines"] == []
 
 
 def test_tax_status_of_fees(shop):
@@ -606,6 +637,20 @@ def test_staff_cannot_be_deleted(shop):
     (link,) = shop.ok("GET", "/customers/2")["_links"]["self"]
     assert "DELETE" not in link["targetHints"]["allow"]
     assert shop.ok("DELETE", "/customers/3?force=true")["role"] == "subscriber"
+
+
+def test_offset_of_the_time_zone(shop, app_with):
+    options = {"base_url": "https://shop.example"}
+    index = shop.http.get("/wp-json/", **options).get_json()
+    assert (index["gmt_offset"], index["timezone_string"]) == ("0", "UTC")
+    for zone, offset in (("Asia/Kolkata", 5.5), ("America/Phoenix", -7)):
+        other = app_with(SHOP_TIMEZONE=zone).test_client()
+        assert other.get("/wp-json/", **options).get_json()["gmt_offset"] == offset
+
+
+def test_order_of_coupons_without_ids_to_include(shop):
+    listed = shop.ok("GET", "/coupons?orderby=include&_fields=id")
+    assert listed == shop.ok("GET", "/coupons?_fields=id")
 
 
 def test_search_finds_ids(shop):

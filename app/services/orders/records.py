@@ -45,6 +45,7 @@ _OF_ORDERS: Any = (
 _COUPONS: Any = select(
     COUPONS.c.id, COUPONS.c.type, as_printed(COUPONS.c.amount), COUPONS.c.enable_free_shipping
 ).where(is_one_of(COUPONS.c.id, _IDS))
+_DESCRIBED = (ORDERS.c.id, ORDERS.c.tax_lines, ORDERS.c.shipping_lines)
 
 _KEYS: Mapping[str, ColumnElement[Any]] = {
     "date": ORDERS.c.created_at,
@@ -217,12 +218,21 @@ def list_refunds(
 
 
 def _with_metadata(refunds: list[Record]) -> list[Record]:
-    """Add the entries of refunds, and those of the items of their orders."""
+    """Add the entries of refunds, and the entries, taxes and shipping lines of their orders."""
     own = entries_of(fetch, REFUND, [each["id"] for each in refunds])
     of_orders = entries_with_items(fetch, sorted({each["order_id"] for each in refunds}))
+    described = {
+        each["order_id"]
+        for each in refunds
+        if any(i["total_tax"] != "0.00" or i["list"] != "line_items" for i in each["line_items"])
+    }
+    orders = records_with_ids(_DESCRIBED, ORDERS.c.id, sorted(described)) if described else []
+    by_id = {each["id"]: each for each in orders}
     for each in refunds:
         each["metadata"] = own.get(each["id"], [])
         each["items_metadata"] = of_orders.get(each["order_id"], {})
+        order = by_id.get(each["order_id"], {})
+        each |= {name: order.get(name, []) for name in ("tax_lines", "shipping_lines")}
     return refunds
 
 
