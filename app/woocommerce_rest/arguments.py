@@ -9,7 +9,7 @@ in an ``enum``, and ``prefix`` is what a value in it can begin with.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -19,6 +19,27 @@ from app.conversions.numbers import INT64_MAX
 
 Schema = Mapping[str, Any]
 Arguments = Mapping[str, Schema]
+
+INTEGER: Schema = {"type": "integer"}
+ABSOLUTE: Schema = {"type": "integer", "is_absolute": True}
+DECIMALS: Schema = {**ABSOLUTE, "default": 2}
+MAX_DECIMALS = 8
+TEXT: Schema = {"type": "string"}
+BOOLEAN: Schema = {"type": "boolean"}
+IDS: Schema = {"type": "array", "items": INTEGER, "default": [], "is_checked": False}
+INTEGERS: Schema = {"type": "array", "items": INTEGER}
+MONEY: Schema = {"type": ["number", "string"], "format": "money"}
+DATE: Schema = {"type": "string", "format": "date-time"}
+ANYTHING: Schema = {}
+CONTEXT: Schema = {"type": "string", "enum": ["view", "edit"], "default": "view"}
+FORCE: Schema = {"type": "boolean", "default": False}
+METADATA: Schema = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"id": INTEGER, "key": TEXT, "value": ANYTHING}},
+}
+ONE: Arguments = {"context": CONTEXT}
+VIEW: Arguments = {"context": {**CONTEXT, "enum": ["view"]}}
+"""The parameters of records that nobody can change."""
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
 _MONEY = re.compile(r"-?\d*\.?\d*", re.ASCII)
@@ -232,20 +253,17 @@ def described(arguments: Arguments) -> dict[str, Any]:
     return {name: {"required": False, **_public(each)} for name, each in arguments.items()}
 
 
-def _public(schema: Schema) -> dict[str, Any]:
-    return dict(_public_items(schema))
-
-
 _PRIVATE = {"is_checked", "is_absolute", "null_is_valid", "note", "prefix"}
 
 
-def _public_items(schema: Schema) -> Iterator[tuple[str, Any]]:
-    for key, value in schema.items():
-        if key in _PRIVATE or value in ("money", "report-date"):
-            continue
-        if key == "enum":
-            yield key, enum_of(schema)
-        elif key == "properties":
-            yield key, {name: _public(each) for name, each in value.items()}
-        else:
-            yield key, _public(value) if key == "items" else value
+def _public(schema: Schema) -> dict[str, Any]:
+    shown = {name: value for name, value in schema.items() if name not in _PRIVATE}
+    if shown.get("format") in {"money", "report-date"}:
+        del shown["format"]
+    if "enum" in shown:
+        shown["enum"] = enum_of(schema)
+    if "items" in shown:
+        shown["items"] = _public(shown["items"])
+    for name, each in shown.get("properties", {}).items():
+        shown["properties"] = {**shown["properties"], name: _public(each)}
+    return shown

@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from app.auth.principals import Capability, Principal
-from app.conversions.numbers import whole_number
 from app.db.session import run_in_transaction, savepoint
+from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import errors
-from app.woocommerce_rest.arguments import Arguments, as_list
+from app.woocommerce_rest.arguments import Arguments, as_list, convert, problem_of
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route, checked_arguments
-from app.woocommerce_rest.lists import ANYTHING, FORCE, ONE
 
 LIMIT = 100
-DELETION: Arguments = {"force": FORCE}
+DELETION: Arguments = {"force": arg.FORCE}
 
 Allow = Callable[[Principal, Mapping[str, int]], Sequence[str]]
 
@@ -29,7 +28,7 @@ def resource_routes(
     listed: Arguments,
     created: Arguments,
     edited: Arguments,
-    viewed: Arguments = ONE,
+    viewed: Arguments = arg.ONE,
     deleted: Arguments = DELETION,
     allow: Allow | None = None,
 ) -> tuple[Route, ...]:
@@ -75,7 +74,7 @@ def _batch_route(route: Route, item: Route) -> Route:
         lambda call: _run(call, create, edit, delete),
         "batch",
         any_of,
-        {"create": ANYTHING, "update": ANYTHING, "delete": ANYTHING},
+        {"create": arg.ANYTHING, "update": arg.ANYTHING, "delete": arg.ANYTHING},
         f"Create, update and delete several {route.resource}",
         result=f"{create.result}Batch",
         any_of=True,
@@ -88,11 +87,13 @@ def _run(call: Call, create: Operation, edit: Operation, delete: Operation) -> R
     if sum(map(len, lists.values())) > LIMIT:
         message = f"Unable to accept more than {LIMIT} items for this request."
         raise RestError("woocommerce_rest_request_entity_too_large", message, 413)
-    results: dict[str, list[Any]] = {}
+    lists["delete"] = [item for item in lists["delete"] if _id_of(item)]  # as on the original
     operations = {"create": create, "update": edit, "delete": delete}
-    for name, items in lists.items():
-        if items:
-            results[name] = [_result(call, name, operations[name], item) for item in items]
+    results = {
+        name: [_result(call, name, operations[name], item) for item in items]
+        for name, items in lists.items()
+        if items
+    }
     return Reply(results or [])
 
 
@@ -137,4 +138,7 @@ def _in_savepoint(
 
 
 def _id_of(value: Any) -> int:
-    return whole_number(str(value)) or 0
+    """Return an ID, of a number or a text; 0 for another value."""
+    is_id = problem_of(arg.INTEGER, value, "id") is None
+    number: int = convert(arg.INTEGER, value) if is_id else 0
+    return max(number, 0)

@@ -19,21 +19,13 @@ from app.schemas.loading import instance_of
 from app.services.coupons import writes
 from app.services.coupons.records import CouponRecordQuery, list_records, records_by_id
 from app.services.maintenance import trash
-from app.woocommerce_rest.arguments import Arguments, Problem, Schema, is_date_time
+from app.woocommerce_rest import arguments as arg
+from app.woocommerce_rest import errors
+from app.woocommerce_rest.arguments import Arguments, Problem, is_date_time
 from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.errors import RestError, invalid
 from app.woocommerce_rest.frame import Call, Reply
-from app.woocommerce_rest.lists import (
-    BOOLEAN,
-    INTEGER,
-    INTEGERS,
-    METADATA,
-    MONEY,
-    TEXT,
-    collection,
-    page,
-    record_query,
-)
+from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.schemas import names_of
 from app.woocommerce_rest.site import Site, metadata_list
 
@@ -55,35 +47,33 @@ def _types() -> list[str]:
     return sorted(names, key=("percent", "fixed_cart", "fixed_product", *names).index)
 
 
-_TABLE: Mapping[str, tuple[str, Schema]] = {
-    "code": ("code", TEXT),
-    "amount": ("amount", MONEY),
-    "discount_type": ("type", {"type": "string", "enum": _types}),
-    "description": ("description", TEXT),
-    "individual_use": ("individual_use", BOOLEAN),
-    "product_ids": ("product_ids", INTEGERS),
-    "excluded_product_ids": ("exclude_product_ids", INTEGERS),
-    "usage_limit": ("usage_limit", INTEGER),
-    "usage_limit_per_user": ("usage_limit_per_user", INTEGER),
-    "limit_usage_to_x_items": ("limit_usage_to_x_items", INTEGER),
-    "free_shipping": ("enable_free_shipping", BOOLEAN),
-    "product_categories": ("product_category_ids", INTEGERS),
-    "excluded_product_categories": ("exclude_product_category_ids", INTEGERS),
-    "exclude_sale_items": ("exclude_sale_items", BOOLEAN),
-    "minimum_amount": ("minimum_amount", MONEY),
-    "maximum_amount": ("maximum_amount", MONEY),
-    "email_restrictions": ("customer_emails", {"type": "array", "items": TEXT}),
-}
-"""Native name and argument of each field that needs no conversion."""
-NAMES = {name: native for name, (native, _) in _TABLE.items()}
-_ARGUMENTS = {
-    **{name: argument for name, (_, argument) in _TABLE.items()},
+FIELDS: Arguments = {
+    "code": arg.TEXT,
+    "amount": arg.MONEY,
     "status": {**STATUS, "note": _NO_STATUS},
+    "discount_type": {"type": "string", "enum": _types},
+    "description": arg.TEXT,
     "date_expires": OPTIONAL_DATE,
     "date_expires_gmt": OPTIONAL_DATE,
-    "meta_data": METADATA,
+    "individual_use": arg.BOOLEAN,
+    "product_ids": arg.INTEGERS,
+    "excluded_product_ids": arg.INTEGERS,
+    "usage_limit": arg.INTEGER,
+    "usage_limit_per_user": arg.INTEGER,
+    "limit_usage_to_x_items": arg.INTEGER,
+    "free_shipping": arg.BOOLEAN,
+    "product_categories": arg.INTEGERS,
+    "excluded_product_categories": arg.INTEGERS,
+    "exclude_sale_items": arg.BOOLEAN,
+    "minimum_amount": arg.MONEY,
+    "maximum_amount": arg.MONEY,
+    "email_restrictions": {"type": "array", "items": arg.TEXT},
+    "meta_data": arg.METADATA,
 }
-FIELDS: Arguments = {name: _ARGUMENTS[name] for name in names_of("Coupon") if name in _ARGUMENTS}
+_CONVERTED = {"status", "date_expires", "date_expires_gmt", "meta_data"}
+_NATIVE = {name: native for native, name in errors.NAMES.items()}
+NAMES = {name: _NATIVE.get(name, name) for name in FIELDS if name not in _CONVERTED}
+"""Native name of each field that needs no conversion."""
 _STORED = frozenset({
     "discount_type", "coupon_amount", "individual_use", "product_ids", "exclude_product_ids",
     "usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count", "date_expires",
@@ -93,7 +83,7 @@ _STORED = frozenset({
 """Metadata with the name under which the original stores a field. It is not shown."""
 _SUMS = [name for name in NAMES if "amount" in name]
 _LIMITS = [name for name in NAMES if "limit" in name]
-_ID_LISTS = {native for native, argument in _TABLE.values() if argument is INTEGERS}
+_ID_LISTS = {native for name, native in NAMES.items() if FIELDS[name] is arg.INTEGERS}
 
 
 def coupon_object(record: Record, site: Site) -> Object:
@@ -290,9 +280,9 @@ ROUTES = resource_routes(
     ),
     listed={
         **collection("date", "id", "include", "title", "slug", "modified"),
-        "code": TEXT,
+        "code": arg.TEXT,
         "status": {"type": "string", "enum": ["publish", "trash", "any"], "note": _NO_STATUS},
     },
-    created={**FIELDS, "code": {**TEXT, "required": True}},
+    created={**FIELDS, "code": {**arg.TEXT, "required": True}},
     edited=FIELDS,
 )  # fmt: skip

@@ -27,21 +27,13 @@ from app.services.customers.records import (
 )
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 from app.services.orders.records import product_names
+from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.errors import RestError, forbidden
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
-from app.woocommerce_rest.lists import (
-    FORCE,
-    INTEGER,
-    METADATA,
-    TEXT,
-    VIEW,
-    collection,
-    page,
-    record_query,
-)
+from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.site import ITEM_METHODS, Site, metadata_list
 
 Record = Mapping[str, Any]
@@ -62,23 +54,22 @@ _STORED = frozenset({
 _OF_WORDPRESS = ("_capabilities", "_user_level")
 
 
-def address(parts: Sequence[str]) -> dict[str, Any]:
+def _address(parts: Sequence[str]) -> dict[str, Any]:
     """Return the argument of an address."""
-    return {
-        "type": "object",
-        "properties": {part: EMAIL if part == "email" else TEXT for part in parts},
-    }
+    properties = {part: EMAIL if part == "email" else arg.TEXT for part in parts}
+    return {"type": "object", "properties": properties}
 
 
+BILLING, SHIPPING = _address(BILLING_PARTS), _address(SHIPPING_PARTS)
 FIELDS: Arguments = {
     "email": EMAIL,
-    "first_name": TEXT,
-    "last_name": TEXT,
-    "username": TEXT,
-    "password": TEXT,
-    "billing": address(BILLING_PARTS),
-    "shipping": address(SHIPPING_PARTS),
-    "meta_data": METADATA,
+    "first_name": arg.TEXT,
+    "last_name": arg.TEXT,
+    "username": arg.TEXT,
+    "password": arg.TEXT,
+    "billing": BILLING,
+    "shipping": SHIPPING,
+    "meta_data": arg.METADATA,
 }
 
 
@@ -382,19 +373,19 @@ _CUSTOMERS = resource_routes(
     },
     created={
         **FIELDS,
-        "email": {**TEXT, "required": True},
-        "username": {**TEXT, "null_is_valid": False},
-        "password": {**TEXT, "null_is_valid": False},
+        "email": {**arg.TEXT, "required": True},
+        "username": {**arg.TEXT, "null_is_valid": False},
+        "password": {**arg.TEXT, "null_is_valid": False},
     },
     edited=FIELDS,
-    deleted={"force": FORCE, "reassign": INTEGER},
+    deleted={"force": arg.FORCE, "reassign": arg.INTEGER},
     allow=_allowed,
 )  # fmt: skip
 _DOWNLOADS = Route(
     "/customers/<id:id>/downloads",
     {
         "GET": Operation(
-            list_downloads, "list", (Capability.LIST_USERS,), VIEW,
+            list_downloads, "list", (Capability.LIST_USERS,), arg.VIEW,
             "List the downloads of a customer", result="Download", is_list=True,
         )
     },

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from flask import Response, current_app, g, request
@@ -30,7 +29,7 @@ from app.auth.credentials import REASONS, MalformedCredentials, SignedCredential
 from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
 from app.errors import ShopError
 from app.services.common.bulk import Precondition
-from app.woocommerce_rest import errors, parameters, stored
+from app.woocommerce_rest import errors, parameters
 from app.woocommerce_rest.arguments import Arguments, Problem, convert, described, problem_of
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.schemas import OBJECTS, resolved
@@ -170,12 +169,13 @@ def respond(route: Route | None, ids: Mapping[str, int]) -> Response:
     except RestError as error:
         response = json_response(error.body, error.status, error.headers)
     except ShopError as error:
-        response = _of_shop_error(error)
+        shown = errors.as_rest_error(error)
+        response = json_response(shown.body, shown.status, shown.headers)
     except Exception as error:  # noqa: BLE001  # the native handler logs it and chooses the status
         response = handle_exception(error)
-    is_hidden = response.status_code in {401, 403} or not _is_found(route)
-    is_known = "Allow" in response.headers
-    allow = [] if is_hidden or is_known or route is None else _allowed(route, ids)
+    is_hidden = response.status_code in {401, 403} or "Allow" in response.headers
+    is_found = route and (request.method == "OPTIONS" or route.operation(request.method))
+    allow = _allowed(route, ids) if route and is_found and not is_hidden else []
     return _completed(response, query, site, allow)
 
 
@@ -192,17 +192,6 @@ def _allowed(route: Route, ids: Mapping[str, int]) -> Sequence[str]:
     ]
 
 
-def _of_shop_error(error: ShopError) -> Response:
-    shown = errors.as_rest_error(error)
-    return json_response(shown.body, shown.status, shown.headers)
-
-
-def _is_found(route: Route | None) -> bool:
-    return route is not None and (
-        request.method == "OPTIONS" or route.operation(request.method) is not None
-    )
-
-
 def _respond(
     route: Route | None, ids: Mapping[str, int], query: dict[str, Any], site: Site
 ) -> Response:
@@ -211,7 +200,7 @@ def _respond(
         _check_key(principal, route)
         site = replace(site, actor=principal)
     if request.method == "OPTIONS":
-        return json_response(parameters.selected(_description(route, site), query.get("_fields")))
+        return json_response(parameters.selected(description(route, site), query.get("_fields")))
     operation = route.operation(request.method) if route else None
     if operation is None:
         raise errors.no_route(_hint())
@@ -243,35 +232,40 @@ def _respond(
         response = run()
     else:
         response = _once(run, route, ids, reply)
-    if response.status_code == 201 and (address := _self_of(response)):
-        response.headers["Location"] = address
+    if response.status_code == 201 and (own := _self_of(response.get_json())):
+        response.headers["Location"] = own["href"]
     if reply and reply[0].total is not None:
         _add_page(response, reply[0], operation, query, site)
-    elif reply and route and route.allow and (methods := _hints_of(reply[0].body)):
-        response.headers["Allow"] = ", ".join(methods)
+    elif reply and route and route.allow and (hints := _self_of(reply[0].body).get("targetHints")):
+        response.headers["Allow"] = ", ".join(hints["allow"])  # not of a deleted record
     return response
-
-
-def _hints_of(body: Any) -> Sequence[str]:
-    """Return the methods in the links of a record; none of a deleted one."""
-    links = body.get("_links", {}) if isinstance(body, dict) else {}
-    found: Sequence[str] = links.get("self", [{}])[0].get("targetHints", {}).get("allow", ())
-    return found
 
 
 def _once(
     run: Callable[[], Response], route: Route | None, ids: Mapping[str, int], reply: list[Reply]
 ) -> Response:
-    """Run an operation once per ``Idempotency-Key``."""
+    """Run an operation once per ``Idempotency-Key``.
+
+    Objects of this dialect stand alone, and ``_fields`` can omit their IDs. A response is stored
+    with the name and the ID of its record, by which the erasure of a customer finds persons.
+    """
     resource = route.resource if route else ""
 
     def named(body: Any) -> Any:
-        return stored.named(body, resource, ids.get("order_id") or reply[-1].body["id"])
+        return {resource: {"id": ids.get("order_id") or reply[-1].body["id"], "part": body}}
+
+    def bare(stored: Any) -> Any:
+        return stored[resource]["part"]
+
+    def named_batch(body: Any) -> Any:
+        return {name: {resource: items} for name, items in body.items()} if body else {}
+
+    def bare_batch(stored: Any) -> Any:
+        return {name: items[resource] for name, items in stored.items()} or []
 
     if route and route.path.endswith("/batch"):
-        name = partial(stored.named_batch, resource=resource)
-        return idempotent_in_form(run, name, stored.bare_batch)()
-    return idempotent_in_form(run, named, stored.bare)()
+        return idempotent_in_form(run, named_batch, bare_batch)()
+    return idempotent_in_form(run, named, bare)()
 
 
 def _names(query: Mapping[str, Any]) -> frozenset[str]:
@@ -287,10 +281,11 @@ def _selected(body: Any, fields: Any) -> Any:
     return picked
 
 
-def _self_of(response: Response) -> str:
-    body = response.get_json()
+def _self_of(body: Any) -> Mapping[str, Any]:
+    """Return the link of a record to itself, if a body has one."""
     links = body.get("_links", {}) if isinstance(body, dict) else {}
-    return links["self"][0]["href"] if "self" in links else ""
+    found: Mapping[str, Any] = links.get("self", [{}])[0]
+    return found
 
 
 # --- identity ---
@@ -463,8 +458,8 @@ def _in_context(error: Any, operation: Operation, route: Route | None) -> RestEr
     return shown
 
 
-def _description(route: Route | None, site: Site) -> Any:
-    """Return the description of a route for ``OPTIONS``."""
+def description(route: Route | None, site: Site) -> Any:
+    """Return the description of a route, as ``OPTIONS`` and the indexes show it."""
     if route is None:
         return []
     endpoints = [

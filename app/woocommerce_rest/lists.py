@@ -8,30 +8,17 @@ from typing import Any
 import orjson
 
 from app.api.responses import json_bytes
-from app.woocommerce_rest.arguments import Arguments, Schema
+from app.woocommerce_rest import arguments as arg
+from app.woocommerce_rest.arguments import Schema
 from app.woocommerce_rest.frame import Call, Reply
 
-INTEGER: Schema = {"type": "integer"}
-ABSOLUTE: Schema = {"type": "integer", "is_absolute": True}
-DECIMALS: Schema = {**ABSOLUTE, "default": 2}
-MAX_DECIMALS = 8
-TEXT: Schema = {"type": "string"}
-BOOLEAN: Schema = {"type": "boolean"}
-IDS: Schema = {"type": "array", "items": INTEGER, "default": [], "is_checked": False}
-INTEGERS: Schema = {"type": "array", "items": INTEGER}
-MONEY: Schema = {"type": ["number", "string"], "format": "money"}
-DATE: Schema = {"type": "string", "format": "date-time"}
-ANYTHING: Schema = {}
-CONTEXT: Schema = {"type": "string", "enum": ["view", "edit"], "default": "view"}
-FORCE: Schema = {"type": "boolean", "default": False}
-METADATA: Schema = {
-    "type": "array",
-    "items": {"type": "object", "properties": {"id": INTEGER, "key": TEXT, "value": ANYTHING}},
+_BOUNDS = {
+    "after": ("created_at", "after"),
+    "before": ("created_at", "before"),
+    "modified_after": ("updated_at", "after"),
+    "modified_before": ("updated_at", "before"),
 }
-ONE: Arguments = {"context": CONTEXT}
-VIEW: Arguments = {"context": {**CONTEXT, "enum": ["view"]}}
-"""The parameters of records that nobody can change."""
-TIMES = ("after", "before", "modified_after", "modified_before")
+TIMES = tuple(_BOUNDS)
 
 
 def collection(
@@ -46,26 +33,18 @@ def collection(
         times: names of the parameters that compare times.
     """
     return {
-        "context": CONTEXT,
+        "context": arg.CONTEXT,
         "page": {"type": "integer", "default": 1, "minimum": 1},
         "per_page": {"type": "integer", "default": 10, "minimum": 1, "maximum": 100},
-        "search": TEXT,
-        **dict.fromkeys(times, DATE),
-        **({"dates_are_gmt": FORCE} if times else {}),
-        "exclude": IDS,
-        "include": IDS,
-        "offset": ABSOLUTE,
+        "search": arg.TEXT,
+        **dict.fromkeys(times, arg.DATE),
+        **({"dates_are_gmt": arg.FORCE} if times else {}),
+        "exclude": arg.IDS,
+        "include": arg.IDS,
+        "offset": arg.ABSOLUTE,
         "order": {"type": "string", "default": order, "enum": ["asc", "desc"]},
         "orderby": {"type": "string", "default": default, "enum": list(orderby)},
     }
-
-
-_BOUNDS = {
-    "after": ("created_at", "after"),
-    "before": ("created_at", "before"),
-    "modified_after": ("updated_at", "after"),
-    "modified_before": ("updated_at", "before"),
-}
 
 
 def record_query(call: Call) -> dict[str, Any]:
@@ -109,4 +88,4 @@ def page(
 def decimals(call: Call) -> int:
     """Return the decimals of amounts, ``dp``."""
     given: int = call.given.get("dp", 2)
-    return min(given, MAX_DECIMALS)
+    return min(given, arg.MAX_DECIMALS)

@@ -46,7 +46,7 @@ _STORED = frozenset({
 })  # fmt: skip
 """Metadata with the name under which the original stores a field. It is not shown."""
 _KEY, _ID = itemgetter(1), itemgetter("id")
-_NO_IMAGE = {"id": "", "src": ""}
+_NO_IMAGE, _OF_VARIATION = {"id": "", "src": ""}, {"id": 0, "src": ""}
 
 
 @cache
@@ -260,7 +260,7 @@ def _line(line: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -
         "sku": sku,
         "global_unique_id": None if sku is None else "",
         "price": int(price) if price.is_integer() else price,
-        "image": _NO_IMAGE,
+        "image": _OF_VARIATION if line.get("variation_id") else _NO_IMAGE,
         "parent_name": None,
     }
 

@@ -17,26 +17,14 @@ from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.records import RecordQuery
 from app.services.orders import notes, refunds
 from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
+from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.batch import DELETION
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
-from app.woocommerce_rest.lists import (
-    BOOLEAN,
-    DECIMALS,
-    IDS,
-    INTEGER,
-    METADATA,
-    MONEY,
-    ONE,
-    TEXT,
-    collection,
-    decimals,
-    page,
-    record_query,
-)
+from app.woocommerce_rest.lists import collection, decimals, page, record_query
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
 from app.woocommerce_rest.site import Site
 
@@ -217,9 +205,9 @@ def delete_refund(call: Call) -> Reply:
 _READ, _EDIT = (Capability.READ_PRIVATE_SHOP_ORDERS,), (Capability.EDIT_SHOP_ORDERS,)
 _DELETE = (Capability.DELETE_SHOP_ORDERS,)
 _NOTE_FIELDS: Arguments = {
-    "note": {**TEXT, "required": True},
-    "customer_note": BOOLEAN,
-    "added_by_user": BOOLEAN,
+    "note": {**arg.TEXT, "required": True},
+    "customer_note": arg.BOOLEAN,
+    "added_by_user": arg.BOOLEAN,
     "id": {},
 }
 
@@ -229,23 +217,24 @@ def _objects(**properties: Schema) -> Schema:
 
 
 _REFUND_FIELDS: Arguments = {
-    "amount": MONEY,
-    "reason": TEXT,
-    "refunded_by": INTEGER,
-    "meta_data": METADATA,
+    "amount": arg.MONEY,
+    "reason": arg.TEXT,
+    "refunded_by": arg.INTEGER,
+    "meta_data": arg.METADATA,
     "line_items": _objects(
-        id=INTEGER, quantity=INTEGER, refund_total=MONEY,
-        refund_tax=_objects(id={"type": ["integer", "string"]}, refund_total=MONEY),
+        id=arg.INTEGER, quantity=arg.INTEGER, refund_total=arg.MONEY,
+        refund_tax=_objects(id={"type": ["integer", "string"]}, refund_total=arg.MONEY),
     ),
-    "api_refund": BOOLEAN,
-    "api_restock": BOOLEAN,
+    "api_refund": arg.BOOLEAN,
+    "api_restock": arg.BOOLEAN,
     "id": {},
 }  # fmt: skip
-_DP = {"dp": DECIMALS}
+_DP = {"dp": arg.DECIMALS}
+_ONE_REFUND: Arguments = {**arg.ONE, **_DP}
 _REFUND_LIST = {
     **collection("date", "id", "include", "title", "slug", "modified"),
-    "parent": IDS,
-    "parent_exclude": IDS,
+    "parent": arg.IDS,
+    "parent_exclude": arg.IDS,
     **_DP,
 }
 _TYPE = {"type": "string", "enum": ["any", "customer", "internal"], "default": "any"}
@@ -258,7 +247,7 @@ _FORCED = {"force": {"type": "boolean", "default": True}}
 ROUTES = (
     Route(_NOTES, {
         "GET": _note_operation(
-            list_notes, "list", _READ, {**ONE, "type": _TYPE}, "List the notes of an order",
+            list_notes, "list", _READ, {**arg.ONE, "type": _TYPE}, "List the notes of an order",
             is_list=True,
         ),
         "POST": _note_operation(
@@ -266,7 +255,7 @@ ROUTES = (
         ),
     }),
     Route(f"{_NOTES}/<id:id>", {
-        "GET": _note_operation(get_note, "view", _READ, ONE, "Retrieve a note"),
+        "GET": _note_operation(get_note, "view", _READ, arg.ONE, "Retrieve a note"),
         "DELETE": _note_operation(delete_note, "delete", _EDIT, DELETION, "Delete a note"),
     }),
     Route(_REFUNDS, {
@@ -279,7 +268,7 @@ ROUTES = (
         ),
     }),
     Route(f"{_REFUNDS}/<id:id>", {
-        "GET": _refund_operation(get_refund, "view", _READ, {**ONE, **_DP}, "Retrieve a refund"),
+        "GET": _refund_operation(get_refund, "view", _READ, _ONE_REFUND, "Retrieve a refund"),
         "DELETE": _refund_operation(
             delete_refund, "delete", _DELETE, _FORCED, "Delete a refund"
         ),

@@ -20,47 +20,16 @@ from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.maintenance import trash
-from app.services.orders import writes
-from app.services.orders.columns import (
-    BECOMES_PROCESSING,
-    BLANK,
-    COMPLETED,
-    PAYS,
-    PENDING,
-    PROCESSING,
-    STATUS_NOTE,
-    columns_of,
-)
+from app.services.orders import columns, writes
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
+from app.woocommerce_rest import arguments as arg
+from app.woocommerce_rest import customers
 from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.coupons import deleted, require_no_id
-from app.woocommerce_rest.customers import (
-    BILLING_PARTS,
-    SHIPPING_PARTS,
-    address,
-    name_of_account,
-    native_addresses,
-    with_shipping_phone,
-)
 from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
-from app.woocommerce_rest.lists import (
-    ABSOLUTE,
-    ANYTHING,
-    BOOLEAN,
-    CONTEXT,
-    DECIMALS,
-    IDS,
-    INTEGER,
-    METADATA,
-    MONEY,
-    TEXT,
-    collection,
-    decimals,
-    page,
-    record_query,
-)
+from app.woocommerce_rest.lists import collection, decimals, page, record_query
 from app.woocommerce_rest.order_objects import Customers, currencies, order_object, symbol_of
 from app.woocommerce_rest.site import Site
 
@@ -101,7 +70,7 @@ _PRODUCT = {"type": ["integer", "string", "null"]}
 
 
 def _lines(**properties: Any) -> dict[str, Any]:
-    fields = {"id": {"type": ["integer", "null"]}, **properties, "meta_data": METADATA}
+    fields = {"id": {"type": ["integer", "null"]}, **properties, "meta_data": arg.METADATA}
     return {"type": "array", "items": {"type": "object", "properties": fields}}
 
 
@@ -109,31 +78,31 @@ OPTIONAL_TEXT = {"type": ["string", "null"]}
 LOOSE_TEXT = {"type": ["string", "number", "null"]}
 OPTIONAL_MONEY = {"type": ["number", "string", "null"], "format": "money"}
 _FIELDS: Arguments = {
-    "parent_id": INTEGER,
+    "parent_id": arg.INTEGER,
     "status": _statuses(),
     "currency": {"type": "string", "enum": CURRENCIES},
-    "customer_id": INTEGER,
-    "customer_note": TEXT,
-    "billing": address(BILLING_PARTS),
-    "shipping": address(SHIPPING_PARTS),
-    "payment_method": TEXT,
-    "payment_method_title": TEXT,
-    "transaction_id": TEXT,
-    "meta_data": METADATA,
+    "customer_id": arg.INTEGER,
+    "customer_note": arg.TEXT,
+    "billing": customers.BILLING,
+    "shipping": customers.SHIPPING,
+    "payment_method": arg.TEXT,
+    "payment_method_title": arg.TEXT,
+    "transaction_id": arg.TEXT,
+    "meta_data": arg.METADATA,
     "line_items": _lines(
-        name=ANYTHING, product_id=_PRODUCT, variation_id=INTEGER, quantity=INTEGER,
-        tax_class=TEXT, subtotal=OPTIONAL_MONEY, total=OPTIONAL_MONEY, sku=OPTIONAL_TEXT,
+        name=arg.ANYTHING, product_id=_PRODUCT, variation_id=arg.INTEGER, quantity=arg.INTEGER,
+        tax_class=arg.TEXT, subtotal=OPTIONAL_MONEY, total=OPTIONAL_MONEY, sku=OPTIONAL_TEXT,
     ),
     "shipping_lines": _lines(
-        method_title=LOOSE_TEXT, method_id=LOOSE_TEXT, instance_id=TEXT, total=MONEY,
+        method_title=LOOSE_TEXT, method_id=LOOSE_TEXT, instance_id=arg.TEXT, total=arg.MONEY,
     ),
     "fee_lines": _lines(
-        name=LOOSE_TEXT, tax_class=TEXT, total=MONEY,
+        name=LOOSE_TEXT, tax_class=arg.TEXT, total=arg.MONEY,
         tax_status={"type": "string", "enum": ["taxable", "none"]},
     ),
     "coupon_lines": _lines(code=LOOSE_TEXT),
-    "manual_update": BOOLEAN,
-    "set_paid": BOOLEAN,
+    "manual_update": arg.BOOLEAN,
+    "set_paid": arg.BOOLEAN,
 }  # fmt: skip
 
 
@@ -197,8 +166,8 @@ def list_orders(call: Call) -> Reply:
         product_id=given.get("product") or None,
     )
     records, total = list_records(call.actor, query, with_customers=site.has_customer)
-    customers: Customers = {}
-    shown = (order_object(record, site, customers) for record in records)
+    known: Customers = {}
+    shown = (order_object(record, site, known) for record in records)
     # After the parameters of the request.
     status = {"status": ["any"] if args.get("status") is None else args["status"]}
     return page(call, shown, total, {**status, "dp": 2, "context": "view"})
@@ -259,11 +228,11 @@ def list_statuses(call: Call) -> Reply:  # noqa: ARG001  # as every operation
 def _status_note(order: Record, call: Call) -> Object:
     """Return text or author of the note of a new status, as the original writes it."""
     title, number = order["payment_method_title"], order["transaction_id"]
-    is_chosen = call.given.get("status") in (PROCESSING, COMPLETED)
+    is_chosen = call.given.get("status") in (columns.PROCESSING, columns.COMPLETED)
     if order["payment_paid"] and call.given.get("set_paid") and title and not is_chosen:
         return {"note": f"Payment via {title}{f' ({number})' if number else ''}."}
     is_manual = call.given.get("manual_update")
-    return {"author": name_of_account(call.actor.user_id) if is_manual else ""}
+    return {"author": customers.name_of_account(call.actor.user_id) if is_manual else ""}
 
 
 # --- requests ---
@@ -327,7 +296,7 @@ def _data(call: Call, before: Record | None) -> Object:
         call: the request.
         before: the stored order; None for a create.
     """
-    given, native = call.given, native_addresses(call.given)
+    given, native = call.given, customers.native_addresses(call.given)
     for name, own in NAMES.items():
         if name in given and (given[name] or name != "created_via"):
             native[own] = given[name]
@@ -352,15 +321,17 @@ def _data(call: Call, before: Record | None) -> Object:
     _add_account_email(native, before)
     data: Object = instance_of(OrderUpdate if before else OrderCreate).load(native)
     if pays is not None:
-        data[PAYS] = pays
-        data[STATUS_NOTE] = _status_note({**(before or BLANK), **columns_of(data)}, call)
+        data[columns.PAYS] = pays
+        data[columns.STATUS_NOTE] = _status_note(
+            {**(before or columns.BLANK), **columns.columns_of(data)}, call
+        )
     for name, items in lists.items():
         for item, loaded in zip(items, data.get(name) or (), strict=False):
             if item.get("meta_data"):
                 loaded["metadata"] = item["meta_data"]
     if given.get("meta_data"):
         data["metadata"] = given["meta_data"]
-    return with_shipping_phone(data, given)
+    return customers.with_shipping_phone(data, given)
 
 
 def _require_valid(native: Record, given: Record) -> None:
@@ -401,19 +372,27 @@ def _pay(
     needs payment. An order is complete when it is paid if it has no lines, or if the customer pays
     on delivery; then ``processing`` is not a payment (surface 9).
     """
-    stored = before or {"status": PENDING, "total": "0", "payment_method_id": "", "line_items": ()}
+    stored = before or {
+        "status": columns.PENDING,
+        "total": "0",
+        "payment_method_id": "",
+        "line_items": (),
+    }
     status = native.get("status", stored["status"])
     has_line = lists.get("line_items") or stored["line_items"]
     is_later = details.get("method_id", stored["payment_method_id"]) == ON_DELIVERY
-    paid = COMPLETED if is_later or not has_line else PROCESSING
-    payable = NEEDS_PAYMENT if before else BECOMES_PROCESSING
+    paid = columns.COMPLETED if is_later or not has_line else columns.PROCESSING
+    payable = NEEDS_PAYMENT if before else columns.BECOMES_PROCESSING
     if is_asked and status in payable and (not before or Decimal(stored["total"]) > 0):
         details["paid"] = True
         native["status"] = paid
         return True
     if status == stored["status"]:
         return None
-    pays = status in current_app.config["SHOP_PAID_STATUSES"] and status in (paid, COMPLETED)
+    pays = status in current_app.config["SHOP_PAID_STATUSES"] and status in (
+        paid,
+        columns.COMPLETED,
+    )
     if pays and is_asked and not before:
         details["paid"] = True
     return pays
@@ -546,24 +525,24 @@ def _discount_lines(lists: Object, before: Record | None) -> None:
 # --- routes ---
 
 _VIEW = {
-    "context": CONTEXT,
-    "dp": DECIMALS,
-    "order_item_display_meta": BOOLEAN,
-    "include_meta": {"type": "array", "items": TEXT, "default": []},
-    "exclude_meta": {"type": "array", "items": TEXT, "default": []},
+    "context": arg.CONTEXT,
+    "dp": arg.DECIMALS,
+    "order_item_display_meta": arg.BOOLEAN,
+    "include_meta": {"type": "array", "items": arg.TEXT, "default": []},
+    "exclude_meta": {"type": "array", "items": arg.TEXT, "default": []},
 }
 _LIST = {
     **collection("date", "id", "include", "title", "slug", "modified"),
-    "parent": IDS,
-    "parent_exclude": IDS,
+    "parent": arg.IDS,
+    "parent_exclude": arg.IDS,
     "status": {
         "type": "array",
         "default": ["any"],
         "items": _statuses("any", "trash"),
     },
-    "customer": INTEGER,
-    "product": ABSOLUTE,
-    "created_via": {"type": "array", "items": TEXT},
+    "customer": arg.INTEGER,
+    "product": arg.ABSOLUTE,
+    "created_via": {"type": "array", "items": arg.TEXT},
     **_VIEW,
 }
 _READ = Capability.READ_PRIVATE_SHOP_ORDERS
@@ -575,7 +554,7 @@ _ORDERS = resource_routes(
         Capability.DELETE_SHOP_ORDERS,
     ),
     listed=_LIST,
-    created={**_FIELDS, "created_via": TEXT},
+    created={**_FIELDS, "created_via": arg.TEXT},
     edited={**_FIELDS, "status": _statuses("trash")},
     viewed=_VIEW,
 )  # fmt: skip

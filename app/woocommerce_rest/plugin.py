@@ -25,7 +25,7 @@ from app.woocommerce_rest import (
     webhooks,
 )
 from app.woocommerce_rest.errors import as_rest_error
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route, respond
+from app.woocommerce_rest.frame import Call, Operation, Reply, Route, description, respond
 from app.woocommerce_rest.openapi import document
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
 
@@ -101,21 +101,13 @@ def _route_name(path: str) -> str:
 
 
 def _routes(site: Site) -> dict[str, Any]:
-    """Return the description of every route of the namespace."""
+    """Return the description of every route of the namespace, without schemas."""
     return {
         f"/{NAMESPACE}{_route_name(route.path)}": {
-            "namespace": NAMESPACE,
-            "methods": route.methods,
-            "endpoints": [{"methods": [name]} for name in route.methods],
-            "_links": _links_of(route, site),
+            name: part for name, part in description(route, site).items() if name != "schema"
         }
         for route in (Route("", {"GET": _NAMESPACE}), *ROUTES)
     }
-
-
-def _links_of(route: Route, site: Site) -> dict[str, Any]:
-    address = f"{site.root}{route.path}"
-    return {} if "<" in route.path else {"self": [{"href": address}]}
 
 
 def _namespace(call: Call) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -14,8 +15,8 @@ from app.services.reports.woocommerce import (
     woocommerce_period,
     woocommerce_sales,
 )
+from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
-from app.woocommerce_rest.lists import VIEW
 
 Object = dict[str, Any]
 
@@ -61,19 +62,11 @@ def get_sales(call: Call) -> Reply:
 
 def get_top_sellers(call: Call) -> Reply:
     """Return the products of which most units were sold in a period."""
-    about = [{"href": call.site.url("reports")}]
-    return Reply(
-        [
-            {
-                **seller,
-                "_links": {
-                    "about": about,
-                    "product": [{"href": call.site.url("products", seller["product_id"])}],
-                },
-            }
-            for seller in top_sellers(call.actor, _period_of(call))
-        ]
-    )
+    url, sellers = call.site.url, top_sellers(call.actor, _period_of(call))
+    about = [{"href": url("reports")}]
+    products = ([{"href": url("products", each["product_id"])}] for each in sellers)
+    links = ({"about": about, "product": product} for product in products)
+    return Reply([each | {"_links": own} for each, own in zip(sellers, links, strict=True)])
 
 
 def get_order_totals(call: Call) -> Reply:
@@ -85,13 +78,9 @@ def get_order_totals(call: Call) -> Reply:
 
 def get_customer_totals(call: Call) -> Reply:
     """Return the number of customers with and without a completed order."""
-    paying, others = totals.paying_customers(call.actor)
-    return Reply(
-        [
-            _total("paying", "Paying customer", paying),
-            _total("non_paying", "Non-paying customer", others),
-        ]
-    )
+    kinds = (("paying", "Paying customer"), ("non_paying", "Non-paying customer"))
+    found = zip(kinds, totals.paying_customers(call.actor), strict=True)
+    return Reply([_total(slug, name, number) for (slug, name), number in found])
 
 
 def get_coupon_totals(call: Call) -> Reply:
@@ -106,38 +95,27 @@ def _total(slug: str, name: str, number: int) -> Object:
 
 _DATE = {"type": "string", "format": "report-date"}
 _PERIOD = {
-    **VIEW,
+    **arg.VIEW,
     "period": {"type": "string", "enum": ["week", "month", "last_month", "year"]},
     "date_min": _DATE,
     "date_max": _DATE,
 }
 
 
-def _report(
-    path: str, call: Any, summary: str, result: str, *, args: Any = VIEW, also: Any = ()
-) -> Route:
-    needs = (Capability.VIEW_REPORTS,)
-    operation = Operation(call, "list", needs, args, summary, result, is_list=True)
-    return Route(f"/reports{path}", {"GET": operation}, also=also)
-
-
-ROUTES = (
-    _report("", list_reports, "List the reports", "Report"),
-    _report("/sales", get_sales, "Report sales", "SalesReport", args=_PERIOD),
-    _report("/top_sellers", get_top_sellers, "Report best sellers", "TopSeller", args=_PERIOD),
-    _report("/orders/totals", get_order_totals, "Count orders by status", "ReportTotal"),
-    _report(
-        "/customers/totals",
-        get_customer_totals,
-        "Count paying customers",
-        "ReportTotal",
-        also=("customers",),
-    ),
-    _report(
-        "/coupons/totals",
-        get_coupon_totals,
-        "Count coupons by type",
-        "ReportTotal",
-        also=("coupons",),
-    ),
+_TOTALS = ("ReportTotal", arg.VIEW)
+_ROWS: Sequence[tuple[str, Any, str, tuple[str, Any], tuple[str, ...]]] = (
+    ("", list_reports, "List the reports", ("Report", arg.VIEW), ()),
+    ("/sales", get_sales, "Report sales", ("SalesReport", _PERIOD), ()),
+    ("/top_sellers", get_top_sellers, "Report best sellers", ("TopSeller", _PERIOD), ()),
+    ("/orders/totals", get_order_totals, "Count orders by status", _TOTALS, ()),
+    ("/customers/totals", get_customer_totals, "Count paying customers", _TOTALS, ("customers",)),
+    ("/coupons/totals", get_coupon_totals, "Count coupons by type", _TOTALS, ("coupons",)),
+)
+ROUTES = tuple(
+    Route(
+        f"/reports{path}",
+        {"GET": Operation(call, "list", (Capability.VIEW_REPORTS,), args, summary, result, True)},
+        also=also,
+    )
+    for path, call, summary, (result, args), also in _ROWS
 )

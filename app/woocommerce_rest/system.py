@@ -12,7 +12,7 @@ from app.auth.principals import Capability
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.order_objects import currencies
-from app.woocommerce_rest.site import VERSION, Site
+from app.woocommerce_rest.site import VERSION
 
 WORDPRESS = "6.6"
 """The version of WordPress that belongs to ``VERSION``."""
@@ -37,20 +37,14 @@ def list_tools(call: Call) -> Reply:  # noqa: ARG001  # as every operation
 
 def get_currency(call: Call) -> Reply:
     """Return the currency of the shop."""
-    return Reply(_currency(current_app.config["SHOP_CURRENCY"], call.site))
-
-
-def _currency(code: str, site: Site) -> dict[str, Any]:
+    code = current_app.config["SHOP_CURRENCY"]
     if code not in currencies():
         message = "There are no currencies matching these parameters."
         raise RestError("woocommerce_rest_data_invalid_currency", message, 404)
     name, symbol = currencies()[code]
-    return {
-        "code": code,
-        "name": name,
-        "symbol": "".join(map(_entity, symbol)),
-        "_links": site.links("data", "currencies", code, methods=("GET",)),
-    }
+    links = call.site.links("data", "currencies", code, methods=("GET",))
+    shown = "".join(map(_entity, symbol))
+    return Reply({"code": code, "name": name, "symbol": shown, "_links": links})
 
 
 def _entity(char: str) -> str:
@@ -62,25 +56,22 @@ def _entity(char: str) -> str:
     return f"&#{ord(char)};" if not char.isalpha() else html.escape(char)
 
 
-_NEEDS = (Capability.MANAGE_WEBHOOKS,)
+def _route(path: str, call: Any, need: Capability, summary: str, result: str) -> Route:
+    action = "view" if call is get_currency else "list"
+    is_list = call is list_tools
+    operation = Operation(call, action, (need,), {}, summary, result, is_list)
+    return Route(path, {"GET": operation})
+
+
+_MANAGER = Capability.MANAGE_WEBHOOKS
 ROUTES = (
-    Route("/system_status", {"GET": Operation(
-                get_status, "list", _NEEDS, summary="Get the status", result="SystemStatus",
-            )}),
-    Route(
-        "/system_status/tools",
-        {"GET": Operation(
-                list_tools, "list", _NEEDS, summary="List the tools", result="SystemStatusTool",
-                is_list=True,
-            )},
-    ),
-    Route(
+    _route("/system_status", get_status, _MANAGER, "Get the status", "SystemStatus"),
+    _route("/system_status/tools", list_tools, _MANAGER, "List the tools", "SystemStatusTool"),
+    _route(
         "/data/currencies/current",
-        {
-            "GET": Operation(
-                get_currency, "view", (Capability.READ_PRIVATE_SHOP_ORDERS,),
-                summary="Get the currency of the shop", result="Currency",
-            )
-        },
+        get_currency,
+        Capability.READ_PRIVATE_SHOP_ORDERS,
+        "Get the currency of the shop",
+        "Currency",
     ),
-)  # fmt: skip
+)

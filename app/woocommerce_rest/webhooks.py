@@ -16,12 +16,13 @@ from app.services.common.records import RecordQuery
 from app.services.webhooks import writes
 from app.services.webhooks.queries import BARE_ONLY
 from app.services.webhooks.records import list_records, records_by_id
+from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Reply
-from app.woocommerce_rest.lists import TEXT, collection, page, record_query
+from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
@@ -42,11 +43,11 @@ HOOKS: Mapping[str, list[str]] = {
 
 _STATUSES = list(WebhookStatus)
 FIELDS: Arguments = {
-    "name": TEXT,
+    "name": arg.TEXT,
     "status": {"type": "string", "enum": _STATUSES},
-    "topic": TEXT,
-    "secret": {**TEXT, "maxLength": 255},
-    "delivery_url": TEXT,
+    "topic": arg.TEXT,
+    "secret": {**arg.TEXT, "maxLength": 255},
+    "delivery_url": arg.TEXT,
 }
 
 
@@ -182,8 +183,8 @@ ROUTES = resource_routes(
     },
     created={
         **FIELDS,
-        "topic": {**TEXT, "required": True},
-        "delivery_url": {**TEXT, "required": True},
+        "topic": {**arg.TEXT, "required": True},
+        "delivery_url": {**arg.TEXT, "required": True},
     },
     edited=FIELDS,
 )

@@ -630,6 +630,19 @@ def test_values_of_an_object_are_items_of_a_batch(shop):
     assert [each["code"] for each in done["create"]] == ["a", "b"]
 
 
+def test_ids_in_a_batch(shop):
+    body = {"update": [{"id": 16.0, "amount": "1"}], "delete": [0, "x", None, 17.0, "18", -19]}
+    result = shop.ok("POST", "/coupons/batch?_envelope=1", body)["body"]
+    assert result["update"][0]["amount"] == "1.00"
+    assert [each["id"] for each in result["delete"]] == [17, 18]
+    assert shop.ok("POST", "/coupons/batch", {"delete": ["x", 0]}) == []
+
+
+def test_image_of_a_line(shop):
+    lines = shop.ok("GET", "/orders/48")["line_items"]
+    assert [line["image"]["id"] for line in lines] == ["", 0]
+
+
 def test_staff_cannot_be_deleted(shop):
     refused = shop.send("DELETE", "/customers/2?force=true")
     assert refused.status_code == 403
