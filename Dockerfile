@@ -3,7 +3,7 @@ FROM python:3.11-slim AS site
 WORKDIR /site
 COPY requirements-docs.txt .
 RUN pip install --no-cache-dir --require-hashes -r requirements-docs.txt
-COPY mkdocs.yml openapi.json CONTRIBUTING.md CHANGELOG.md ./
+COPY mkdocs.yml openapi.json CONTRIBUTING.md CHANGELOG.md SECURITY.md ./
 COPY tools/site_pages.py tools/field_page.py tools/
 COPY clients/python/README.md clients/python/
 COPY clients/typescript/README.md clients/typescript/

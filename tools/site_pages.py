@@ -18,6 +18,7 @@ _ROOT = Path(__file__).parents[1]
 _PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "clients/python/README.md": "client-python.md",
     "clients/typescript/README.md": "client-typescript.md",
 }

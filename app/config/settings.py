@@ -196,8 +196,9 @@ class SettingsSchema(ma.Schema):
     SHOP_PUBLIC_URL = _setting(
         ma.fields.Url,
         None,
-        "Public address of the shop, such as `https://shop.example`. Deliveries of the legacy "
-        "API name it as their source. By default, the address that gunicorn listens on.",
+        "Public address of the shop, such as `https://shop.example`. Links of `/wp-json/wc/v3` "
+        "begin with it, and its deliveries and those of the legacy API name it as their source. By "
+        "default, the address of the request, and in deliveries the one that gunicorn listens on.",
         schemes={"http", "https"},
         require_tld=False,
         error_messages={"invalid": "Not a valid URL. Example: https://shop.example"},

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
@@ -113,22 +113,28 @@ def _check_file(engine: Engine) -> None:
     """Make a SQLite engine use only the file that it opened first.
 
     Writes to a removed or replaced file would succeed and be lost. A missing file is not created
-    again, because it might be restored.
+    again, because it might be restored. A new file is readable by its owner only, and so are its
+    journals, to which SQLite gives the same mode.
     """
     opened: set[str] = set()
 
-    def prevent_creation(_: Any, __: Any, arguments: Sequence[str], ___: Any) -> None:
-        if arguments[0] in opened and identity(arguments[0]) is None:
+    def create_once(_: Any, __: Any, arguments: Sequence[str], ___: Any) -> None:
+        file = arguments[0]
+        if not file.startswith("/") or identity(file) is not None:
+            return
+        if file in opened:
             error = sqlite3.OperationalError("the database file is missing")
             error.sqlite_errorname = "SQLITE_CANTOPEN"
             raise error
+        with suppress(OSError):  # SQLite reports the reason
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
     def store_identity(connection: sqlite3.Connection, record: Any) -> None:
         file = connection.execute("PRAGMA database_list").fetchone()[2]
         record.info["file"] = file, identity(file)
         opened.add(file)
 
-    event.listen(engine, "do_connect", prevent_creation)
+    event.listen(engine, "do_connect", create_once)
     event.listen(engine, "connect", store_identity)
 
 

@@ -230,6 +230,12 @@ def test_sqlite_that_is_locked_is_503_to_writers(sqlite_shop, tmp_path):
     assert codes(sqlite_shop) == ["first", "second"]
 
 
+def test_sqlite_files_can_be_read_by_their_owner_only(sqlite_shop, tmp_path):
+    assert create(sqlite_shop, "second")[0] == 201
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("shop.db*")}
+    assert modes == dict.fromkeys(["shop.db", "shop.db-shm", "shop.db-wal"], 0o600)
+
+
 def test_unknown_path_with_a_key_while_the_database_is_unavailable(sqlite_shop, tmp_path):
     """The legacy API asks who is there before it says that nothing is: an error within an error."""
     time.sleep(MAX_AGE_SECONDS)  # until the key is read again
