@@ -76,10 +76,11 @@ class Redemption(Model):
         ),
         # Live and expired reservations of a coupon.
         Index("ix_redemptions_slots", "coupon_id", "status", "holds_slot", "expires_at"),
-        # Coupons with reservations, without reading confirmed uses.
+        # Coupons with reservations, without reading confirmed uses; and reservations without slot.
         Index(
             "ix_redemptions_reserved",
             "coupon_id",
+            "holds_slot",
             sqlite_where=text("status = 'reserved'"),
             postgresql_where=text("status = 'reserved'"),
         ),

@@ -8,14 +8,17 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import event, insert, text
+from sqlalchemy import event, insert, select, text
 
 from app.db.session import db, run_in_transaction
-from app.models import Coupon, User
+from app.models import COUPONS, REDEMPTIONS, Coupon, User
+from app.models.redemption import IS_RESERVED
 from app.models.user import with_normalized
+from app.services.coupons.terms import number_of_redemptions
 from app.services.customers import totals
 from app.services.customers.columns import BLANK
 from tests.factories import insert_order
+from tests.redemptions.calls import reserve
 
 BIG = "users|user_roles|coupons|orders|redemptions"
 LIMIT = re.compile(r"\bLIMIT\b")
@@ -160,6 +163,22 @@ def test_records_that_changed_are_found_without_reading_the_others(
     found = plans(lambda: admin.get(f"{path}filter[updated_at_min]=2020-01-01"))
     (steps,) = [steps for statement, steps in found if "OFFSET" in statement]
     assert re.search(r"Index Only Scan.* using ix_(orders|users)_created", steps)
+
+
+def test_reservation_does_not_read_the_other_reservations(app, admin, make_coupon):
+    """Also without statistics, as in a new shop. Each would otherwise cost more than the last."""
+    coupon = make_coupon(code="summer", usage_limit=100)
+    reserve(admin)
+    uncounted = number_of_redemptions(IS_RESERVED, ~REDEMPTIONS.c.holds_slot)
+    with app.app_context(), db.engines["read"].connect() as connection:
+        number = select(uncounted).where(COUPONS.c.id == coupon["id"])
+        statement = number.compile(connection, compile_kwargs={"literal_binds": True})
+        on_sqlite = connection.dialect.name == "sqlite"
+        rows = connection.exec_driver_sql(f"EXPLAIN {'QUERY PLAN ' * on_sqlite}{statement}")
+        steps = "\n".join(str(row) for row in rows)
+    assert re.search(
+        r"coupon_id=\? AND (status=\? AND )?holds_slot=\?|holds_slot = false", steps
+    ), steps
 
 
 @pytest.mark.one_database
