@@ -158,15 +158,18 @@ def _is_order(value: Any) -> bool:
 def extend(
     results: Sequence[dict[str, Any]], orders: Sequence[dict[str, Any]], selection: Selection
 ) -> None:
-    """Add the selected extensions to each result.
+    """Add the selected extensions to each result, which can be the order itself.
 
     Extensions are added in reverse order of registration, so that ``customer`` is the last key.
+    Each one gets the orders without the others.
     """
-    for extension in reversed(current_catalog().order_extensions.values()):
-        if selection is not None and extension.key not in selection:
-            continue
-        inner = None if selection is None else selection[extension.key]
-        values = extension.values(orders)
+    added = [
+        (extension.key, extension.values(orders))
+        for extension in reversed(current_catalog().order_extensions.values())
+        if selection is None or extension.key in selection
+    ]
+    for key, values in added:
+        inner = None if selection is None else selection[key]
         for result, value in zip(results, values, strict=True):
-            result.pop(extension.key, None)  # moves an existing key to its position
-            result[extension.key] = narrowed(value, inner)
+            result.pop(key, None)  # moves an existing key to its position
+            result[key] = narrowed(value, inner)

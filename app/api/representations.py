@@ -241,8 +241,9 @@ class OrderSerializer:
     def _extended(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not self._extends:
             return orders
-        results = [dict(narrowed(order, self._selection)) for order in orders]
-        extend(results, orders, self._selection)
+        selection = self._selection
+        results = orders if selection is None else [narrowed(each, selection) for each in orders]
+        extend(results, orders, selection)
         return results
 
 

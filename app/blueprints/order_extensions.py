@@ -78,12 +78,13 @@ def _guest(order: dict[str, Any]) -> dict[str, Any]:
 
 def _address(given: Any, parts: Sequence[str]) -> dict[str, str]:
     parts_given = given if isinstance(given, dict) else {}
-    return {part: _text(parts_given.get(part, "")) for part in parts}
+    return {
+        part: value if type(value := parts_given.get(part, "")) is str else _text(value)
+        for part in parts
+    }
 
 
 def _text(value: Any) -> str:
     """Return a part of an address as a string (spec 2.2). Views of plugins can write any value."""
-    if isinstance(value, str):
-        return value
     is_number = isinstance(value, int | JsonFloat | Decimal) and not isinstance(value, bool)
     return str(value) if is_number else ""

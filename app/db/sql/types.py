@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -33,13 +34,8 @@ class MoneyText(TypeDecorator[str]):
         return self.read
 
     @staticmethod
+    @lru_cache(10_000)  # most amounts of a shop repeat
     def read(cents: Any) -> str:
-        if type(cents) is int:  # fast paths for most amounts
-            if cents > 99:
-                text = str(cents)
-                return f"{text[:-2]}.{text[-2:]}"
-            if cents == 0:
-                return "0.00"
         whole = int(cents or 0)  # PostgreSQL returns sums as Decimal
         units, rest = divmod(abs(whole), 100)
         return f"{'-' if whole < 0 else ''}{units}.{rest:02}"
