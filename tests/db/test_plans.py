@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import event, insert, select, text
+from sqlalchemy import event, insert, select, text, update
 
 from app.db.session import db, run_in_transaction
 from app.models import COUPONS, REDEMPTIONS, Coupon, User
@@ -163,6 +163,45 @@ def test_records_that_changed_are_found_without_reading_the_others(
     found = plans(lambda: admin.get(f"{path}filter[updated_at_min]=2020-01-01"))
     (steps,) = [steps for statement, steps in found if "OFFSET" in statement]
     assert re.search(r"Index Only Scan.* using ix_(orders|users)_created", steps)
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/orders"])
+def test_newest_records_that_changed_since_a_time_are_read_in_their_order(
+    app, admin, make_coupon, many, plans, path
+):
+    """SQLite would find and sort all that changed: 66,000 of 200,000 coupons took 65 ms."""
+    for _ in range(3):
+        make_coupon()
+        insert_order(app)
+    found = plans(lambda: admin.get(f"{path}?filter[updated_at_min]=2020-01-01&filter[limit]=2"))
+    pages = [steps for statement, steps in found if "OFFSET" in statement]
+    assert len(pages) == 1
+    assert re.search(r"ix_(coupons_status|orders)_created", pages[0])
+    assert not re.search(r"USE TEMP B-TREE|Sort", pages[0])
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_pages_of_records_that_changed_since_a_time_are_complete(
+    app, admin, make_coupon, many, limit
+):
+    """Some were created before, some after, and one changed before it was created, as imported."""
+    days = [(9, 9), (1, 8), (8, 3), (2, 2), (7, 7), (3, 6), (5, 5)]  # created, updated
+    ids = [make_coupon()["id"] for _ in days]
+
+    def set_times(session):
+        for coupon_id, (created, updated) in zip(ids, days, strict=True):
+            times = {"created_at": datetime(2026, 1, created, tzinfo=UTC)}
+            times["updated_at"] = datetime(2026, 1, updated, tzinfo=UTC)
+            session.execute(update(COUPONS).where(COUPONS.c.id == coupon_id).values(times))
+
+    with app.app_context():
+        run_in_transaction(set_times)
+    newest = sorted(zip(days, ids, strict=True), reverse=True)
+    expected = [coupon_id for (_, updated), coupon_id in newest if updated >= 5]
+    query = {"filter[updated_at_min]": "2026-01-05", "filter[limit]": limit}
+    pages = [admin.get("/coupons", query | {"page": page + 1}) for page in range(7)]
+    found = [coupon["id"] for page in pages for coupon in page.get_json()["coupons"]]
+    assert found == expected
 
 
 def test_reservation_does_not_read_the_other_reservations(app, admin, make_coupon):

@@ -124,8 +124,12 @@ def fetch_page(
             page, offset = _page(matching, order, fetch, total, offset)
             window = {"offset": offset, "limit": limit}
             if is_collected:  # IDs first, so that no columns of skipped rows are read
-                found = [row[0] for row in fetch(page, window)]
-                rows = fetch_by_ids(fetch, columns, record_id, order.forwards(found))
+                newest = _newest(matching, order) if total > FEW else None
+                found = [] if newest is None else fetch(newest, window)
+                if len(found) < limit:
+                    found = fetch(page, window)
+                ids = [row[0] for row in found]
+                rows = fetch_by_ids(fetch, columns, record_id, order.forwards(ids))
     if limit > 0 and not is_collected:
         page, window = (_every(matching), {}) if limit == total else (page, window)
         in_order = _Order(key, record_id, query["order"])
@@ -272,6 +276,22 @@ def _page(
         if others is not None:
             return _by_place(matching, order, fetch, others, offset)
     return _in_order(matching, order), offset
+
+
+def _newest(matching: Matching, order: _Order) -> Select[Any] | None:
+    """Return a select of the records that changed since a time, if they were also created since.
+
+    In a list with the newest first, these are before the others, so a whole page of them is that of
+    the list. SQLite would find all records that changed since then, and sort them.
+    """
+    key = order.key
+    if not isinstance(key, Column) or key.name != "created_at" or order.direction == "asc":
+        return None
+    updated_at = key.table.c.get("updated_at")
+    for each in matching.conditions:
+        if isinstance(each, BinaryExpression) and each.left is updated_at and each.operator is ge:
+            return _in_order(matching, order, key >= each.right)
+    return None
 
 
 def _by_weeks(
