@@ -49,7 +49,7 @@ def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
         yield ratio(name, Goal(18, 12, unit="B"), read(server, ORDERS, 50), bare, rounds)
         native = read(server, ORDERS, 50)
         name = f"`GET {WC_V3_ORDERS}`, compared with the native page, SQLite"
-        goal = Goal(2, 1.3, unit="times")
+        goal = Goal(1.3, 1.1, unit="times")
         yield ratio(name, goal, read(server, WC_V3_ORDERS, 50), native, rounds)
 
 
