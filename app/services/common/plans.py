@@ -125,10 +125,7 @@ def fetch_page(
             window = {"offset": offset, "limit": limit}
             if is_collected:  # IDs first, so that no columns of skipped rows are read
                 newest = _newest(matching, order) if total > FEW else None
-                found = [] if newest is None else fetch(newest, window)
-                if len(found) < limit:
-                    found = fetch(page, window)
-                ids = [row[0] for row in found]
+                ids = _ids_of_page(page, newest, fetch, window)
                 rows = fetch_by_ids(fetch, columns, record_id, order.forwards(ids))
     if limit > 0 and not is_collected:
         page, window = (_every(matching), {}) if limit == total else (page, window)
@@ -276,6 +273,16 @@ def _page(
         if others is not None:
             return _by_place(matching, order, fetch, others, offset)
     return _in_order(matching, order), offset
+
+
+def _ids_of_page(
+    page: Select[Any], newest: Select[Any] | None, fetch: Fetch, window: Mapping[str, int]
+) -> list[int]:
+    """Return the IDs of a page, of ``newest`` if it has as many."""
+    found = [] if newest is None else fetch(newest, window)
+    if len(found) < window["limit"]:
+        found = fetch(page, window)
+    return [row[0] for row in found]
 
 
 def _newest(matching: Matching, order: _Order) -> Select[Any] | None:
