@@ -4,8 +4,6 @@ A page shows the representations of the API and calls its operations with the pr
 (``calls.py``). It has no rules of its own.
 """
 
-from __future__ import annotations
-
 from flask import Flask
 
 from app.admin import assets, data, frame, html, overview, refusals, search, texts

@@ -1,7 +1,5 @@
 """Static files. Their addresses contain a hash, so that browsers keep them forever."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path

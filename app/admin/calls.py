@@ -5,8 +5,6 @@ operation as a strict request, without a connection: the same checks, schemas, s
 representations, so the pages have no rules of their own.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Mapping
@@ -35,19 +33,11 @@ _OPERATIONS = "shop_api_admin_operations"  # on app.extensions
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of the API.
+    """An operation of the API."""
 
-    Args:
-        name: the name of its view, such as ``list_coupons``.
-        endpoint: its endpoint in Flask.
-        method: its HTTP method, the first of several.
-        blueprint: its blueprint.
-        view: its view.
-    """
-
-    name: str
     endpoint: str
-    method: str
+    method: str  # the first of several
+    variables: set[str]  # in its path
     blueprint: Blueprint
     view: Any
 
@@ -71,28 +61,21 @@ def operations() -> dict[str, Operation]:
         for rule in current_app.url_map.iter_rules():
             mount, _, name = rule.endpoint.rpartition(".")
             blueprint = current_app.blueprints.get(mount)
-            if isinstance(blueprint, Blueprint) and blueprint.name == mount:
+            # The native API comes first; other dialects have views with the same names.
+            if isinstance(blueprint, Blueprint) and blueprint.name == mount and name not in found:
                 view: Any = current_app.view_functions[rule.endpoint]
                 method = documented(view, "methods", ["GET"])[0]
-                # The native API comes first; other dialects have views with the same names.
-                operation = Operation(name, rule.endpoint, method, blueprint, view)
-                found.setdefault(name, operation)
+                found[name] = Operation(rule.endpoint, method, rule.arguments, blueprint, view)
         current_app.extensions[_OPERATIONS] = found
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request to the API, as *As a request* shows it.
-
-    Args:
-        method: the HTTP method.
-        url: the absolute URL with its query.
-        body: the JSON body, or None.
-    """
+    """A request to the API, as *As a request* shows it."""
 
     method: str
-    url: str
+    url: str  # absolute, with its query
     body: Any = None
 
     @property
@@ -103,17 +86,16 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The response to a call.
-
-    Args:
-        request: the request.
-        body: the JSON body.
-        headers: the headers.
-    """
+    """The response to a call."""
 
     request: ApiRequest
     body: Any
     headers: Headers = field(repr=False)
+
+    @property
+    def content(self) -> Any:
+        """The value of its wrapper key: a record or a list."""
+        return next(iter(self.body.values()))
 
     @property
     def total(self) -> int:
@@ -129,15 +111,9 @@ class Reply:
 def api_request(
     name: str, *, query: Mapping[str, Any] | None = None, body: Any = None, **path: Any
 ) -> ApiRequest:
-    """Return the request to an operation, without sending it.
-
-    Args:
-        name: the name of its view.
-        query: its parameters. None and empty text are omitted.
-        body: its JSON body.
-        path: the variables in its path.
-    """
+    """Return the request that ``call`` sends for the same arguments, without sending it."""
     operation = operations()[name]
+    path = {key: value for key, value in path.items() if key in operation.variables}
     sent = {key: value for key, value in (query or {}).items() if value is not None and value != ""}
     url = url_for(operation.endpoint, **path, _external=True)
     return ApiRequest(operation.method, f"{url}?{urlencode(sent)}" if sent else url, body)
@@ -172,7 +148,7 @@ def call(
         query: its parameters. None and empty text are omitted.
         body: its JSON body.
         headers: further headers, such as ``If-Match`` and ``Idempotency-Key``.
-        path: the variables in its path.
+        path: the variables in its path. Others are ignored.
 
     Raises:
         ShopError: the error of the API.
@@ -209,10 +185,10 @@ def _number(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
 
-def record_of(name: str, key: str, **path: Any) -> tuple[Any, str]:
-    """Return the record that a read returns below a key, and its entity tag."""
+def record_of(name: str, **path: Any) -> tuple[Any, str]:
+    """Return the record that a read returns, and its entity tag."""
     reply = call(name, **path)
-    return reply.body[key], reply.headers.get("ETag", "")
+    return reply.content, reply.headers.get("ETag", "")
 
 
 def form_headers(etag: str = "") -> dict[str, str]:

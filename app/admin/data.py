@@ -1,7 +1,5 @@
 """Import and export: CSV files of records, with a dry run before each import (admin 2 and 5)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -39,9 +37,7 @@ from app.services.maintenance.import_runs import recent_runs
 
 blp = AdminBlueprint("admin_data")
 
-NAVIGATION = NavigationItem(
-    "Import and export", "admin_data.show", "arrows", ("list_coupons",), 600
-)
+NAVIGATION = NavigationItem("Import and export", "admin_data.show", "arrows", 600)
 
 PATIENCE = timedelta(minutes=1)
 """How long no worker takes an import before the page says that none seems to run."""
@@ -66,12 +62,10 @@ def _page(error: str = "") -> Response:
     columns = [
         Column(_("Import"), lambda row: f"{row['id']} {row['source']}"),
         Column(_("Records"), lambda row: row["kind"] or html.NONE),
-        Column(_("Created"), lambda row: html.number(row["created"]), is_number=True,
-               on_phone=True),
-        Column(_("Updated"), lambda row: html.number(row["updated"]), is_number=True),
-        Column(_("Finished"), lambda row: html.time(row["finished_at"]), is_number=True,
-               on_phone=True),
-    ]  # fmt: skip
+        Column.of(_("Created"), "created", on_phone=True),
+        Column.of(_("Updated"), "updated"),
+        Column.of(_("Finished"), "finished_at", html.time, on_phone=True),
+    ]
     rows = [row._asdict() for row in recent_runs(20)] if rights.can("list_events") else []
     return render(
         "data.html", title=_("Import and export"), conflicts=CONFLICTS, error=error,

@@ -1,7 +1,5 @@
 """What plugins add to the pages: pages and panels (docs/plugins.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from flask import Flask
@@ -46,8 +44,7 @@ def add_page(
         return render("plugin_page.html", title=label, content=content())
 
     app.register_blueprint(blp, url_prefix=f"{app.config['SHOP_URL_PREFIX']}/admin")
-    endpoint = f"{blp.name}.show"
-    admin.navigation.append(NavigationItem(label, endpoint, icon, needs, position))
+    admin.navigation.append(NavigationItem(label, f"{blp.name}.show", icon, position))
 
 
 def add_panel(

@@ -5,21 +5,19 @@ the fields whose text differs from what the form showed. The API then loads them
 request, so the tolerance of the API for other clients has no place here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import marshmallow as ma
 from flask import current_app, request
 
 from app.admin import html
-from app.admin.calls import call, form_headers, record_of
+from app.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
 from app.admin.texts import gettext as _
 from app.auth.principals import ROLES
 from app.catalog import current_catalog
@@ -85,26 +83,15 @@ _PLAIN = FormField()
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """A field of a form.
+    """A field of a form."""
 
-    Args:
-        name: its name, dotted within an object: ``billing_address.city``.
-        label: its label.
-        kind: how it is shown.
-        form: how the schema wants it to be shown.
-        help: the text below it.
-        required: whether it must be filled in.
-        options: the labels of the values that a ``select`` offers.
-        max_length: the maximum number of characters.
-    """
-
-    name: str
+    name: str  # dotted within an object: ``billing_address.city``
     label: str
-    kind: str
-    form: FormField = _PLAIN
+    kind: str  # how it is shown
+    form: FormField = _PLAIN  # how the schema wants it to be shown
     help: str = ""
     required: bool = False
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)  # labels by values, of a ``select``
     max_length: int | None = None
 
     @property
@@ -187,6 +174,16 @@ _CONVERTERS: Mapping[str, Callable[[str], Any]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that two editors see differently."""
+
+    spec: FieldSpec
+    shown: str  # what the form showed
+    theirs: str  # what the record has now
+    own: str  # what was typed
+
+
 @lru_cache(64)
 def _declared(schema: type[Base], prefix: str = "") -> tuple[tuple[FieldSpec, inputs.Input], ...]:
     """Return the fields of a schema of requests, in the order in which a form shows them."""
@@ -245,25 +242,17 @@ def _options(spec: FieldSpec, declared: inputs.Input) -> Mapping[str, str]:
 
 @dataclass(slots=True)
 class Form:
-    """A form of a record.
+    """A form of a record."""
 
-    Args:
-        schema: the schema of the request.
-        key: the wrapper key of the request, with which the errors of the API begin.
-        shown: the text of each field when the form was first shown.
-        texts: the text of each field now.
-        errors: messages by the name of the field, and under "" for the whole form.
-        etag: the entity tag of the record that was shown.
-        specs: its fields in their order.
-    """
-
-    schema: type[Base]
-    key: str
-    shown: dict[str, str] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=dict)
-    etag: str = ""
-    specs: list[FieldSpec] = field(init=False)
+    schema: type[Base]  # of the request
+    key: str  # the wrapper key of the request, with which the errors of the API begin
+    shown: dict[str, str] = field(default_factory=dict)  # the text of each field at first
+    texts: dict[str, str] = field(default_factory=dict)  # the text of each field now
+    errors: dict[str, str] = field(default_factory=dict)  # by the field; "" is the whole form
+    etag: str = ""  # of the record that was shown
+    sent: ApiRequest | None = None  # the request that the form stands for
+    done: str = ""  # what a save reports (``frame.DONE``)
+    specs: list[FieldSpec] = field(init=False)  # the fields in their order
 
     def __post_init__(self) -> None:
         """Read the fields from the schema."""
@@ -272,7 +261,7 @@ class Form:
     @classmethod
     def of_record(
         cls, schema: type[Base], key: str, record: Mapping[str, Any], etag: str = ""
-    ) -> Form:
+    ) -> Self:
         """Return the form of a record as the API returns it."""
         form = cls(schema, key, etag=etag)
         form.shown = {spec.name: spec.text(_within(record, spec.name)) for spec in form.specs}
@@ -280,14 +269,14 @@ class Form:
         return form
 
     @classmethod
-    def of_new(cls, schema: type[Base], key: str, given: Mapping[str, Any]) -> Form:
+    def of_new(cls, schema: type[Base], key: str, given: Mapping[str, Any]) -> Self:
         """Return the form of a new record that shows these values. All of them are sent."""
         form = cls.of_record(schema, key, given)
         form.shown = dict.fromkeys(form.shown, "")
         return form
 
     @classmethod
-    def submitted(cls, schema: type[Base], key: str) -> Form:
+    def submitted(cls, schema: type[Base], key: str) -> Self:
         """Return the form that the current request has sent."""
         form = cls(schema, key, etag=request.form.get("_etag", ""))
         try:
@@ -301,6 +290,11 @@ class Form:
             for spec in form.specs
         }
         return form
+
+    @property
+    def asked_for(self) -> ApiRequest | None:
+        """The request, if it was asked for instead of sending it."""
+        return self.sent if request.form.get("_show") == "request" and not self.errors else None
 
     @property
     def sections(self) -> dict[str, list[FieldSpec]]:
@@ -330,8 +324,7 @@ class Form:
     def read(self, *, everything: bool = False) -> dict[str, Any]:
         """Return the JSON values of the fields whose text has changed, and note errors.
 
-        Args:
-            everything: return all fields with a text, for a new record.
+        ``everything`` returns all fields with a text, for a new record.
         """
         values: dict[str, Any] = {}
         for spec in self.specs:
@@ -348,11 +341,7 @@ class Form:
         return values
 
     def note(self, error: ShopError) -> None:
-        """Note the errors of the API, each beside its field.
-
-        Raises:
-            ShopError: the error is not about the form.
-        """
+        """Note the errors of the API, each beside its field, or raise one that is not about it."""
         if error.status not in {400, 401, 409, 413, 422}:
             raise error
         names = {spec.name for spec in self.specs}
@@ -367,6 +356,21 @@ class Form:
             name = name or ERROR_FIELDS.get(entry["code"], "")
             self.errors[name if name in names else ""] = message[:1].upper() + message[1:]
 
+    def send(self, operation: str, values: dict[str, Any], **path: Any) -> Reply | None:
+        """Send values to an operation, and note errors of the API.
+
+        Returns:
+            The response, or None if there are errors or the form shall only be shown.
+        """
+        self.sent = api_request(operation, body={self.key: values}, **path)
+        if self.errors or "_show" in request.form:
+            return None
+        try:
+            return call(operation, body=self.sent.body, headers=form_headers(self.etag), **path)
+        except ShopError as error:
+            self.note(error)
+            return None
+
     def save(self, read: str, update: str, **path: Any) -> list[Difference]:
         """Send the changed fields, and note errors of the API.
 
@@ -380,33 +384,25 @@ class Form:
 
         Returns:
             The fields that another editor has changed in between. Nothing is saved then.
-
-        Raises:
-            ShopError: an error that is not about the form.
         """
         changes = self.read()
-        if self.errors or not changes:
+        if not (changes or self.errors or "_show" in request.form):
+            self.done = "unchanged"
             return []
-        for _attempt in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
-                call(update, body={self.key: changes}, headers=form_headers(self.etag), **path)
+                self.done = "saved" if self.send(update, changes, **path) else ""
+                break
             except ShopError as error:
-                if error.code != "shop_api_precondition_failed":
-                    self.note(error)
-                    return []
-                record, self.etag = record_of(read, self.key, **path)
+                if error.code != "shop_api_precondition_failed" or attempt == ATTEMPTS - 1:
+                    raise
+                record, self.etag = record_of(read, **path)
                 if found := self.differences(record):
                     return found
-            else:
-                return []
-        raise ShopError("shop_api_precondition_failed")
+        return []
 
     def differences(self, record: Mapping[str, Any]) -> list[Difference]:
-        """Return the fields that another editor has changed in between.
-
-        Args:
-            record: the record as it is now.
-        """
+        """Return the fields that another editor has changed in between in a record."""
         current = Form.of_record(self.schema, self.key, record).shown
         return [
             Difference(spec, self.shown[spec.name], current[spec.name], self.texts[spec.name])
@@ -447,20 +443,3 @@ ERROR_FIELDS = {
     "shop_api_invalid_webhook_delivery_url": "delivery_url",
 }
 """The field that the errors of services are about, by their codes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A field that two editors see differently.
-
-    Args:
-        spec: the field.
-        shown: the text that the form showed.
-        theirs: the text that the record has now.
-        own: the text that was typed.
-    """
-
-    spec: FieldSpec
-    shown: str
-    theirs: str
-    own: str

@@ -1,7 +1,5 @@
 """The frame of the pages: blueprints with a session and rights, rendering, headers and errors."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Callable
@@ -53,21 +51,12 @@ DONE = {
 
 @dataclass(frozen=True, slots=True)
 class NavigationItem:
-    """An entry of the navigation.
-
-    Args:
-        label: its text.
-        endpoint: the endpoint of its page.
-        icon: an icon of ``icons.html``.
-        needs: the operations that the session must be able to run.
-        position: the entries are sorted by it.
-    """
+    """An entry of the navigation."""
 
     label: str
-    endpoint: str
-    icon: str
-    needs: tuple[str, ...] = ()
-    position: int = 500
+    endpoint: str  # of its page
+    icon: str  # an icon of ``icons.html``
+    position: int = 500  # the entries are sorted by it
 
     @property
     def is_current(self) -> bool:
@@ -77,14 +66,7 @@ class NavigationItem:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel of a plugin on the page of a record.
-
-    Args:
-        record: ``coupon``, ``customer`` or ``order``.
-        label: its title.
-        content: returns its content for the record as the API returns it. Plain text is escaped.
-        needs: the operations that the session must be able to run.
-    """
+    """A panel of a plugin on the page of a record (``extensions.add_panel``)."""
 
     record: str
     label: str
@@ -106,11 +88,7 @@ def prefix() -> str:
 
 
 class AdminBlueprint(flask.Blueprint):
-    """A group of pages. Each requires a session, unless the blueprint is public.
-
-    Args:
-        public: lets everybody open the pages. Their unsafe requests must still be of this origin.
-    """
+    """A group of pages. Each requires a session, unless the blueprint is public."""
 
     def __init__(self, name: str, *, public: bool = False) -> None:
         super().__init__(name, __name__, template_folder="templates")
@@ -121,13 +99,13 @@ class AdminBlueprint(flask.Blueprint):
     def page(
         self, rule: str, *needs: str, methods: tuple[str, ...] = ("GET",)
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Register a page or an action.
+        """Register a page, or with POST alone an action.
 
         Args:
             rule: the path below ``/admin``.
             needs: the operations of the API that it stands for. The session must be able to run
                 all of them.
-            methods: ``("POST",)`` for an action, both for a form.
+            methods: the methods that it accepts.
         """
 
         def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,7 +114,8 @@ class AdminBlueprint(flask.Blueprint):
                 rights.require(*needs)
                 return view(**path)
 
-            checked.needs = needs  # type: ignore[attr-defined]  # for the tests of the rights
+            checked.needs = needs  # type: ignore[attr-defined]  # for ``may_open``
+            checked.is_action = "GET" not in methods  # type: ignore[attr-defined]  # for ``Button``
             self.add_url_rule(rule, view.__name__, checked, methods=methods)
             return view
 
@@ -147,12 +126,14 @@ class AdminBlueprint(flask.Blueprint):
         return self.page(rule, *needs, methods=("POST",))
 
 
-def _require_same_origin() -> None:
-    """Reject unsafe requests that no page of this origin has sent (admin 5).
+def may_open(endpoint: str) -> bool:
+    """Return whether the session can open a page, or run an action."""
+    view: Any = current_app.view_functions[endpoint]
+    return rights.can(*view.needs)
 
-    Raises:
-        ShopError: the browser names another origin, or the client names none.
-    """
+
+def _require_same_origin() -> None:
+    """Reject unsafe requests that no page of this origin has sent (admin 5)."""
     if request.method in SAFE_METHODS:
         return
     site = request.headers.get("Sec-Fetch-Site")
@@ -209,14 +190,7 @@ def secured(response: Response) -> Response:
 
 
 def render(template: str, *, title: str, status: int = 200, **context: Any) -> Response:
-    """Return a page.
-
-    Args:
-        template: a template in ``templates/admin``.
-        title: the title of the page.
-        status: the HTTP status.
-        context: the values of the template.
-    """
+    """Return a page, made by a template in ``templates/admin``."""
     admin: Admin = current_app.extensions[ADMIN]
     session = g.get("admin_session")
     items = sorted(admin.navigation, key=lambda item: item.position) if session else []
@@ -225,7 +199,7 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
         title=title,
         session=session,
         shop=current_app.config["SHOP_NAME"],
-        navigation=[item for item in items if rights.can(*item.needs)],
+        navigation=[item for item in items if may_open(item.endpoint)],
         can=rights.can,
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
         undo=_undo_address(),
@@ -236,14 +210,10 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
 
 
 def plain_page(title: str, *, button: str = "", status: int = 200, **context: Any) -> Response:
-    """Return a page of the sign-in: a form with one button.
+    """Return a page of the sign-in: a form with one button, by default *Sign in*.
 
-    Args:
-        title: its title.
-        button: the text of the button, by default *Sign in*.
-        status: the HTTP status.
-        context: further values of the template: ``intro``, ``facts``, ``hidden`` inputs, and the
-            ``credentials`` that are typed or shown.
+    ``context`` has ``intro``, ``facts``, ``hidden`` inputs, and the ``credentials`` that are typed
+    or shown.
     """
     return render(
         "sign_in.html", title=title, button=button or _("Sign in"), status=status,
@@ -257,10 +227,9 @@ def sign_in_page(
     """Return the form that asks for a key and its secret.
 
     Args:
-        status: the HTTP status.
         kept: a form that was sent without a session, as signed text.
         consumer_key: the key that was typed.
-        context: further values of the template: ``notice`` and ``error``.
+        context: ``notice`` and ``error``.
     """
     values = {name: request.values.get(name, "") for name in ("next", "held")}
     hidden = (values | ({"held": kept} if kept else {})).items()
@@ -288,13 +257,14 @@ def _undo_address() -> str:
     blueprint = request.blueprint or ""
     noun = blueprint.removeprefix("admin_").removesuffix("s")
     at, record_id = (whole_number(request.args.get(name, "")) for name in ("at", "undo"))
+    restore = f"{blueprint}.restore"
     is_list = request.endpoint == f"{blueprint}.show_list"
-    if not is_list or f"{blueprint}.restore" not in current_app.view_functions:
+    if not is_list or restore not in current_app.view_functions or not may_open(restore):
         return ""
     if at is None or not 0 <= time.time() - at <= UNDO_SECONDS or not record_id:
         return ""
-    values: dict[str, Any] = {f"{noun}_id": record_id}
-    return url_for(f"{blueprint}.restore", **values) if rights.can(f"restore_{noun}") else ""
+    path: dict[str, Any] = {f"{noun}_id": record_id}
+    return url_for(restore, **path)
 
 
 def new_form_id() -> str:

@@ -1,7 +1,5 @@
 """The history of a record: the differences of its events (admin 2 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta

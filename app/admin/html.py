@@ -2,8 +2,6 @@
 
 # ruff: noqa: RUF001  # dashes and minus signs, as they are printed
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -172,20 +170,6 @@ def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
     """Return the badge of a state, from a table of words and tones."""
     text, tone = states.get(state, (state, ""))
     return badge(_(text), tone)
-
-
-def action(href: str, label: str, name: str) -> Markup:
-    """Return a small form with one button, for an action on a row.
-
-    Args:
-        href: the address of the action.
-        label: the text of the button.
-        name: the record, which the accessible name of the button ends with.
-    """
-    return Markup(
-        '<form method="post" action="{}"><button class="link">{}'
-        '<span class="sr-only"> {}</span></button></form>'
-    ).format(href, label, name)
 
 
 def init_app(app: Any) -> None:

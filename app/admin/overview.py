@@ -1,7 +1,5 @@
 """The overview: tiles, plots, coupons, orders and warnings (admin 2 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -75,7 +73,7 @@ def _top_coupons(days: str) -> Section:
         query = reports.period_query(days, with_interval=False) | {"limit": 10}
         reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
         if reply:
-            rows = Table.of_reply(title, _coupon_columns(), reply, "coupon_reports")
+            rows = Table.of_reply(title, _coupon_columns(), reply)
         else:
             rows, empty = Table(title, (), ()), _(SLOW)
     return Section(title, "rows", rows, empty, _("reports"), link=link)
@@ -87,15 +85,11 @@ def _coupon_columns() -> list[Column]:
         shown = coupon["id"] if coupon["status"] == "published" else None
         return COUPONS.link_to(shown, coupon["code"])
 
-    def money(name: str, *, on_phone: bool = False) -> Column:
-        return Column(_(name.capitalize()), lambda row: html.money(row[name]), is_number=True,
-                      on_phone=on_phone)  # fmt: skip
-
     return [
         Column(_("Coupon"), code),
-        Column(_("Uses"), lambda row: html.number(row["uses"]), is_number=True, on_phone=True),
-        money("discount", on_phone=True),
-        money("revenue"),
+        Column.of(_("Uses"), "uses", on_phone=True),
+        Column.of(_("Discount"), "discount", html.money, on_phone=True),
+        Column.of(_("Revenue"), "revenue", html.money),
     ]
 
 
@@ -114,7 +108,7 @@ def show() -> Response:
     if may_view:
         period = reports.period_query(days)
         sales = reports.unless_slow(lambda: call("get_sales_report", query=period))
-    report = sales.body["sales"] if sales else None
+    report = sales.content if sales else None
     is_used = report and any(report["totals"][name] for name in ("orders", "uses"))
     if not is_used and (steps := _steps()):
         is_empty = _can_load_demo() and not _has_records()
@@ -164,7 +158,7 @@ def _most_used_coupon() -> dict[str, Any] | None:
     if not rights.can("list_coupons"):
         return None
     query = {"fields": "id,code,usage_count", "orderby": "uses"}
-    found = call("list_coupons", query=query).body["coupons"]
+    found = call("list_coupons", query=query).content
     return found[0] if found else None
 
 

@@ -1,111 +1,143 @@
 """What the page of a record consists of: buttons, tiles and sections (``record.html``)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from flask import Response, current_app, url_for
 from markupsafe import Markup
 
 from app.admin import rights
-from app.admin.calls import ApiRequest, api_request
+from app.admin.calls import ApiRequest, Reply, api_request, call
 from app.admin.forms import FieldSpec
+from app.admin.frame import may_open, render
+
+Requests = Sequence[tuple[str, ApiRequest]]
+"""Requests by the labels of their buttons. That of the page itself has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """An action: a link, or a form that sends a POST request.
+    """A link to a page, or a form that runs an action, after a question if there is one."""
 
-    Args:
-        label: its text, a verb.
-        href: the address of its page, or of the action.
-        needs: the operations that the session must be able to run.
-        kind: ``link``, ``post``, or ``confirm`` for a POST request after a question.
-        tone: ``primary`` for the main action of a page.
-        name: the record, which the accessible name ends with.
-        fields: names and values of hidden inputs.
-        spec: an input before the button, with the first value of ``fields`` as its value.
-        question: what is asked before an action that cannot be undone.
-        note: what the question adds.
-        query: the parameters of its operation, the first of ``needs``.
-    """
-
-    label: str
-    href: str
-    needs: tuple[str, ...] = ()
-    kind: str = "link"
-    tone: str = ""
-    name: str = ""
-    fields: Mapping[str, str] = field(default_factory=dict)
-    spec: FieldSpec | None = None
+    label: str  # a verb
+    endpoint: str  # of the page or the action
+    path: Mapping[str, Any] = field(default_factory=dict)  # the variables of its address
+    tone: str = ""  # ``primary`` for the main action of a page
+    name: str = ""  # the record, with which the accessible name ends
+    fields: Mapping[str, str] = field(default_factory=dict)  # hidden inputs
+    spec: FieldSpec | None = None  # an input instead of the first hidden one
     question: str = ""
-    note: str = ""
-    query: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""  # what the question adds
+    query: Mapping[str, str] = field(default_factory=dict)  # the parameters of its operation
+
+    @property
+    def view(self) -> Any:
+        """Its page or action."""
+        return current_app.view_functions[self.endpoint]
+
+    @property
+    def kind(self) -> str:
+        """How it is shown: ``link``, ``post``, or ``confirm`` with a question."""
+        if not self.view.is_action:
+            return "link"
+        return "confirm" if self.question else "post"
+
+    @property
+    def href(self) -> str:
+        """Its address."""
+        return url_for(self.endpoint, **self.path)
 
     @property
     def id(self) -> str:
         """The ID of its question in the page."""
         return self.href.strip("/").replace("/", "-")
 
+    def request(self, key: str) -> ApiRequest:
+        """Return the request of its action, whose body has a wrapper key."""
+        body = {key: dict(self.fields)} if self.fields else None
+        return api_request(self.view.needs[0], query=self.query, body=body, **self.path)
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure.
-
-    Args:
-        label: what it is.
-        value: its value.
-        notes: what stands below it, such as the change against the previous period.
-        line: its sparkline.
-    """
+    """A figure."""
 
     label: str
     value: Any
-    notes: Sequence[Any] = ()
-    line: Markup | str = ""
+    notes: Sequence[Any] = ()  # what stands below it, such as the change
+    line: Markup | str = ""  # its sparkline
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page with a title.
-
-    Args:
-        title: its title.
-        kind: the macro of ``ui.html`` that shows the content: ``rows`` of a table, ``items``,
-            ``facts``, ``history``, ``plots``, ``copyable`` text or ``plain`` content.
-        content: the content, or None if the key cannot read it.
-        empty: what is said instead of empty content.
-        what: what the key cannot read, if the content is None.
-        link: address and text of a link beside the title.
-        form: a small form below the content: address, fields and the text of its button.
-        after: what follows the content in its box.
-        note: what follows the box.
-        requests: the requests of its buttons, by their labels.
-        id: its ID in the page.
-    """
+    """A part of a page with a title."""
 
     title: str
-    kind: str
-    content: Any
-    empty: str = ""
-    what: str = ""
-    link: tuple[str, str] | None = None
-    form: tuple[str, Sequence[FieldSpec], str] | None = None
-    after: Markup | str = ""
-    note: str = ""
-    requests: Sequence[tuple[str, ApiRequest]] = ()
+    kind: str  # the macro of ``ui.html`` that shows the content, or ``plain``
+    content: Any  # None if the key cannot read it
+    empty: str = ""  # what is said instead of empty content
+    what: str = ""  # what the key cannot read
+    link: tuple[str, str] | None = None  # address and text, beside the title
+    form: tuple[str, Sequence[FieldSpec], str] | None = None  # address, fields, text of its button
+    after: Markup | str = ""  # what follows the content in its box
+    note: str = ""  # what follows the box
+    requests: Requests = ()  # those of its buttons
     id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the page of a record shows, from its top. Buttons that cannot be used are left out."""
+
+    notices: Sequence[Any] = ()
+    buttons: Sequence[Button] = ()
+    tiles: Sequence[Tile] = ()
+    main: Sequence[Section] = ()
+    side: Sequence[Section] = ()
+    dangers: Sequence[Button] = ()  # what cannot be undone
+
+
+def record_page(
+    title: str, back: tuple[str, str], parts: Parts, requests: Requests = (), **more: Any
+) -> Response:
+    """Return the page of a record.
+
+    Args:
+        back: address and text of the link above the title.
+        requests: the requests that it shows.
+        more: further values of the template: ``status_badge``, what an action reports as its
+            ``result``, ``secrets`` that are shown only once with a ``note``, and whether the
+            request ``opens``.
+    """
+    shown = {name: getattr(parts, name) for name in Parts.__slots__}
+    shown |= {name: allowed(shown[name]) for name in ("buttons", "dangers")}
+    return render("record.html", title=title, back=back, requests=requests, **shown, **more)
 
 
 def allowed(buttons: Sequence[Button]) -> list[Button]:
     """Return the buttons that the session can use."""
-    return [each for each in buttons if rights.can(*each.needs)]
+    return [each for each in buttons if may_open(each.endpoint)]
+
+
+def row_button(label: str, endpoint: str, name: str, **path: Any) -> Markup | str:
+    """Return the button of an action on a row, or nothing if the session cannot run it."""
+    if not may_open(endpoint):
+        return ""
+    return Markup(
+        '<form method="post" action="{}"><button class="link">{}'
+        '<span class="sr-only"> {}</span></button></form>'
+    ).format(url_for(endpoint, **path), label, name)
 
 
 def requests_of(label: str, operation: str, **path: Any) -> list[tuple[str, ApiRequest]]:
     """Return the request of a button with its label, unless the session cannot use it."""
     return [(label, api_request(operation, **path))] if rights.can(operation) else []
+
+
+def call_if_allowed(operation: str, **arguments: Any) -> Reply | None:
+    """Run an operation that reads, or return None if the session may not."""
+    return call(operation, **arguments) if rights.can(operation) else None
 
 
 def filled(pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:

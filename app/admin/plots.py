@@ -1,7 +1,5 @@
 """Plots: SVG made on the server, without styles and scripts (admin 3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Refused codes, with the likely repair of each (admin 2 and 5)."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -21,9 +19,7 @@ from app.services.coupons.queries import ids_of_codes
 
 blp = AdminBlueprint("admin_refusals")
 
-NAVIGATION = NavigationItem(
-    "Refused codes", "admin_refusals.show", "ban", ("list_refusal_reports",), 120
-)  # fmt: skip
+NAVIGATION = NavigationItem("Refused codes", "admin_refusals.show", "ban", 120)
 
 REASONS = {
     "not_found": "No such code", "usage_limit": "Used up",
@@ -48,10 +44,10 @@ def show() -> Response:
     days = chosen_days()
     query = period_query(days, with_interval=False)
     reply = call("list_refusal_reports", query=query | {"page": page_number(), "limit": 25})
-    rows = reply.body["refusal_reports"]
+    rows = reply.content
     unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
     similar = similar_codes(unknown[:MAX_COMPARED]) if rights.can("list_coupons") else {}
-    table = Table.of_reply(_("Refused codes"), _columns(similar), reply, "refusal_reports")
+    table = Table.of_reply(_("Refused codes"), _columns(similar), reply)
     by_day = [Section(_("By day"), "plots", refusal_plots(days))] if rows else []
     return render(
         "list.html", more=by_day, title=_("Refused codes"), table=table, days=days, periods=PERIODS,
@@ -77,9 +73,9 @@ def _columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
         Column(_("Code"), code),
         Column(_("Reason"), lambda row: _(REASONS.get(row["reason"]) or row["reason"])),
         Column(_("Repair"), repair),
-        Column(_("First"), lambda row: html.time(row["first_at"]), is_number=True),
-        Column(_("Last"), lambda row: html.time(row["last_at"]), is_number=True, on_phone=True),
-        Column(_("Refused"), lambda row: html.number(row["count"]), is_number=True, on_phone=True),
+        Column.of(_("First"), "first_at", html.time),
+        Column.of(_("Last"), "last_at", html.time, on_phone=True),
+        Column.of(_("Refused"), "count", on_phone=True),
     ]
 
 

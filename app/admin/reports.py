@@ -1,7 +1,5 @@
 """Plots and tiles of the reports of the API."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
@@ -116,6 +114,6 @@ def coupon_plots(coupon_id: int) -> list[Plot]:
     def read() -> list[Plot]:
         reply = call("get_coupon_report", query=period_query(DEFAULT), coupon_id=coupon_id)
         labels = {"uses": _("Uses"), "revenue": _("Revenue")}
-        return plots(reply.body["coupon_report"]["intervals"], labels, _("last 30 days"))
+        return plots(reply.content["intervals"], labels, _("last 30 days"))
 
     return (unless_slow(read) or []) if rights.can("get_coupon_report") else []

@@ -5,8 +5,6 @@ check capabilities when an operation runs; ``CAPABILITIES`` names them, so that 
 what would fail. A test compares the table with the API for every role.
 """
 
-from __future__ import annotations
-
 from app.admin.calls import operations
 from app.api.authentication import current_principal
 from app.auth.api_keys import require_permission

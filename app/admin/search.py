@@ -1,7 +1,5 @@
 """The search in the head of every page (admin 2 and 5)."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from flask import Response, redirect, request
@@ -59,7 +57,7 @@ def _found(noun: Noun, text: str) -> tuple[str, list[Hit], ApiRequest | None]:
         if error.status != 400:
             raise
         return _(noun.title), [], None  # a text that the API does not accept as a search
-    hits = [_hit(noun, row, text) for row in reply.body[noun.plural]]
+    hits = [_hit(noun, row, text) for row in reply.content]
     return _(noun.title), sorted(hits, key=lambda hit: not hit.is_exact), reply.request
 
 

@@ -1,14 +1,13 @@
 """Tables: GET forms with filters, columns that sort, and pages; and CSV files (admin 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode
 
 from flask import Response, request
 
+from app.admin import html
 from app.admin.calls import ApiRequest, Reply
 from app.api.csv_responses import csv_response
 from app.conversions.numbers import whole_number
@@ -17,26 +16,25 @@ from app.import_export.csv_format import to_cell
 KEPT = ("done", "undo", "at")
 """Parameters that report an action, which no other address of the page repeats."""
 
-Cell = Callable[[dict[str, Any]], Any]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
-
-    Args:
-        label: its title.
-        cell: returns the content for a record. Plain text is escaped.
-        sort: the value of ``orderby`` of the API that sorts by it; empty if nothing does.
-        is_number: whether it is aligned to the right.
-        on_phone: whether a card on a phone shows it. The first column is always shown.
-    """
+    """A column of a table."""
 
     label: str
-    cell: Cell
-    sort: str = ""
-    is_number: bool = False
-    on_phone: bool = False
+    cell: Callable[[Row], Any]  # the content for a record; plain text is escaped
+    sort: str = ""  # the value of ``orderby`` of the API that sorts by it
+    is_number: bool = False  # aligned to the right
+    on_phone: bool = False  # shown by a card on a phone, as the first column always is
+
+    @classmethod
+    def of(
+        cls, label: str, name: str, shown: Callable[[Any], Any] = html.number, **more: Any
+    ) -> Self:
+        """Return the column of a number, or with ``html.time`` of a time."""
+        return cls(label, lambda row: shown(row[name]), is_number=True, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,48 +62,28 @@ class Tab:
 
 @dataclass(slots=True)
 class Table:
-    """A table of records.
+    """A table of records. The cell of its first column is a link to the record."""
 
-    Args:
-        caption: what it lists, for screen readers.
-        columns: its columns. The cell of the first one is a link to the record.
-        rows: the records as the API returns them.
-        total: the number of records that match.
-        pages: the number of pages.
-        requests: the request to the API that returns the same records, and those of its buttons
-            by their labels.
-        searches: the label of the search box; empty without one.
-        filters: choices above the table.
-        tabs: tabs above the table, of the parameter ``state``.
-        selects: whether several records can be selected.
-        name: the text that names a record in labels.
-        sorts: whether its columns sort. That is the table of a list, not one within a panel.
-        newest: the address of the newest records, of a table without numbers of pages.
-        older: the address of older ones.
-    """
-
-    caption: str
+    caption: str  # what it lists, for screen readers
     columns: Sequence[Column]
-    rows: Sequence[dict[str, Any]]
-    total: int = 0
+    rows: Sequence[Row]
+    total: int = 0  # the number of records that match
     pages: int = 1
-    requests: list[tuple[str, ApiRequest]] = field(default_factory=list)
-    searches: str = ""
+    requests: list[tuple[str, ApiRequest]] = field(default_factory=list)  # its own, and of buttons
+    searches: str = ""  # the label of the search box
     filters: Sequence[Filter] = ()
-    tabs: Sequence[Tab] = ()
-    selects: bool = False
-    name: Callable[[dict[str, Any]], str] = field(default=lambda row: str(row["id"]))
-    sorts: bool = False
-    newest: str = ""
+    tabs: Sequence[Tab] = ()  # of the parameter ``state``
+    selects: bool = False  # whether several records can be selected
+    name: Callable[[Row], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
+    sorts: bool = False  # whether it is that of a list, not one within a panel
+    newest: str = ""  # the addresses of a table without numbers of pages
     older: str = ""
 
     @classmethod
-    def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply, key: str) -> Table:
+    def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply) -> Self:
         """Return the table of the response to a list."""
-        return cls(
-            caption, columns, reply.body[key], reply.total, reply.pages,
-            requests=[("", reply.request)],
-        )  # fmt: skip
+        requests = [("", reply.request)]
+        return cls(caption, columns, reply.content, reply.total, reply.pages, requests)
 
     @property
     def page(self) -> int:
@@ -153,12 +131,10 @@ class Table:
 
     @property
     def first(self) -> int:
-        """The number of the first row among all records."""
-        if self.page == 1:
-            return 1
-        # The rows of all pages but the last one are full pages.
-        before = self.total - len(self.rows) if self.page >= self.pages else 0
-        return before + 1 if before else (self.page - 1) * len(self.rows) + 1
+        """The number of the first row among all records. All pages but the last one are full."""
+        if self.page >= self.pages:
+            return self.total - len(self.rows) + 1
+        return (self.page - 1) * len(self.rows) + 1
 
 
 def page_number() -> int:
@@ -168,14 +144,13 @@ def page_number() -> int:
 
 def list_query(**more: Any) -> dict[str, Any]:
     """Return the parameters of the API for the search, the order and the page of the address."""
-    args = request.args
+    args, page = request.args, page_number()
+    sort = args.get("sort", "")
+    order = args.get("order", "") if sort else ""
     return {
-        "q": args.get("q", ""),
-        "orderby": args.get("sort", ""),
-        "order": args.get("order", "") if args.get("sort") else "",
-        "page": page_number() if page_number() > 1 else "",
+        "q": args.get("q", ""), "orderby": sort, "order": order, "page": page if page > 1 else "",
         **more,
-    }
+    }  # fmt: skip
 
 
 def csv_file(name: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Response:

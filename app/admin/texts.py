@@ -4,8 +4,6 @@
 catalog: without translations, the functions return the text itself.
 """
 
-from __future__ import annotations
-
 from gettext import NullTranslations, translation
 from pathlib import Path
 from typing import Any

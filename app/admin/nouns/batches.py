@@ -1,17 +1,14 @@
 """Generated coupons: batches, with a preview and a file of the codes (admin 2)."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from flask import Response, request, url_for
-from werkzeug.wrappers import Response as BaseResponse
+from flask import Response, request
 
 from app.admin import html, reports
 from app.admin.calls import call
 from app.admin.forms import Form
 from app.admin.nouns import Noun, Record
-from app.admin.pages import Button, Section, Tile
+from app.admin.pages import Button, Parts, Section, Tile
 from app.admin.tables import Column, csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -53,13 +50,12 @@ class Batches(Noun):
         return [
             Column(_("Batch"), self.link),
             Column(_("Codes"), lambda row: f"{row['prefix']}{row['pattern']}"),
-            Column(_("Number"), lambda row: html.number(row["count"]), is_number=True),
-            Column(_("Unused"), lambda row: html.number(row["unused"]), is_number=True,
-                   on_phone=True),
-            Column(_("Reserved"), lambda row: html.number(row["reserved"]), is_number=True),
-            Column(_("Used"), lambda row: html.number(row["used"]), is_number=True, on_phone=True),
-            Column(_("Generated"), lambda row: html.time(row["created_at"]), is_number=True),
-        ]  # fmt: skip
+            Column.of(_("Number"), "count"),
+            Column.of(_("Unused"), "unused", on_phone=True),
+            Column.of(_("Reserved"), "reserved"),
+            Column.of(_("Used"), "used", on_phone=True),
+            Column.of(_("Generated"), "created_at", html.time),
+        ]
 
     def form_values(self, form: Form) -> dict[str, Any]:
         """Return some codes of the pattern, and note an error of the pattern."""
@@ -74,47 +70,41 @@ class Batches(Noun):
                 form.note(error)
             return {}
 
-    def buttons(self, record: Record) -> list[Button]:
-        number = record["id"]
-        return [
-            Button(_("Show its coupons"), url_for("admin_coupons.show_list", batch=number)),
-            Button(_("Download unused codes"), self.url("download", number, unused=1)),
-            Button(_("Download codes"), self.url("download", number), tone="primary"),
-        ]
-
-    def tiles(self, record: Record) -> list[Tile]:
+    def parts(self, record: Record) -> Parts:
+        number, download = record["id"], self.endpoint("download")
         names = {
             "count": _("Generated"), "unused": _("Unused"), "reserved": _("Reserved"),
             "used": _("Used"), "trashed": _("In the trash"),
         }  # fmt: skip
-        return [Tile(label, html.number(record[name])) for name, label in names.items()]
-
-    def main(self, record: Record) -> list[Section]:
-        plots = reports.batch_plots(record["id"]) if record["used"] else []
+        plots = reports.batch_plots(number) if record["used"] else []
         facts = [
             (_("Prefix"), record["prefix"] or html.NONE),
             (_("Pattern"), record["pattern"]),
             (_("Characters"), record["charset"]),
             (_("Generated"), html.time(record["created_at"], utc=True)),
         ]
-        return [
-            *([Section(_("Reports"), "plots", plots)] if plots else []),
-            Section(_("Details"), "facts", facts),
-        ]
-
-    def dangers(self, record: Record) -> list[Button]:
-        if not record["unused"]:
-            return []
-        count = html.number(record["unused"])
-        return [Button(
-            _("Trash the unused coupons"), self.url("trash", record["id"]),
-            ("delete_coupon_batch",), "confirm",
-            question=_("Move %(count)s unused coupons to the trash?", count=count),
-        )]  # fmt: skip
+        question = _(
+            "Move %(count)s unused coupons to the trash?", count=html.number(record["unused"])
+        )
+        trash = self.button(_("Trash the unused coupons"), "trash", record, question=question)
+        return Parts(
+            buttons=[
+                Button(_("Show its coupons"), "admin_coupons.show_list", {"batch": number}),
+                Button(_("Download unused codes"), download, {"batch_id": number, "unused": 1}),
+                self.button(_("Download codes"), "download", record, tone="primary"),
+            ],
+            tiles=[Tile(label, html.number(record[name])) for name, label in names.items()],
+            main=[
+                *([Section(_("Reports"), "plots", plots)] if plots else []),
+                Section(_("Details"), "facts", facts),
+            ],
+            dangers=[trash] if record["unused"] else [],
+        )
 
 
 BATCHES = Batches()
 blp = BATCHES.blp
+BATCHES.runs("trash", "delete_coupon_batch", "trashed")
 
 
 @blp.page("/batches/<int:batch_id>/codes.csv", "get_coupon_batch", "list_coupons")
@@ -125,10 +115,3 @@ def download(batch_id: int) -> Response:
     rows = batch_queries.codes_of(current_principal(), batch_id, unused=unused)
     name = f"codes-of-batch-{batch_id}{'-unused' if unused else ''}"
     return csv_file(name, [column.name for column in batch_queries.CODE_COLUMNS], rows)
-
-
-@blp.action("/batches/<int:batch_id>/trash", "delete_coupon_batch")
-def trash(batch_id: int) -> BaseResponse:
-    """Move the unused coupons of a batch to the trash."""
-    call("delete_coupon_batch", batch_id=batch_id)
-    return BATCHES.see(batch_id, "trashed")

@@ -1,20 +1,25 @@
 """Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import Response, redirect, request, url_for
+from flask import Response, redirect, request
 from markupsafe import Markup
-from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, reports, rights
 from app.admin.calls import Reply, call, loaded_query
 from app.admin.forms import CHOICES, FieldSpec, Form, specs_of
-from app.admin.nouns import NOUNS, Action, Noun, Record, selected_ids
-from app.admin.pages import Button, Section, Tile, requests_of
+from app.admin.nouns import NOUNS, Action, AnyResponse, Noun, Record, selected_ids
+from app.admin.pages import (
+    Button,
+    Parts,
+    Section,
+    Tile,
+    call_if_allowed,
+    requests_of,
+    row_button,
+)
 from app.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -111,7 +116,7 @@ class Coupons(Noun):
         ]
         if trashed:
             since = _("In the trash since")
-            columns[3] = Column(since, lambda row: html.time(row["trashed_at"]), on_phone=True)
+            columns[3] = Column.of(since, "trashed_at", html.time, on_phone=True)
             columns[5] = self.restore_column()
         return columns
 
@@ -126,7 +131,7 @@ class Coupons(Noun):
 
     def tabs(self, reply: Reply) -> list[Tab]:
         is_whole = not any(request.args.get(name) for name in ("q", "type", "batch", "state"))
-        total = reply.total if is_whole else int(call("count_coupons").body["count"])
+        total = reply.total if is_whole else int(call("count_coupons").content)
         counts = queries.counts_by_state(current_principal(), {})
         # The difference, because counting most of a million coupons takes a tenth of a second.
         active = total - counts["expired"] - counts["used_up"]
@@ -135,8 +140,7 @@ class Coupons(Noun):
         return [Tab(name, word, counts[name]) for name, word in words.items()]
 
     def list_buttons(self) -> list[Button]:
-        href = url_for("admin_batches.create")
-        return [Button(_("Generate"), href, ("create_coupon_batch",))]
+        return [Button(_("Generate"), "admin_batches.create")]
 
     def new_values(self) -> Mapping[str, Any]:
         """Return what the form of a new coupon shows: with ``from``, a copy of another one."""
@@ -146,61 +150,64 @@ class Coupons(Noun):
         copied, _etag = self.read(source)
         return copied | {"code": f"{copied['code']}-copy", "expiry_date": None}
 
-    def created(self, record: Record) -> Response | BaseResponse:
+    def created(self, record: Record) -> AnyResponse:
         """Return the response after a coupon was created: its page, or with ``then`` *Try it*."""
         if request.args.get("then") == "try" and rights.can("evaluate_coupons"):
             return redirect(self.url("try_it", record["id"], done="created"), 303)
         return super().created(record)
 
-    def buttons(self, record: Record) -> list[Button]:
-        number, name = record["id"], record["code"]
-        return [
-            Button(_("Move to the trash"), self.url("trash", number), ("delete_coupon",), "post",
-                   name=name),
-            Button(_("Duplicate"), self.url("create", **{"from": number}), ("create_coupon",)),
-            Button(_("Redeem now"), self.url("redeem", number),
-                   ("create_redemption", "confirm_redemption")),
-            Button(_("Try it"), self.url("try_it", number), ("evaluate_coupons",)),
-            Button(_("Edit"), self.url("edit", number), ("update_coupon",), tone="primary"),
-        ]  # fmt: skip
-
-    def tiles(self, record: Record) -> list[Tile]:
+    def parts(self, record: Record) -> Parts:
         notes: list[Any] = [reserved_of(record)]
         if rights.can("update_coupon"):
             href = self.url("correct_count", record["id"])
             notes.append(html.link(href, _("Correct the count")))
         day = _last_day(record) if record["expiry_date"] else _("No end")
-        return [
-            Tile(_("Discount"), amount_of(record)),
-            Tile(_("Uses"), uses_of(record), notes),
-            Tile(_("Works until"), day),
-        ]
+        plots = reports.coupon_plots(record["id"])
+        copy = Button(_("Duplicate"), self.endpoint("create"), {"from": record["id"]})
+        return Parts(
+            buttons=[
+                self.button(_("Move to the trash"), "trash", record),
+                copy,
+                self.button(_("Redeem now"), "redeem", record),
+                self.button(_("Try it"), "try_it", record),
+                self.button(_("Edit"), "edit", record, tone="primary"),
+            ],
+            tiles=[
+                Tile(_("Discount"), amount_of(record)),
+                Tile(_("Uses"), uses_of(record), notes),
+                Tile(_("Works until"), day),
+            ],
+            main=[
+                *([Section(_("Reports"), "plots", plots)] if plots else []),
+                self._uses(record),
+            ],
+            side=[
+                Section(_("Details"), "facts", _facts(record)),
+                Section(_("Text to send"), "copyable", sentence(record)),
+            ],
+        )
 
-    def main(self, record: Record) -> list[Section]:
-        number = record["id"]
-        plots = reports.coupon_plots(number)
-        uses, note, link = None, "", None
-        if rights.can("list_redemptions"):
-            reply = call("list_redemptions", query={"coupon_id": number, "limit": 10})
-            uses = Table.of_reply(_("Uses"), self._use_columns(record), reply, "redemptions")
-            link = (self.url("download", number), _("Download CSV")) if uses.rows else None
-            shown, total = len(uses.rows), html.number(reply.total)
-            for use in uses.rows[:1]:
-                for name, label in (("confirm", _("Confirm")), ("release", _("Release"))):
-                    path = {"redemption_id": use["id"]}
-                    uses.requests += requests_of(label, f"{name}_redemption", **path)
-            if reply.total > shown:
-                note = _("The latest %(shown)s of %(total)s. The CSV file has all.",
-                         shown=shown, total=total)  # fmt: skip
+    def _uses(self, coupon: Record) -> Section:
+        """Return the latest uses of a coupon."""
         unused = _("Nobody has used this coupon yet.")
-        if record["usage_count"]:
+        if coupon["usage_count"]:
             unused = _(
                 "No uses are recorded. They may have happened before the coupon was imported."
             )
-        return [
-            *([Section(_("Reports"), "plots", plots)] if plots else []),
-            Section(_("Uses"), "rows", uses, unused, _("redemptions"), link=link, note=note),
-        ]
+        query = {"coupon_id": coupon["id"], "limit": 10}
+        reply = call_if_allowed("list_redemptions", query=query)
+        if reply is None:
+            return Section(_("Uses"), "rows", None, what=_("redemptions"))
+        uses = Table.of_reply(_("Uses"), self._use_columns(coupon), reply)
+        for use in uses.rows[:1]:
+            for name, label in (("confirm", _("Confirm")), ("release", _("Release"))):
+                uses.requests += requests_of(label, f"{name}_redemption", redemption_id=use["id"])
+        note, shown, total = "", len(uses.rows), html.number(reply.total)
+        if reply.total > shown:
+            note = _("The latest %(shown)s of %(total)s. The CSV file has all.",
+                     shown=shown, total=total)  # fmt: skip
+        link = (self.url("download", coupon["id"]), _("Download CSV")) if uses.rows else None
+        return Section(_("Uses"), "rows", uses, unused, link=link, note=note)
 
     def _use_columns(self, coupon: Record) -> list[Column]:
         def who(row: Record) -> str:
@@ -209,45 +216,40 @@ class Coupons(Noun):
 
         def customer(row: Record) -> Markup:
             source: Any = row["reference"]
-            if row["order_id"]:
-                source = NOUNS["order"].link_to(
-                    row["order_id"], _("Order %(id)s", id=row["order_id"])
-                )
+            if number := row["order_id"]:
+                source = NOUNS["order"].link_to(number, _("Order %(id)s", id=number))
             return Markup('{}<br><small class="muted">{}</small>').format(who(row), source)
 
         def actions(row: Record) -> Markup | str:
-            is_over = row["order_id"] or row["status"] == "released"
-            if is_over or not rights.can("release_redemption"):
+            if row["order_id"] or row["status"] == "released":
                 return ""
-            path = {"record_id": coupon["id"], "redemption_id": row["id"]}
-            parts = [html.action(self.url("release", **path), _("Release"), who(row))]
-            if row["status"] == "reserved":
-                parts.insert(0, html.action(self.url("confirm", **path), _("Confirm"), who(row)))
-            return html.joined(parts, " ")
+            ways = {"confirm": _("Confirm"), "release": _("Release")}
+            if row["status"] != "reserved":
+                del ways["confirm"]
+            path = {"coupon_id": coupon["id"], "redemption_id": row["id"]}
+            buttons = (
+                row_button(label, self.endpoint(way), who(row), **path)
+                for way, label in ways.items()
+            )
+            return html.joined(buttons, " ")
 
         return [
             Column(_("Customer"), customer),
             Column(_("Status"), lambda row: html.state_badge(USE_STATES, row["status"]),
                    on_phone=True),
-            Column(_("Discount"), lambda row: html.money(row["amount"]), is_number=True),
-            Column(_("Time"), lambda row: html.time(row["updated_at"]), on_phone=True),
+            Column.of(_("Discount"), "amount", html.money),
+            Column.of(_("Time"), "updated_at", html.time, on_phone=True),
             Column("", actions, on_phone=True),
         ]  # fmt: skip
-
-    def side(self, record: Record) -> list[Section]:
-        return [
-            Section(_("Details"), "facts", _facts(record)),
-            Section(_("Text to send"), "copyable", sentence(record)),
-        ]
 
     def actions(self) -> dict[str, Action]:
         spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")
         expiry = Action(
             _("Set expiry date"), _("Setting the expiry date"), "update_coupon", spec=spec
         )
-        trash = self._trash_actions()
+        trash, restore = self._trash_actions()
         csv = Action(_("Download CSV"), "", "list_coupons", in_trash=None)
-        return {"restore": trash["restore"], "trash": trash["trash"], "expiry": expiry, "csv": csv}
+        return {"restore": restore, "trash": trash, "expiry": expiry, "csv": csv}
 
     def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
         wanted = self.query(given) | {"q": given.get("q", "")}

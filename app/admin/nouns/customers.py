@@ -1,17 +1,15 @@
 """Customers: the table, one customer, and the form (admin 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 from flask import request
 
-from app.admin import history, html, rights
+from app.admin import history, html
 from app.admin.calls import call
 from app.admin.nouns import Noun, Record
 from app.admin.nouns.orders import ORDERS, address_sections, uses_section
-from app.admin.pages import Button, Section, Tile, filled
+from app.admin.pages import Parts, Section, Tile, call_if_allowed, filled
 from app.admin.tables import Column, Filter
 from app.admin.texts import gettext as _
 from app.auth.principals import ROLES
@@ -43,12 +41,10 @@ class Customers(Noun):
         return [
             Column(_("Name"), self.link, sort="name"),
             Column(_("E-mail address"), lambda row: row["email"] or html.NONE, sort="email"),
-            Column(_("Last order"), lambda row: html.time(row["last_order_date"]), is_number=True),
-            Column(_("Orders"), lambda row: html.number(row["orders_count"]), sort="orders_count",
-                   is_number=True, on_phone=True),
-            Column(_("Spent"), lambda row: html.money(row["total_spent"]), sort="total_spent",
-                   is_number=True, on_phone=True),
-        ]  # fmt: skip
+            Column.of(_("Last order"), "last_order_date", html.time),
+            Column.of(_("Orders"), "orders_count", sort="orders_count", on_phone=True),
+            Column.of(_("Spent"), "total_spent", html.money, sort="total_spent", on_phone=True),
+        ]
 
     def filters(self) -> list[Filter]:
         roles = {name: html.words(name) for name in sorted(ROLES) if name != "customer"}
@@ -65,49 +61,50 @@ class Customers(Noun):
         if request.endpoint != f"{self.blp.name}.show":
             return super().read(record_id)
         reply = call("get_customer", query={"meta": "true"}, customer_id=record_id)
-        return reply.body["customer"], ""
+        return reply.content, ""
 
-    def buttons(self, record: Record) -> list[Button]:
-        href = self.url("edit", record["id"])
-        return [Button(_("Edit"), href, ("update_customer",), tone="primary")]
+    def parts(self, record: Record) -> Parts:
+        return Parts(
+            buttons=[self.button(_("Edit"), "edit", record, tone="primary")],
+            tiles=[
+                Tile(_("Orders"), html.number(record["orders_count"])),
+                Tile(_("Spent"), html.money(record["total_spent"])),
+                Tile(_("Last order"), html.time(record["last_order_date"])),
+            ],
+            main=_main(record["id"]),
+            side=_side(record),
+        )
 
-    def tiles(self, record: Record) -> list[Tile]:
-        return [
-            Tile(_("Orders"), html.number(record["orders_count"])),
-            Tile(_("Spent"), html.money(record["total_spent"])),
-            Tile(_("Last order"), html.time(record["last_order_date"])),
-        ]
 
-    def main(self, record: Record) -> list[Section]:
-        number = record["id"]
-        orders, link = ORDERS.panel({"customer_id": number}, _("Customer")), None
-        if orders and orders.total > len(orders.rows):
-            text = _("All %(total)s orders", total=html.number(orders.total))
-            link = ORDERS.url("show_list", customer_id=number), text
-        none = _("This customer has not ordered yet.")
-        found = [
-            Section(_("Orders"), "rows", orders, none, _("orders"), link=link),
-            uses_section(_("Coupons used"), {"customer_id": number, "limit": MAX_USES}),
-        ]
-        if rights.can("list_customer_downloads"):
-            reply = call("list_customer_downloads", customer_id=number)
-            files = [_download(each) for each in reply.body["downloads"].values()]
-            found += [Section(_("Downloads"), "items", files)] if files else []
-        return found
+def _main(number: int) -> list[Section]:
+    """Return the orders of a customer, the coupons used, and the downloads."""
+    orders, link = ORDERS.panel({"customer_id": number}, _("Customer")), None
+    if orders and orders.total > len(orders.rows):
+        text = _("All %(total)s orders", total=html.number(orders.total))
+        link = ORDERS.url("show_list", customer_id=number), text
+    none = _("This customer has not ordered yet.")
+    downloads = call_if_allowed("list_customer_downloads", customer_id=number)
+    files = [_download(each) for each in downloads.content.values()] if downloads else []
+    return [
+        Section(_("Orders"), "rows", orders, none, _("orders"), link=link),
+        uses_section(_("Coupons used"), {"customer_id": number, "limit": MAX_USES}),
+        *([Section(_("Downloads"), "items", files)] if files else []),
+    ]
 
-    def side(self, record: Record) -> list[Section]:
-        account = [
-            (_("E-mail address"), record["email"]),
-            (_("Username"), record["username"]),
-            (_("Role"), record["role"] and html.words(record["role"])),
-            (_("Registered"), html.time(record["created_at"], utc=True)),
-        ]
-        metadata = [(key, history.shown(value)) for key, value in record["metadata"].items()]
-        return [
-            Section(_("Account"), "facts", filled(account)),
-            *address_sections(record),
-            *([Section(_("Metadata"), "facts", metadata)] if metadata else []),
-        ]
+
+def _side(record: Record) -> list[Section]:
+    account = [
+        (_("E-mail address"), record["email"]),
+        (_("Username"), record["username"]),
+        (_("Role"), record["role"] and html.words(record["role"])),
+        (_("Registered"), html.time(record["created_at"], utc=True)),
+    ]
+    metadata = [(key, history.shown(value)) for key, value in record["metadata"].items()]
+    return [
+        Section(_("Account"), "facts", filled(account)),
+        *address_sections(record),
+        *([Section(_("Metadata"), "facts", metadata)] if metadata else []),
+    ]
 
 
 def _download(file: Record) -> Any:

@@ -1,9 +1,5 @@
 """The feed of events, newest first (admin 2)."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import orjson
 from flask import request
 from markupsafe import Markup
@@ -11,7 +7,7 @@ from markupsafe import Markup
 from app.admin import html
 from app.admin.calls import api_request, loaded_query
 from app.admin.nouns import NOUNS, Noun, Record
-from app.admin.pages import Section, filled
+from app.admin.pages import Parts, Section, filled
 from app.admin.tables import Column, Filter, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -42,9 +38,8 @@ class Events(Noun):
             Column(_("Event"), self.link),
             Column(_("Record"), _record, on_phone=True),
             Column(_("By"), lambda row: row["username"] or html.NONE),
-            Column(_("Time"), lambda row: html.time(row["created_at"]), is_number=True,
-                   on_phone=True),
-        ]  # fmt: skip
+            Column.of(_("Time"), "created_at", html.time, on_phone=True),
+        ]
 
     def filters(self) -> list[Filter]:
         catalog = current_catalog()
@@ -71,17 +66,16 @@ class Events(Noun):
         table.newest = table.address(before="") if before else ""
         return table
 
-    def main(self, record: Record) -> list[Section]:
+    def parts(self, record: Record) -> Parts:
         facts = [
             (_("Type"), record["type"]),
             (_("Record"), _record(record)),
             (_("Time"), html.time(record["created_at"], utc=True)),
             (_("Request ID"), record["request_id"]),
         ]
-        data: Any = orjson.dumps(record["data"], option=orjson.OPT_INDENT_2).decode()
-        return [
-            Section(_("Details"), "facts", filled(facts)), Section(_("Data"), "copyable", data)
-        ]  # fmt: skip
+        data = orjson.dumps(record["data"], option=orjson.OPT_INDENT_2).decode()
+        details = Section(_("Details"), "facts", filled(facts))
+        return Parts(main=[details, Section(_("Data"), "copyable", data)])
 
 
 def _record(row: Record) -> Markup | str:

@@ -1,10 +1,8 @@
 """API keys (admin 2)."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from flask import Response, url_for
+from flask import Response
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import frame, html
@@ -12,7 +10,7 @@ from app.admin.calls import call, form_headers
 from app.admin.forms import PERMISSIONS
 from app.admin.frame import see_other
 from app.admin.nouns import Noun, Record
-from app.admin.pages import Button, Section
+from app.admin.pages import Button, Parts, Section
 from app.admin.tables import Column
 from app.admin.texts import gettext as _
 from app.schemas import api_keys as schemas
@@ -26,7 +24,7 @@ def _permission(key: Record) -> str:
 
 def invite_button() -> Button:
     """Return the button that leads to the form of an invitation."""
-    return Button(_("Invite a colleague"), url_for("admin_sessions.invite"), ("create_api_key",))
+    return Button(_("Invite a colleague"), "admin_sessions.invite")
 
 
 class Keys(Noun):
@@ -52,20 +50,17 @@ class Keys(Noun):
             Column(_("User"), lambda row: row["username"], on_phone=True),
             Column(_("Permission"), _permission),
             Column(_("Resources"), lambda row: html.words(", ".join(row["resources"]))),
-            Column(_("Expires"), lambda row: html.time(row["expires_at"]), is_number=True),
-            Column(_("Last used"), lambda row: html.time(row["last_used_at"]), is_number=True,
-                   on_phone=True),
-        ]  # fmt: skip
+            Column.of(_("Expires"), "expires_at", html.time),
+            Column.of(_("Last used"), "last_used_at", html.time, on_phone=True),
+        ]
 
     def list_buttons(self) -> list[Button]:
         return [invite_button()]
 
-    def notices(self, record: Record) -> list[str]:
-        text = _("You are signed in with this key. Rotating or revoking it ends this session.")
-        return [text] if frame.current_session().principal.key_id == record["id"] else []
-
-    def main(self, record: Record) -> list[Section]:
-        ends, used = record["expires_at"], record["last_used_at"]
+    def parts(self, record: Record) -> Parts:
+        notice = _("You are signed in with this key. Rotating or revoking it ends this session.")
+        is_own = frame.current_session().principal.key_id == record["id"]
+        ends, used, name = record["expires_at"], record["last_used_at"], self.name_of(record)
         facts = [
             (_("User"), record["username"]),
             (_("Consumer key"), f"…{record['truncated_key']}"),
@@ -75,18 +70,19 @@ class Keys(Noun):
             (_("Expires"), html.time(ends, utc=True) if ends else _("Never")),
             (_("Last used"), html.time(used) if used else _("Never")),
         ]
-        return [Section(_("Details"), "facts", facts)]
-
-    def dangers(self, record: Record) -> list[Button]:
-        name, number = self.name_of(record), record["id"]
-        return [
-            Button(_("Rotate"), self.url("rotate", number), ("rotate_api_key",), "confirm",
-                   name=name, question=_("Rotate the key %(name)s?", name=name),
-                   note=_("The old consumer key and secret stop working at once.")),
-            Button(_("Revoke"), self.url("revoke", number), ("delete_api_key",), "confirm",
-                   name=name, question=_("Revoke the key %(name)s?", name=name),
-                   note=_("Programs that use it lose access at once. This cannot be undone.")),
-        ]  # fmt: skip
+        rotate, revoke = (
+            self.button(_("Rotate"), "rotate", record,
+                        question=_("Rotate the key %(name)s?", name=name),
+                        note=_("The old consumer key and secret stop working at once.")),
+            self.button(_("Revoke"), "revoke", record,
+                        question=_("Revoke the key %(name)s?", name=name),
+                        note=_("Programs that use it lose access at once. This cannot be undone.")),
+        )  # fmt: skip
+        return Parts(
+            notices=[notice] if is_own else [],
+            main=[Section(_("Details"), "facts", facts)],
+            dangers=[rotate, revoke],
+        )
 
     def body(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the new key. Without a username, it belongs to the user of the session."""
@@ -113,7 +109,7 @@ blp = KEYS.blp
 def rotate(key_id: int) -> Response:
     """Replace the consumer key and secret of a key, and show the new ones once."""
     reply = call("rotate_api_key", headers=form_headers(), key_id=key_id)
-    return KEYS.with_secret(reply.body["key"])
+    return KEYS.with_secret(reply.content)
 
 
 @blp.action("/keys/<int:key_id>/revoke", "delete_api_key")

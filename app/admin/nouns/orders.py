@@ -1,20 +1,25 @@
 """Orders: the table, one order, its notes, and several at once (admin 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import Response, request
+from flask import request
 from markupsafe import Markup
-from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
 from app.admin.calls import Reply, call, loaded_query
 from app.admin.forms import CHOICES, FieldSpec, specs_of
 from app.admin.nouns import NOUNS, Action, Noun, Record
 from app.admin.nouns.coupons import COUPONS, USE_STATES
-from app.admin.pages import Button, Section, filled, requests_of
+from app.admin.pages import (
+    Button,
+    Parts,
+    Section,
+    allowed,
+    call_if_allowed,
+    filled,
+    requests_of,
+)
 from app.admin.tables import Column, Filter, Tab, Table
 from app.admin.texts import gettext as _
 from app.admin.texts import ngettext
@@ -80,11 +85,10 @@ class Orders(Noun):
             Column(_("Order"), self.name_of if trashed else self.link, sort="id"),
             Column(_("Customer"), customer_of),
             Column(_("Status"), self.badge, on_phone=True),
-            Column(_("Ordered"), lambda row: html.time(row["created_at"]), sort="date",
-                   is_number=True),
+            Column.of(_("Ordered"), "created_at", html.time, sort="date"),
             Column(_("Total"), total, sort="total", is_number=True, on_phone=True),
             *([self.restore_column()] if trashed else []),
-        ]  # fmt: skip
+        ]
 
     def panel(self, query: Mapping[str, Any], without: str) -> Table | None:
         """Return the latest orders for a panel, or None if the session may not read them.
@@ -93,11 +97,9 @@ class Orders(Noun):
             query: parameters of the API.
             without: the column that the panel leaves out.
         """
-        if not rights.can("list_orders"):
-            return None
         columns = [column for column in self.columns() if column.label != without]
-        reply = call("list_orders", query={"limit": 10, "fields": FIELDS, **query})
-        return Table.of_reply(_("Orders"), columns, reply, "orders")
+        reply = call_if_allowed("list_orders", query={"limit": 10, "fields": FIELDS, **query})
+        return Table.of_reply(_("Orders"), columns, reply) if reply else None
 
     def filters(self) -> list[Filter]:
         """Return the choice of a status, unless a tab has chosen it."""
@@ -121,7 +123,7 @@ class Orders(Noun):
             **{name: CHOICES["order_statuses"]().get(name, name) for name in TABS},
         }
         found = [
-            Tab(name, label, int(call("count_orders", query={"status": name}).body["count"]))
+            Tab(name, label, int(call("count_orders", query={"status": name}).content))
             for name, label in labels.items()
         ]
         trashed = call("list_trashed_orders", query={"fields": "id", "limit": 1}).total
@@ -131,60 +133,65 @@ class Orders(Noun):
         status = Action(
             _("Change status"), _("Changing the status"), "update_order", spec=_status_field()
         )
-        trash = self._trash_actions()
-        return {"restore": trash["restore"], "status": status, "trash": trash["trash"]}
+        trash, restore = self._trash_actions()
+        return {"restore": restore, "status": status, "trash": trash}
 
     def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
         wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
         loaded, trashed = loaded_query(OrderListQuery, wanted), given.get("state") == "trash"
         return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
 
-    def buttons(self, record: Record) -> list[Button]:
-        number, name = record["id"], self.name_of(record)
-        return [
-            Button(_("Move to the trash"), self.url("trash", number), ("delete_order",), "post",
-                   name=name),
-            Button(_("Refund"), self.url("refund", number), ("create_order_refund",)),
-            Button(_("Change status"), self.url("change_status", number), ("update_order",),
-                   "post", "primary", fields={"status": record["status"]}, spec=_status_field()),
-        ]  # fmt: skip
-
-    def main(self, record: Record) -> list[Section]:
+    def parts(self, record: Record) -> Parts:
         number, currency = record["id"], record["currency"]
-        refunds = _children("list_order_refunds", "order_refunds", number)
+        refunds = call_if_allowed("list_order_refunds", order_id=number)
+        refunded = refunds.content if refunds else []
         items = Section(_("Items"), "rows", _lines(record), _("The order has no items."),
-                        after=_sums(record, refunds or []))  # fmt: skip
-        add = (self.url("add_note", number), specs_of(OrderNoteCreate), _("Add note"))
-        notes = _children("list_order_notes", "order_notes", number)
-        shown = None if notes is None else [_note(note) for note in reversed(notes)]
+                        after=_sums(record, refunded))  # fmt: skip
         uses = uses_section(_("Coupon uses"), {"order_id": number}, currency)
-        return [
-            items,
-            *([uses] if uses.content else []),
-            Section(_("Notes"), "items", shown, _("No notes yet."), _("orders' notes"), id="notes",
-                    form=add if rights.can("create_order_note") else None),
-            *self._refunds(refunds or [], number, currency),
-        ]  # fmt: skip
+        status = {"fields": {"status": record["status"]}, "spec": _status_field()}
+        return Parts(
+            buttons=[
+                self.button(_("Move to the trash"), "trash", record),
+                self.button(_("Refund"), "refund", record),
+                self.button(_("Change status"), "change_status", record, tone="primary", **status),
+            ],
+            main=[
+                items,
+                *([uses] if uses.content else []),
+                self._notes(number),
+                *([self._refunds(refunded, record)] if refunded else []),
+            ],
+            side=self._side(record),
+        )
 
-    def _refunds(self, refunds: Sequence[Record], order_id: int, currency: str) -> list[Section]:
+    def _notes(self, order_id: int) -> Section:
+        notes = call_if_allowed("list_order_notes", order_id=order_id)
+        shown = [_note(note) for note in reversed(notes.content)] if notes else None
+        add = self.url("add_note", order_id), specs_of(OrderNoteCreate), _("Add note")
+        form = add if rights.can("create_order_note") else None
+        return Section(
+            _("Notes"), "items", shown, _("No notes yet."), _("orders' notes"), form=form,
+            id="notes",
+        )  # fmt: skip
+
+    def _refunds(self, refunds: Sequence[Record], order: Record) -> Section:
         """Return the section of refunds: amount, time, reason, and the button that deletes it."""
         found = []
         for refund in refunds:
-            amount, number = html.money(refund["amount"], currency), refund["id"]
-            button = Button(
-                _("Delete"), self.url("delete_refund", order_id, refund_id=number),
-                ("delete_order_refund",), "confirm", name=_("refund %(id)s", id=number),
+            amount = html.money(refund["amount"], order["currency"])
+            path = {"order_id": order["id"], "refund_id": refund["id"]}
+            delete = Button(
+                _("Delete"), self.endpoint("delete_refund"), path,
+                name=_("refund %(id)s", id=refund["id"]),
                 question=_("Delete the refund of %(amount)s?", amount=amount),
             )  # fmt: skip
-            may_delete = rights.can("delete_order_refund")
             found.append((amount, html.time(refund["created_at"]), refund["reason"],
-                          button if may_delete else None))  # fmt: skip
-        path = {"order_id": order_id, "refund_id": refunds[0]["id"] if refunds else 0}
-        requests = requests_of(_("Delete"), "delete_order_refund", **path)
-        section = Section(_("Refunds"), "refunds", found, requests=requests, id="refunds")
-        return [section] if found else []
+                          allowed([delete])))  # fmt: skip
+        requests = requests_of(_("Delete"), "delete_order_refund", order_id=order["id"],
+                               refund_id=refunds[0]["id"])  # fmt: skip
+        return Section(_("Refunds"), "refunds", found, requests=requests, id="refunds")
 
-    def side(self, record: Record) -> list[Section]:
+    def _side(self, record: Record) -> list[Section]:
         payment, name = record["payment_details"], customer_of(record)
         who: Any = Markup("<p>{} {}</p>").format(name, html.badge(_("Guest")))
         if record["customer_id"]:
@@ -209,30 +216,21 @@ class Orders(Noun):
         ]
 
 
-def _children(operation: str, key: str, order_id: int) -> list[Record] | None:
-    """Return what belongs to an order, or None if the session may not read it."""
-    if not rights.can(operation):
-        return None
-    found: list[Record] = call(operation, order_id=order_id).body[key]
-    return found
-
-
 def _lines(order: Record) -> Table:
     def name(row: Record) -> Markup:
         more = [f"{meta['label']}: {meta['value']}" for meta in row["meta"]]
         shown = html.joined(filter(None, [row["sku"], *more]), " · ")
         return Markup('{}<br><small class="muted">{}</small>').format(row["name"], shown)
 
-    def money(key: str) -> Any:
-        return lambda row: html.money(row[key], order["currency"])
+    def money(amount: Any) -> str:
+        return html.money(amount, order["currency"])
 
     found = [
         Column(_("Item"), name),
-        Column(_("Price"), money("price"), is_number=True),
-        Column(_("Quantity"), lambda row: html.number(row["quantity"]), is_number=True,
-               on_phone=True),
-        Column(_("Total"), money("total"), is_number=True, on_phone=True),
-    ]  # fmt: skip
+        Column.of(_("Price"), "price", money),
+        Column.of(_("Quantity"), "quantity", on_phone=True),
+        Column.of(_("Total"), "total", money, on_phone=True),
+    ]
     return Table(_("Items"), found, order["line_items"])
 
 
@@ -269,10 +267,11 @@ def _note(note: Record) -> Markup:
 
 def uses_section(title: str, query: Mapping[str, Any], currency: str | None = None) -> Section:
     """Return the uses of coupons of an order or a customer."""
-    if not rights.can("list_redemptions"):
+    reply = call_if_allowed("list_redemptions", query={"limit": 100, **query})
+    if reply is None:
         return Section(title, "items", None, what=_("redemptions"))
     items = []
-    for use in call("list_redemptions", query={"limit": 100, **query}).body["redemptions"]:
+    for use in reply.content:
         code = COUPONS.link_to(use["coupon_id"], use["code"])
         state = html.state_badge(USE_STATES, use["status"])
         when = [] if currency else [html.time(use["created_at"])]
@@ -307,16 +306,15 @@ ORDERS = Orders()
 blp = ORDERS.blp
 
 
-@blp.action("/orders/<int:order_id>/status", "update_order")
-def change_status(order_id: int) -> Response | BaseResponse:
-    """Change the status of an order."""
-    body = {"order": {"status": request.form.get("status", "")}}
-    return ORDERS.send(order_id, "update_order", body, "saved")
+def _submitted_status() -> Record:
+    return {"order": {"status": request.form.get("status", "")}}
 
 
-@blp.action("/orders/<int:order_id>/notes", "create_order_note")
-def add_note(order_id: int) -> Response | BaseResponse:
-    """Add a note to an order."""
+def _submitted_note() -> Record:
     text = request.form.get("note", "").replace("\r\n", "\n").strip()
-    note = {"note": text, "customer_note": request.form.get("customer_note") == "true"}
-    return ORDERS.send(order_id, "create_order_note", {"order_note": note}, "note")
+    for_customer = request.form.get("customer_note") == "true"
+    return {"order_note": {"note": text, "customer_note": for_customer}}
+
+
+ORDERS.runs("change_status", "update_order", "saved", path="status", body=_submitted_status)
+ORDERS.runs("add_note", "create_order_note", "note", path="notes", body=_submitted_note)

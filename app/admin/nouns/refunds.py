@@ -1,25 +1,22 @@
 """Refunds of an order: the form, and deletion (admin 2)."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
-from flask import Response, request
-from werkzeug.wrappers import Response as BaseResponse
+from flask import request
 
 from app.admin.calls import api_request, call, form_headers
 from app.admin.frame import render
-from app.admin.nouns import FORM
+from app.admin.nouns import FORM, AnyResponse
 from app.admin.nouns.orders import ORDERS, blp
 from app.admin.texts import gettext as _
 from app.errors import ShopError
 
 
 @blp.page("/orders/<int:order_id>/refund", "get_order", "create_order_refund", methods=FORM)
-def refund(order_id: int) -> Response | BaseResponse:
+def refund(order_id: int) -> AnyResponse:
     """Show the form of a refund, or record it. No payment provider is called."""
-    order = call("get_order", order_id=order_id).body["order"]
+    order = call("get_order", order_id=order_id).content
     errors: dict[str, str] = {}
     sent = None
     if request.method == "POST":
@@ -35,18 +32,12 @@ def refund(order_id: int) -> Response | BaseResponse:
                 errors |= {_place(each, body): each["message"] for each in error.entries}
     total = call("get_order", query={"fields": "id,total,total_refunded"}, order_id=order_id)
     return render(
-        "refund.html",
-        title=_("Refund order %(number)s", number=f"#{order['order_number']}"),
-        back=(ORDERS.url("show", order_id), ORDERS.title_of(order)),
-        order=order,
-        items=refundable(order),
-        totals=total.body["order"],
-        errors=errors,
-        given=request.form,
+        "refund.html", title=_("Refund order %(number)s", number=ORDERS.name_of(order)),
+        back=(ORDERS.url("show", order_id), ORDERS.title_of(order)), order=order,
+        items=refundable(order), totals=total.content, errors=errors, given=request.form,
         sent=sent if request.form.get("_show") == "request" and not errors else None,
-        has_errors=bool(errors),
-        status=400 if errors else 200,
-    )
+        has_errors=bool(errors), status=400 if errors else 200,
+    )  # fmt: skip
 
 
 def refundable(order: dict[str, Any]) -> list[dict[str, Any]]:
@@ -100,8 +91,5 @@ def _place(entry: dict[str, Any], body: dict[str, Any]) -> str:
     return "reason" if param.endswith("reason") else "amount"
 
 
-@blp.action("/orders/<int:order_id>/refunds/<int:refund_id>/delete", "delete_order_refund")
-def delete_refund(order_id: int, refund_id: int) -> BaseResponse:
-    """Delete a refund permanently. The status of the order does not change."""
-    call("delete_order_refund", order_id=order_id, refund_id=refund_id)
-    return ORDERS.see(order_id, "deleted")
+ORDERS.runs("delete_refund", "delete_order_refund", "deleted",
+            path="refunds/<int:refund_id>/delete")  # fmt: skip

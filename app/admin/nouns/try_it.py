@@ -1,7 +1,5 @@
 """*Try it*: a cart with a coupon, and what the customer would pay (admin 2 and 5)."""
 
-from __future__ import annotations
-
 import re
 from itertools import zip_longest
 from typing import Any
@@ -34,7 +32,7 @@ def try_it(coupon_id: int) -> Response:
         if not errors:
             try:
                 reply = call("evaluate_coupons", body={"cart": cart})
-                evaluation, sent = reply.body["evaluation"], reply.request
+                evaluation, sent = reply.content, reply.request
             except ShopError as error:
                 if error.status not in {400, 404, 413}:
                     raise
@@ -124,13 +122,13 @@ def _order_items() -> tuple[list[dict[str, str]], dict[str, str]]:
     number = whole_number(request.args.get("order", "").strip().lstrip("#"))
     if number is not None:
         try:
-            order = call("get_order", order_id=number).body["order"]
+            order = call("get_order", order_id=number).content
         except ShopError as error:
             if error.status != 404:
                 raise
             return [], {"order": _("No order has this number.")}
     else:
-        orders = call("list_orders", query={"limit": 1}).body["orders"]
+        orders = call("list_orders", query={"limit": 1}).content
         if not orders:
             return [], {}
         order = orders[0]

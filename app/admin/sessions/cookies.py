@@ -1,7 +1,5 @@
 """The cookie of a session (admin 1)."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from ipaddress import ip_address
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """A form that was sent without a session, held in the page of the sign-in (admin 5)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flask import current_app, request

@@ -1,7 +1,5 @@
 """The sessions that are signed in, and open invitations (admin 1 and 5)."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 
@@ -9,13 +7,13 @@ from flask import Response, request, url_for
 from marshmallow import ValidationError
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import frame, html, rights
+from app.admin import frame, html
 from app.admin.calls import api_request
 from app.admin.forms import Form
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.nouns import FORM, Record, form_page
 from app.admin.nouns.keys import KEYS, invite_button
-from app.admin.pages import Section, allowed
+from app.admin.pages import Parts, Section, allowed, record_page, row_button
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -51,8 +49,8 @@ def _session_columns() -> list[Column]:
     def end(row: Record) -> Any:
         if row["user_id"] != actor.user_id and not ends_all:
             return ""
-        href = url_for("admin_sessions.end_session", session_id=row["id"])
-        return html.action(href, _("Sign out"), row["browser"])
+        endpoint, path = "admin_sessions.end_session", {"session_id": row["id"]}
+        return row_button(_("Sign out"), endpoint, row["browser"], **path)
 
     def browser(row: Record) -> Any:
         mark = html.badge(_("This browser"), "ok") if row["id"] == own else ""
@@ -62,13 +60,8 @@ def _session_columns() -> list[Column]:
         Column(_("Browser"), browser),
         Column(_("User"), lambda row: row["username"], on_phone=True),
         Column(_("Key"), lambda row: row["description"] or f"…{row['truncated_key']}"),
-        Column(
-            _("Last used"),
-            lambda row: html.time(row["last_used_at"]),
-            is_number=True,
-            on_phone=True,
-        ),
-        Column(_("Ends"), lambda row: html.time(row["expires_at"]), is_number=True),
+        Column.of(_("Last used"), "last_used_at", html.time, on_phone=True),
+        Column.of(_("Ends"), "expires_at", html.time),
         Column("", end, on_phone=True),
     ]
 
@@ -94,16 +87,14 @@ def _invitations() -> Table:
     """Return the table of open invitations."""
 
     def withdraw(row: Record) -> Any:
-        if not rights.can("delete_api_key"):
-            return ""
-        href = url_for("admin_sessions.withdraw", link_id=row["id"])
-        return html.action(href, _("Withdraw"), row["login"])
+        endpoint, path = "admin_sessions.withdraw", {"link_id": row["id"]}
+        return row_button(_("Withdraw"), endpoint, row["login"], **path)
 
     columns = [
         Column(_("Username"), lambda row: row["login"]),
         Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
         Column(_("Invited by"), lambda row: row["username"]),
-        Column(_("Works until"), lambda row: html.time(row["expires_at"]), on_phone=True),
+        Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
         Column("", withdraw, on_phone=True),
     ]
     rows = [asdict(each) for each in links.list_invitations(current_principal())]
@@ -147,12 +138,12 @@ set_form(
 def invite() -> Response:
     """Invite a colleague: show the form, then the link once."""
     title, back = _("Invite a colleague"), (url_for("admin_sessions.show"), _("Sessions"))
-    form, sent = Form.of_new(Invitation, "invitation", KEYS.given), None
+    form = Form.of_new(Invitation, "invitation", KEYS.given)
     if request.method == "POST":
         form = Form.submitted(Invitation, "invitation")
         values = form.read(everything=True)
         key = {"username" if name == "login" else name: each for name, each in values.items()}
-        sent = api_request("create_api_key", body={"key": key})
+        form.sent = api_request("create_api_key", body={"key": key})
         try:
             if not form.errors and "_show" not in request.form:
                 loaded = instance_of(Invitation).load(values)
@@ -160,14 +151,13 @@ def invite() -> Response:
                 link = url_for("admin_sign_in.sign_in", token=token, _external=True)
                 note = _("Send this link to your colleague. It works once within 48 hours, and is "
                          "shown only here.")  # fmt: skip
-                return render("record.html", title=title, back=back, secrets=[(_("Link"), link)],
-                              note=note)  # fmt: skip
+                return record_page(title, back, Parts(), secrets=[(_("Link"), link)], note=note)
         except ValidationError as error:
             form.note(invalid_params(error, depth=0))
         except ShopError as error:
             form.note(error)
     return form_page(
-        form, title, back, button=_("Create invitation"), sent=sent,
+        form, title, back, button=_("Create invitation"),
         request_note=_("It creates the user and the key at once, without a link."),
         intro=_("Your colleague gets a link, a user and a key with the rights that you choose. "
                 "They cannot exceed the rights of your key."),

@@ -1,7 +1,5 @@
 """Signing in and out: with a key, with a link, and by accepting an invitation (admin 1 and 5)."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import urlsplit
 
