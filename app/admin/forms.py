@@ -7,7 +7,7 @@ request, so the tolerance of the API for other clients has no place here.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
@@ -93,6 +93,7 @@ class FieldSpec:
     required: bool = False
     options: Mapping[str, str] = field(default_factory=dict)  # labels by values, of a ``select``
     max_length: int | None = None
+    line: str = ""  # the line of a list that it belongs to
 
     @property
     def id(self) -> str:
@@ -224,13 +225,30 @@ def _spec(
     return FieldSpec(name, label, kind, form, described, declared.required, max_length=length)
 
 
-def specs_of(schema: type[Base]) -> list[FieldSpec]:
+def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
     """Return the fields of a schema of requests, in the order in which a form shows them."""
+    if schema is None:
+        return []
     return [
         replace(spec, options=_options(spec, declared))
         if spec.kind in {"select", "checks"}
         else spec
         for spec, declared in _declared(schema)
+    ]
+
+
+def line_specs(schema: type[Base], name: str, lines: Sequence[str]) -> list[FieldSpec]:
+    """Return the fields of the items of a list, which a form shows as lines.
+
+    Args:
+        schema: the schema of an item.
+        name: the name of the list. The first field of the first item is ``<name>.0.<field>``.
+        lines: what names each item.
+    """
+    return [
+        replace(spec, name=f"{name}.{number}.{spec.name}", line=line, required=False)
+        for number, line in enumerate(lines)
+        for spec in specs_of(schema)
     ]
 
 
@@ -244,7 +262,7 @@ def _options(spec: FieldSpec, declared: inputs.Input) -> Mapping[str, str]:
 class Form:
     """A form of a record."""
 
-    schema: type[Base]  # of the request
+    specs: Sequence[FieldSpec]  # the fields in their order
     key: str  # the wrapper key of the request, with which the errors of the API begin
     shown: dict[str, str] = field(default_factory=dict)  # the text of each field at first
     texts: dict[str, str] = field(default_factory=dict)  # the text of each field now
@@ -252,33 +270,29 @@ class Form:
     etag: str = ""  # of the record that was shown
     sent: ApiRequest | None = None  # the request that the form stands for
     done: str = ""  # what a save reports (``frame.DONE``)
-    specs: list[FieldSpec] = field(init=False)  # the fields in their order
-
-    def __post_init__(self) -> None:
-        """Read the fields from the schema."""
-        self.specs = specs_of(self.schema)
+    lines: dict[str, list[int]] = field(default_factory=dict)  # the lines of lists with a value
 
     @classmethod
     def of_record(
-        cls, schema: type[Base], key: str, record: Mapping[str, Any], etag: str = ""
+        cls, specs: Sequence[FieldSpec], key: str, record: Mapping[str, Any], etag: str = ""
     ) -> Self:
         """Return the form of a record as the API returns it."""
-        form = cls(schema, key, etag=etag)
+        form = cls(specs, key, etag=etag)
         form.shown = {spec.name: spec.text(_within(record, spec.name)) for spec in form.specs}
         form.texts = dict(form.shown)
         return form
 
     @classmethod
-    def of_new(cls, schema: type[Base], key: str, given: Mapping[str, Any]) -> Self:
+    def of_new(cls, specs: Sequence[FieldSpec], key: str, given: Mapping[str, Any]) -> Self:
         """Return the form of a new record that shows these values. All of them are sent."""
-        form = cls.of_record(schema, key, given)
+        form = cls.of_record(specs, key, given)
         form.shown = dict.fromkeys(form.shown, "")
         return form
 
     @classmethod
-    def submitted(cls, schema: type[Base], key: str) -> Self:
+    def submitted(cls, specs: Sequence[FieldSpec], key: str) -> Self:
         """Return the form that the current request has sent."""
-        form = cls(schema, key, etag=request.form.get("_etag", ""))
+        form = cls(specs, key, etag=request.form.get("_etag", ""))
         try:
             shown = json.loads(request.form.get("_shown", "{}"))
         except ValueError:
@@ -297,11 +311,12 @@ class Form:
         return self.sent if request.form.get("_show") == "request" and not self.errors else None
 
     @property
-    def sections(self) -> dict[str, list[FieldSpec]]:
-        """The fields by the title of their section."""
-        found: dict[str, list[FieldSpec]] = {}
+    def sections(self) -> dict[str, dict[tuple[str, str], list[FieldSpec]]]:
+        """The fields by the title of their section, and by name and place of their line."""
+        found: dict[str, dict[tuple[str, str], list[FieldSpec]]] = {}
         for spec in self.specs:
-            found.setdefault(spec.form.section, []).append(spec)
+            line = (spec.line, spec.name.rpartition(".")[0]) if spec.line else ("", "")
+            found.setdefault(spec.form.section, {}).setdefault(line, []).append(spec)
         return found
 
     @property
@@ -338,6 +353,11 @@ class Form:
                 _put(values, spec.name, spec.value(text))
             except ValueError as error:
                 self.errors[spec.name] = str(error)
+        for name in {spec.name.partition(".")[0] for spec in self.specs if spec.line}:
+            items = values.pop(name, {})
+            if items:
+                self.lines[name] = [int(number) for number in items]
+                values[name] = list(items.values())
         return values
 
     def note(self, error: ShopError) -> None:
@@ -349,12 +369,17 @@ class Form:
             self.errors[""] = _("This form was already sent with other values. Open a new one.")
             return
         for entry in error.entries:
-            param = str(entry.get("param") or "")
+            param = re.sub(r"(\w+)\[([0-9]+)\]", self._line, str(entry.get("param") or ""))
             places = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
             name = next((each for each in places if each in names), "")
-            message = entry["message"].removeprefix(f"{param}: ")
+            message = entry["message"].removeprefix(f"{entry.get('param')}: ")
             name = name or ERROR_FIELDS.get(entry["code"], "")
             self.errors[name if name in names else ""] = message[:1].upper() + message[1:]
+
+    def _line(self, found: re.Match[str]) -> str:
+        """Return the name of an item of a list in the names of fields."""
+        lines, index = self.lines.get(found[1], []), int(found[2])
+        return f"{found[1]}.{lines[index]}" if index < len(lines) else found[0]
 
     def send(self, operation: str, values: dict[str, Any], **path: Any) -> Reply | None:
         """Send values to an operation, and note errors of the API.
@@ -403,7 +428,7 @@ class Form:
 
     def differences(self, record: Mapping[str, Any]) -> list[Difference]:
         """Return the fields that another editor has changed in between in a record."""
-        current = Form.of_record(self.schema, self.key, record).shown
+        current = Form.of_record(self.specs, self.key, record).shown
         return [
             Difference(spec, self.shown[spec.name], current[spec.name], self.texts[spec.name])
             for spec in self.specs
@@ -418,7 +443,10 @@ ATTEMPTS = 3
 def _within(record: Mapping[str, Any], name: str) -> Any:
     value: Any = record
     for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, list):
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
     return value
 
 
@@ -441,5 +469,6 @@ ERROR_FIELDS = {
     "registration-error-username-exists": "username",
     "shop_api_invalid_webhook_topic": "topics",
     "shop_api_invalid_webhook_delivery_url": "delivery_url",
+    "shop_api_invalid_order_refund": "amount",
 }
 """The field that the errors of services are about, by their codes."""

@@ -290,37 +290,34 @@ def test_correcting_the_count(admin, browser):
 def test_trying_a_coupon_on_a_cart(admin, browser):
     coupon = make(admin, "a", type="percent", amount="10", minimum_amount="100")
     path = f"/coupons/{coupon['id']}/try"
-    items = {"item_product_id": "7", "item_price": "50", "item_quantity": "1",
-             "item_product_category_ids": "", "codes": "nothing"}  # fmt: skip
+    items = {"items.0.product_id": "7", "items.0.price": "50", "items.0.quantity": "1",
+             "coupons": "nothing"}  # fmt: skip
     page = browser.post(path, items)
     assert "The customer would pay $50.00: nothing is discounted." in page.text
     assert "below the minimum amount" in page.text
     assert f"/admin/coupons/{coupon['id']}/edit#field-minimum_amount" in page.html
-    page = browser.post(path, items | {"item_quantity": "3", "codes": ""})
+    page = browser.post(path, items | {"items.0.quantity": "3", "coupons": ""})
     assert "The customer would pay $135.00 instead of $150.00: $15.00 less." in page.text
-    page = browser.post(path, items | {"item_price": "10,50"})
-    assert (page.status, 'href="#item-0-price"' in page.html) == (400, True)
+    page = browser.post(path, items | {"items.0.price": "10,50"})
+    assert (page.status, 'href="#field-items-0-price"' in page.html) == (400, True)
     assert admin.get("/redemptions/count").get_json() == {"count": 0}
 
 
 def test_trying_a_cart_again_adds_no_lines(admin, browser):
     path = f"/coupons/{make(admin, 'a')['id']}/try"
-    lines = lambda page: page.html.count('name="item_price"')  # noqa: E731  # as short as its use
+    lines = lambda page: len(re.findall(r'name="items\.\d+\.price"', page.html))  # noqa: E731  # as short as its use
     shown = lines(browser.get(path))
-    cart = {"item_product_id": ["", "7", ""], "item_price": ["", "50", ""],
-            "item_quantity": ["", "2", ""], "item_product_category_ids": ["", "", ""],
-            "item_on_sale": "1"}  # fmt: skip
+    cart = {"items.1.product_id": "7", "items.1.price": "50", "items.1.quantity": "2",
+            "items.1.on_sale": "true"}  # fmt: skip
     for _ in range(3):
         page = browser.post(path, cart)
         assert lines(page) == shown
-        assert 'id="item-0-price" name="item_price" value="50"' in page.html, "the first line"
-        assert 'name="item_on_sale" value="0" checked' in page.html
-    full = {
-        name: [f"{number}" for number in range(1, 6)] for name in cart if name != "item_on_sale"
-    }
+        assert page.form("items.1.price").items() >= cart.items(), "where it was typed"
+        assert "The customer would pay $100.00" in page.text
+    full = {f"items.{number}.price": "5" for number in range(5)}
     assert lines(browser.post(path, full)) == 6, "one line to add"
-    page = browser.post(path, cart | {"item_price": ["", "5.5555555", ""]})
-    assert 'href="#item-0-price"' in page.html, "an error beside the line that is shown"
+    page = browser.post(path, cart | {"items.1.price": "5.5555555"})
+    assert 'href="#field-items-1-price"' in page.html, "an error beside the line that is shown"
 
 
 def test_redeeming_now_and_releasing(admin, browser):
@@ -410,8 +407,8 @@ def test_text_that_looks_like_a_number(admin, browser, number):
     selected = {"action": "trash", "id": [number], "after": number, "done": number}
     assert "0 records done" in browser.post("/coupons/selected", {**selected, "done": "x"}).text
     assert browser.post("/coupons/selected", selected).status == 200
-    cart = {"item_product_id": number, "item_price": "50", "item_quantity": number,
-            "item_product_category_ids": number, "customer_id": number}  # fmt: skip
+    cart = {"items.0.product_id": number, "items.0.price": "50", "items.0.quantity": number,
+            "items.0.product_category_ids": number, "customer_id": number}  # fmt: skip
     assert browser.post(f"/coupons/{coupon['id']}/try", cart).status == 400
     for path, name in [
         ("/coupons", "page"), ("/orders", "page"), ("/coupons/new", "from"), ("/coupons", "undo"),

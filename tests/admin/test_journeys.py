@@ -146,7 +146,7 @@ def test_creating_a_coupon_and_trying_it_on_a_cart(shop):
         page.click("button:has-text('Create coupon')")
         assert heading(page) == "mouse Active"
         page.click("text=Try it")
-        assert page.input_value("#item-0-price") == "40.00"
+        assert page.input_value("#field-items-0-price") == "40.00"
         page.click("button:has-text('Try it')")
         assert "would pay $30.00 instead of $40.00" in page.inner_text("main")
 

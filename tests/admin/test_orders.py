@@ -95,8 +95,8 @@ def test_a_note_sent_twice_is_added_once(browser, new_order, admin):
 
 def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
     order = new_order()
-    path, line = f"/orders/{order['id']}", order["line_items"][0]["id"]
-    fields = {f"item-{line}-quantity": "1", f"item-{line}-total": "10.00", "reason": "Broken"}
+    path = f"/orders/{order['id']}"
+    fields = {"line_items.0.quantity": "1", "line_items.0.total": "10.00", "reason": "Broken"}
     assert browser.submit(f"{path}/refund", "amount", **fields).status == 303
     assert browser.submit(f"{path}/refund", "amount", amount="2.50").status == 303
     refunds = admin.get(f"{path}/refunds").json["order_refunds"]
@@ -113,7 +113,8 @@ def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"amount": "10,50"}, "write a number such as 10.50"),
+        ({"amount": "10,50"}, "Write a number with a point"),
+        ({"line_items.0.quantity": "9", "line_items.0.total": "1"}, "between 0 and 2"),
         ({"amount": "26.00"}, "25.00"),
         ({}, "amount"),
     ],

@@ -322,7 +322,7 @@ class Noun:
         )  # fmt: skip
 
     def _history(self, record_id: int) -> Section:
-        specs = specs_of(self.update_schema) if self.update_schema else []
+        specs = specs_of(self.update_schema)
         labels = {spec.name: spec.label for spec in specs if "." not in spec.name}
         may_read = rights.can("list_events")
         entries = history.history(self.resource, record_id, labels) if may_read else None
@@ -340,11 +340,10 @@ class Noun:
 
     def create(self) -> AnyResponse:
         """Show the form of a new record, or create the record."""
-        schema, key = self.create_schema, self.create_key or self.name
-        assert schema is not None  # noqa: S101  # nosec B101  # or the page does not exist
+        specs, key = specs_of(self.create_schema), self.create_key or self.name
         if request.method == "GET":
-            return self._form(Form.of_new(schema, key, self.new_values()))
-        form = Form.submitted(schema, key)
+            return self._form(Form.of_new(specs, key, self.new_values()))
+        form = Form.submitted(specs, key)
         values = self.body(form.read(everything=True))
         if reply := form.send(f"create_{self.operation}", values):
             return self.created(reply.body[self.name])
@@ -353,12 +352,11 @@ class Noun:
     def edit(self, **path: Any) -> AnyResponse:
         """Show the form of a record, or save what was changed."""
         (record_id,) = path.values()
-        schema, noun = self.update_schema, self.operation
-        assert schema is not None  # noqa: S101  # nosec B101  # or the page does not exist
+        specs, noun = specs_of(self.update_schema), self.operation
         if request.method == "GET":
             record, etag = self.read(record_id)
-            return self._form(Form.of_record(schema, self.name, record, etag), record_id)
-        form = Form.submitted(schema, self.name)
+            return self._form(Form.of_record(specs, self.name, record, etag), record_id)
+        form = Form.submitted(specs, self.name)
         if conflict := form.save(f"get_{noun}", f"update_{noun}", **path):
             return render(
                 "conflict.html", title=_("Someone else changed this %(noun)s", noun=noun),

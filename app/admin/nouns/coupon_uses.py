@@ -7,7 +7,7 @@ from flask import Response, request
 
 from app.admin import html
 from app.admin.calls import call
-from app.admin.forms import Form
+from app.admin.forms import Form, specs_of
 from app.admin.frame import render
 from app.admin.nouns import FORM, AnyResponse, form_page
 from app.admin.nouns.coupons import COUPONS, blp
@@ -77,9 +77,9 @@ def redeem(coupon_id: int) -> AnyResponse:
     coupon, _etag = COUPONS.read(coupon_id)
     title = _("Redeem %(code)s now", code=coupon["code"])
     back = COUPONS.url("show", coupon_id), coupon["code"]
-    form = Form.of_new(CounterUse, "redemption", {})
+    form = Form.of_new(specs_of(CounterUse), "redemption", {})
     if request.method == "POST":
-        form = Form.submitted(CounterUse, "redemption")
+        form = Form.submitted(form.specs, "redemption")
         form_id = re.sub(r"[^0-9a-f]", "", request.form.get("_form", ""))[:32]
         use = {"code": coupon["code"], "reference": f"counter-{form_id}"}
         if reply := form.send("create_redemption", use | form.read(everything=True)):
@@ -108,13 +108,14 @@ def _confirm_now(
 @blp.page("/coupons/<int:coupon_id>/count", "get_coupon", "update_coupon", methods=FORM)
 def correct_count(coupon_id: int) -> AnyResponse:
     """Show the number of uses, or correct it."""
-    sent = Form.submitted(CouponCount, "coupon") if request.method == "POST" else None
+    specs = specs_of(CouponCount)
+    sent = Form.submitted(specs, "coupon") if request.method == "POST" else None
     if sent and sent.save("get_coupon", "update_coupon", coupon_id=coupon_id):
         sent.errors["usage_count"] = _("The number has changed in between. Check it again.")
     if sent and sent.done:
         return COUPONS.see(coupon_id, sent.done)
     coupon, etag = COUPONS.read(coupon_id)
-    form = Form.of_record(CouponCount, "coupon", coupon, etag)
+    form = Form.of_record(specs, "coupon", coupon, etag)
     if sent:
         form.texts, form.errors, form.sent = sent.texts, sent.errors, sent.sent
     title = _("Correct the count of %(code)s", code=coupon["code"])

@@ -275,7 +275,7 @@ class Coupons(Noun):
 
 def _facts(coupon: Record) -> list[tuple[str, Any]]:
     """Return the fields of a coupon that differ from those of a plain one, by their labels."""
-    form = Form.of_record(CouponUpdate, "coupon", coupon)
+    form = Form.of_record(specs_of(CouponUpdate), "coupon", coupon)
     found = [
         (_("Works until") if spec.kind == "date" else _(spec.label), _fact(spec, text))
         for spec in form.specs

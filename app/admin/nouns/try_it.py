@@ -1,22 +1,22 @@
 """*Try it*: a cart with a coupon, and what the customer would pay (admin 2 and 5)."""
 
 import re
-from itertools import zip_longest
 from typing import Any
 
 from flask import Response, request
 
 from app.admin import html, rights
 from app.admin.calls import call
+from app.admin.forms import FieldSpec, Form, line_specs, specs_of
 from app.admin.frame import render
 from app.admin.nouns import FORM
 from app.admin.nouns.coupons import COUPONS, blp
 from app.admin.texts import gettext as _
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
+from app.schemas.coupons.cart import CartItemSchema, CartSchema
 
-ITEM_NAMES = ("product_id", "price", "product_category_ids", "quantity", "on_sale")
-ITEM_ROWS = 3
+LINES = 3
 """Lines of a cart. One with more items has one empty line."""
 
 
@@ -24,31 +24,21 @@ ITEM_ROWS = 3
 def try_it(coupon_id: int) -> Response:
     """Evaluate a cart with a coupon. Nothing is stored."""
     coupon, _etag = COUPONS.read(coupon_id)
-    errors: dict[str, str] = {}
-    evaluation, sent = None, None
+    evaluation = None
     if request.method == "POST":
-        items = _submitted_items()
-        cart = _cart(coupon["code"], items, errors)
-        if not errors:
-            try:
-                reply = call("evaluate_coupons", body={"cart": cart})
-                evaluation, sent = reply.content, reply.request
-            except ShopError as error:
-                if error.status not in {400, 404, 413}:
-                    raise
-                errors |= {
-                    _place(entry.get("param", "")): entry["message"] for entry in error.entries
-                }
+        form = Form.submitted(_specs(_submitted_lines()), "cart")
+        cart = form.read(everything=True)
+        cart["coupons"] = [coupon["code"], *cart.get("coupons", ())]
+        if reply := form.send("evaluate_coupons", cart):
+            evaluation = reply.content
     else:
-        items, errors = _order_items()
-    empty = [dict.fromkeys(ITEM_NAMES, "")] * max(ITEM_ROWS - len(items), 1)
+        form = _form_of_order()
     return render(
-        "try.html", title=_("Try %(code)s", code=coupon["code"]), coupon=coupon,
-        items=items + empty, back=(COUPONS.url("show", coupon_id), coupon["code"]),
-        errors=errors, evaluation=evaluation, sent=sent, given=request.form,
-        order=request.args.get("order", ""), has_errors=bool(errors),
+        "try.html", title=_("Try %(code)s", code=coupon["code"]), coupon=coupon, form=form,
+        back=(COUPONS.url("show", coupon_id), coupon["code"]), evaluation=evaluation,
+        order=request.args.get("order", ""), has_errors=bool(form.errors),
         result=_result(evaluation) if evaluation else "", fields=REASON_FIELDS,
-        status=400 if errors and request.method == "POST" else 200,
+        status=400 if form.errors and request.method == "POST" else 200,
     )  # fmt: skip
 
 
@@ -62,87 +52,37 @@ REASON_FIELDS = {
 """The field that causes a reason of an evaluation, by its code."""
 
 
-def _submitted_items() -> list[dict[str, str]]:
-    """Return the lines of the submitted cart without the empty ones."""
-    lists = {name: request.form.getlist(f"item_{name}") for name in ITEM_NAMES if name != "on_sale"}
-    sale = set(request.form.getlist("item_on_sale"))
-    lines = [
-        dict(zip(lists, (each.strip() for each in values), strict=True))
-        | {"on_sale": "true" if str(index) in sale else ""}
-        for index, values in enumerate(zip_longest(*lists.values(), fillvalue=""))
-    ]
-    return [line for line in lines[:100] if any(line[name] for name in ITEM_NAMES[:3])]
+def _specs(filled: int) -> list[FieldSpec]:
+    """Return the fields of a cart with an empty line after those that are filled in."""
+    numbers = range(1, max(LINES, filled + 1) + 1)
+    lines = [_("Line %(line)s", line=number) for number in numbers]
+    return [*line_specs(CartItemSchema, "items", lines), *specs_of(CartSchema)]
 
 
-def _cart(code: str, items: list[dict[str, str]], errors: dict[str, str]) -> dict[str, Any]:
-    """Return the cart of the submitted form, and note errors by the ID of their input."""
-    sent = []
-    for index, item in enumerate(items):
-        for name, pattern in (
-            ("price", r"[0-9]+(\.[0-9]{1,6})?"),
-            ("quantity", "[0-9]{1,10}|"),
-            ("product_id", "[0-9]{1,18}|"),
-        ):
-            if not re.fullmatch(pattern, item[name]):
-                errors[f"item-{index}-{name}"] = _(
-                    "Line %(line)s: write a number such as 10.50.", line=index + 1
-                )
-        sent.append({
-            "product_id": whole_number(item["product_id"]) or 0,
-            "price": item["price"],
-            "quantity": whole_number(item["quantity"] or "1") or 0,
-            "product_category_ids": [
-                int(each) for each in re.findall("[0-9]{1,18}", item["product_category_ids"])
-            ],
-            "on_sale": item["on_sale"] == "true",
-        })  # fmt: skip
-    others = re.split(r"[\s,;]+", request.form.get("codes", "").strip())
-    customer = whole_number(request.form.get("customer_id", "").strip() or "0")
-    if customer is None:
-        errors["customer_id"] = _("Customer ID: write a number.")
-    cart: dict[str, Any] = {"items": sent, "coupons": [code, *(each for each in others if each)]}
-    if email := request.form.get("email", "").strip():
-        cart["email"] = email
-    if customer:
-        cart["customer_id"] = customer
-    return cart
+def _submitted_lines() -> int:
+    """Return the number of submitted lines up to the last one that is filled in."""
+    names = (name for name, text in request.form.items() if text)
+    found = (re.fullmatch(r"items\.([0-9]{1,2})\..+", name) for name in names)
+    return 1 + max((int(each[1]) for each in found if each), default=-1)
 
 
-def _place(param: str) -> str:
-    """Return the ID of the input that an error of the cart is about."""
-    if found := re.fullmatch(r"cart\.items\[([0-9]+)\]\.(\w+)", param):
-        return f"item-{found[1]}-{found[2]}"
-    return {"cart.email": "email", "cart.customer_id": "customer_id"}.get(param, "")
-
-
-def _order_items() -> tuple[list[dict[str, str]], dict[str, str]]:
-    """Return the items of an order to begin with: the one in the address, or the latest one."""
-    if not rights.can("list_orders"):
-        return [], {}
-    number = whole_number(request.args.get("order", "").strip().lstrip("#"))
-    if number is not None:
-        try:
-            order = call("get_order", order_id=number).content
-        except ShopError as error:
-            if error.status != 404:
-                raise
-            return [], {"order": _("No order has this number.")}
-    else:
-        orders = call("list_orders", query={"limit": 1}).content
-        if not orders:
-            return [], {}
-        order = orders[0]
-    items = [
-        {
-            "product_id": str(line.get("product_id") or ""),
-            "price": str(line.get("price") or ""),
-            "quantity": str(line.get("quantity") or 1),
-            "product_category_ids": "",
-            "on_sale": "",
-        }
-        for line in order["line_items"]
-    ]
-    return items, {}
+def _form_of_order() -> Form:
+    """Return a form with the items of an order: the one in the address, or the latest one."""
+    number, orders, message = request.args.get("order", "").strip().lstrip("#"), [], ""
+    try:
+        if number and rights.can("get_order"):
+            orders = [call("get_order", order_id=whole_number(number) or 0).content]
+        elif rights.can("list_orders"):
+            orders = call("list_orders", query={"limit": 1}).content
+    except ShopError as error:
+        if error.status != 404:
+            raise
+        message = _("No order has this number.")
+    names = ("product_id", "price", "quantity")
+    items = [{name: line[name] for name in names} for each in orders for line in each["line_items"]]
+    form = Form.of_new(_specs(len(items)), "cart", {"items": items})
+    form.errors = {"": message} if message else {}
+    return form
 
 
 def _result(evaluation: dict[str, Any]) -> str:

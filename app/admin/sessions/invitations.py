@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import frame, html
 from app.admin.calls import api_request
-from app.admin.forms import Form
+from app.admin.forms import Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.nouns import FORM, Record, form_page
 from app.admin.nouns.keys import KEYS, invite_button
@@ -138,9 +138,9 @@ set_form(
 def invite() -> Response:
     """Invite a colleague: show the form, then the link once."""
     title, back = _("Invite a colleague"), (url_for("admin_sessions.show"), _("Sessions"))
-    form = Form.of_new(Invitation, "invitation", KEYS.given)
+    form = Form.of_new(specs_of(Invitation), "invitation", KEYS.given)
     if request.method == "POST":
-        form = Form.submitted(Invitation, "invitation")
+        form = Form.submitted(form.specs, "invitation")
         values = form.read(everything=True)
         key = {"username" if name == "login" else name: each for name, each in values.items()}
         form.sent = api_request("create_api_key", body={"key": key})

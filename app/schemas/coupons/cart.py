@@ -11,6 +11,7 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import FormField, set_form
 
 MAX_CODE_ENTRIES = 1000
 """Maximum number of coupon codes of a cart with repetitions, if the setting is not higher."""
@@ -78,6 +79,30 @@ class CartSchema(OptionalFields):
     )
     items = CartItems()
 
+
+set_form(
+    CartItemSchema,
+    {
+        "Cart": {
+            "product_id": FormField("Product ID", help=""),
+            "price": FormField(help=""),
+            "quantity": FormField(help=""),
+            "product_category_ids": FormField("Categories", help=""),
+            "on_sale": FormField("On sale", help=""),
+        }
+    },
+)
+set_form(
+    CartSchema,
+    {
+        "Customer and other codes": {
+            "email": FormField("E-mail address", help=""),
+            "customer_id": FormField("Customer ID", help=""),
+            "coupons": FormField("Other codes", help=""),
+        }
+    },
+    hidden=("items",),
+)
 
 CartRequest = request(CartSchema, "cart")
 

@@ -6,6 +6,7 @@ from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.list_input import ItemArray
 from app.schemas.fields.query import IntegerParam
 from app.schemas.orders.item_input import item_array
@@ -101,6 +102,28 @@ class RefundCountQuery(CountQuery, LimitQuery, RefundFilter):
 class RefundListQuery(PageQuery, LimitQuery, RefundFilter, RecordQuery):
     """Query of a list of refunds."""
 
+
+set_form(
+    RefundItemCreate,
+    {
+        "Items": {
+            "quantity": FormField(help=""),
+            "total": FormField("Amount", help=""),
+            "total_tax": FormField("Tax", help=""),
+        }
+    },
+    hidden=("id",),
+)
+set_form(
+    OrderRefundCreate,
+    {
+        "Amount": {
+            "amount": FormField(help="If empty, the sum of the refunded items below."),
+            "reason": FormField(help=""),
+        }
+    },
+    hidden=("line_items",),
+)
 
 OrderRefundResponse = response(OrderRefundSchema, "order_refund")
 OrderRefundList = list_response(OrderRefundSchema, "order_refunds")
