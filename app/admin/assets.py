@@ -2,13 +2,13 @@
 
 from functools import lru_cache
 from hashlib import sha256
+from mimetypes import guess_type
 from pathlib import Path
 
 import flask
 from flask import Flask, Response, abort, url_for
 
 FOLDER = Path(__file__).parent / "static"
-TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 blp = flask.Blueprint("admin_assets", __name__)
 
@@ -30,7 +30,7 @@ def show(digest: str, name: str) -> Response:
     path = FOLDER / name
     if not path.is_file() or digest != _hash(name, path.stat().st_mtime):
         abort(404)
-    response = Response(path.read_bytes(), mimetype=TYPES[path.suffix])
+    response = Response(path.read_bytes(), mimetype=guess_type(name)[0])
     response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
     return response
 

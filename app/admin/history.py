@@ -1,9 +1,8 @@
 """The history of a record: the differences of its events (admin 2 and 5)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from flask import current_app
@@ -29,36 +28,20 @@ VERBS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An entry of a history.
+class Entry(NamedTuple):
+    """An entry of a history."""
 
-    Args:
-        title: what happened.
-        at: when, in UTC.
-        who: the user and the key, and whether by a page or by the API.
-        event_id: the ID of the event.
-        changes: label, value before and value after of each changed field.
-    """
-
-    title: str
-    at: str
-    who: str
-    event_id: int
-    changes: list[tuple[str, str, str]]
+    title: str  # what happened
+    at: str  # when, in UTC
+    who: str  # the user and the key, and whether by a page or by the API
+    changes: list[tuple[str, str, str]]  # label, value before and value after of each field
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """The history of a record.
+class History(NamedTuple):
+    """The history of a record."""
 
-    Args:
-        entries: its entries, newest first.
-        kept_since: the day from which changes are kept, if earlier ones may be missing.
-    """
-
-    entries: list[Entry]
-    kept_since: str
+    entries: list[Entry]  # newest first
+    kept_since: str  # the day from which changes are kept, if earlier ones may be missing
 
 
 def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> History:
@@ -70,58 +53,44 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
         labels: the labels of fields by their names.
     """
     rows = latest_events(current_principal(), resource, resource_id, EVENT.columns, LIMIT + 1)
-    events = [(EVENT.row(row[:-4]), _who(row)) for row in rows]
+    events = [EVENT.row(row[:-4]) for row in rows]
+    records = [_record(event["data"], resource) for event in events]
     entries = []
-    for index, (event, who) in enumerate(events[:LIMIT]):
-        before = next(
-            (
-                older["data"]
-                for older, _by in events[index + 1 :]
-                if _record(older["data"], resource)
-            ),
-            None,
-        )
-        entries.append(_entry(event, who, before, resource, labels))
-    is_complete = (
-        bool(events) and len(events) <= LIMIT and events[-1][0]["type"].endswith(".created")
-    )
+    for index, (event, row) in enumerate(zip(events[:LIMIT], rows, strict=False)):
+        verb, after = event["type"].partition(".")[2], records[index]
+        before = next(filter(None, records[index + 1 :]), None)
+        found = differences(before, after) if before and after and verb != "created" else []
+        changes = [
+            (_(labels[name]) if name in labels else html.words(name.replace(".", ", ")), old, new)
+            for name, old, new in found
+        ]
+        title = _(VERBS.get(verb) or html.words(verb))
+        entries.append(Entry(title, event["created_at"], _who(event, *row[-4:]), changes))
+    is_complete = len(events) <= LIMIT and events and events[-1]["type"].endswith(".created")
     since = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
     return History(entries, "" if is_complete else html.short_date(since.date()))
 
 
 def _record(data: Any, resource: str) -> Mapping[str, Any] | None:
+    if isinstance(data, orjson.Fragment):
+        data = orjson.dumps(data)
     data = orjson.loads(data) if isinstance(data, str | bytes) else data
-    data = orjson.loads(orjson.dumps(data)) if isinstance(data, orjson.Fragment) else data
     found = data.get(resource) if isinstance(data, Mapping) else None
     return found if isinstance(found, Mapping) else None
 
 
-def _who(row: Sequence[Any]) -> str:
+def _who(
+    event: Mapping[str, Any], username: str | None, description: str | None, key_id: int | None,
+    session_id: int | None,
+) -> str:  # fmt: skip
     """Return who made a change: the user, the key, and whether by a page or by the API."""
-    user_id = EVENT.row(row[:-4])["user_id"]
-    username, description, key_id, session_id = row[-4:]
     if username is None:
-        return _("A user who was deleted") if user_id else _("A command or the worker")
+        return _("A user who was deleted") if event["user_id"] else _("A command or the worker")
     if key_id is None:
-        return str(username)
+        return username
     way = _("on a page") if session_id else _("by the API")
     key = _("key %(id)s", id=key_id) if description is None else description
     return ", ".join(filter(None, (username, key, way)))
-
-
-def _entry(
-    event: Mapping[str, Any], who: str, before: Any, resource: str, labels: Mapping[str, str]
-) -> Entry:
-    verb = event["type"].partition(".")[2]
-    after = _record(event["data"], resource)
-    earlier = _record(before, resource) if before is not None else None
-    found = differences(earlier, after) if earlier and after and verb != "created" else []
-    changes = [
-        (_(labels[name]) if name in labels else html.words(name.replace(".", ", ")), old, new)
-        for name, old, new in found
-    ]
-    title = _(VERBS.get(verb, verb.replace("_", " ").capitalize()))
-    return Entry(title, event["created_at"], who, event["id"], changes)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -23,14 +22,9 @@ NONE = "–"
 SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "AUD": "A$", "CAD": "C$"}
 
 
-@lru_cache(8)
-def _zone(name: str) -> ZoneInfo:
-    return ZoneInfo(name)
-
-
 def zone() -> ZoneInfo:
     """Return the time zone of the shop."""
-    return _zone(current_app.config.get("SHOP_TIMEZONE") or "UTC")
+    return ZoneInfo(current_app.config["SHOP_TIMEZONE"])  # cached
 
 
 def zone_name() -> str:
@@ -63,7 +57,7 @@ def short_date(value: date) -> str:
 def time(text: str | datetime | None, *, utc: bool = False) -> Markup:
     """Return a ``<time>`` with the UTC time as a tooltip, or with ``utc`` as text beside it."""
     if not text:
-        return Markup('<span class="none">–</span>')
+        return Markup('<span class="none">{}</span>').format(NONE)
     value = parse_time(text) if isinstance(text, str) else text.astimezone(UTC)
     exact = f"{value:%Y-%m-%d %H:%M:%S} UTC"
     shown = Markup('<time datetime="{}" title="{}">{}</time>').format(
@@ -97,12 +91,7 @@ def words(name: str | None) -> str:
 
 
 def badge(text: str, tone: str = "") -> Markup:
-    """Return a badge: a word on a tinted ground.
-
-    Args:
-        text: the word.
-        tone: ``ok``, ``warning``, ``danger``, or an empty string for neutral.
-    """
+    """Return a word on a tinted ground. The tone is ``ok``, ``warning``, ``danger`` or neutral."""
     return Markup('<span class="badge {}">{}</span>').format(tone, text)
 
 
@@ -119,10 +108,8 @@ def pair(left: Any, right: Any) -> Markup:
 
 
 def help_text(text: str) -> Markup:
-    """Return a help text, whose words in backticks are code.
-
-    The text is plain, although a template's gettext declares translations to be HTML.
-    """
+    """Return a help text, whose words in backticks are code."""
+    # The text is plain, although a template's gettext declares translations to be HTML.
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(str(text)))))  # noqa: S704  # nosec B704  # escaped before
 
 
@@ -147,9 +134,7 @@ def joined(parts: Iterable[Any], separator: str = ", ") -> Markup:
 
 def last_day(expiry: str | None) -> date | None:
     """Return the last day on which a coupon with an expiry date works, in UTC."""
-    if not expiry:
-        return None
-    return date.fromisoformat(expiry[:10]) - timedelta(days=1)
+    return date.fromisoformat(expiry[:10]) - timedelta(days=1) if expiry else None
 
 
 def works_until(expiry: str | None) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -15,36 +16,22 @@ DATES = 5
 """The number of dates below a plot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point of a plot.
+class Point(NamedTuple):
+    """A point of a plot."""
 
-    Args:
-        label: the period, such as ``Nov 23``.
-        value: the value.
-        is_open: whether the period has not ended.
-    """
-
-    label: str
+    label: str  # the period, such as ``Nov 23``
     value: Decimal
-    is_open: bool = False
+    is_open: bool = False  # whether the period has not ended
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of one series, which the macro ``plot`` draws. The page stretches the picture.
-
-    Args:
-        title: what it shows.
-        points: its points, at least one.
-        note: a note beside the title.
-        is_money: whether its values are amounts, which are a line. Numbers are bars.
-    """
+    """A plot of one series, which the macro ``plot`` draws. The page stretches the picture."""
 
     title: str
-    points: Sequence[Point]
-    note: str = ""
-    is_money: bool = False
+    points: Sequence[Point]  # at least one
+    note: str = ""  # beside the title
+    is_money: bool = False  # amounts are a line, numbers are bars
 
     def format(self, value: Decimal) -> str:
         """Return a value as text."""

@@ -88,6 +88,8 @@ class Noun:
     searches = ""  # the label of the search box
     resource = ""  # the kind of record in events
     also_reads: tuple[str, ...] = ()  # operations that its page needs beside that of the record
+    secrets: Mapping[str, str] = {}  # labels of fields that are shown only when they are new
+    secrets_note = ""  # what to do with them
     delete_note = ""  # what the question before deleting a record adds
     deletes = True
 
@@ -106,6 +108,8 @@ class Noun:
             blp.page(f"{one}/edit", f"get_{noun}", f"update_{noun}", methods=FORM)(self.edit)
         if self.deletes:
             blp.action(f"{one}/delete", f"delete_{noun}")(self.delete)
+        if self.secrets:
+            blp.action(f"{one}/rotate", self._rotation)(self.rotate)
         if self.has_trash:
             blp.action(f"{one}/trash", f"delete_{noun}")(self.trash)
             self.runs("restore", f"restore_{noun}", "restored")
@@ -197,7 +201,7 @@ class Noun:
 
     def created(self, record: Record) -> AnyResponse:
         """Return the response after a record was created."""
-        return self.see(record["id"], "created")
+        return self.with_secrets(record) if self.secrets else self.see(record["id"], "created")
 
     def form_values(self, form: Form) -> dict[str, Any]:
         """Return further values of the template of the forms."""
@@ -374,6 +378,19 @@ class Noun:
             title, button = _("Edit %(name)s", name=name or self.name), _("Save")
             back = self.url("show", record_id), name or self.name.capitalize()
         return form_page(form, title, back, button=button, **self.form_values(form))
+
+    @property
+    def _rotation(self) -> str:
+        return f"rotate_{self.operation}{'_secret' if len(self.secrets) == 1 else ''}"
+
+    def rotate(self, **path: Any) -> Response:
+        """Replace the secrets of a record, and show the new ones once."""
+        return self.with_secrets(call(self._rotation, headers=form_headers(), **path).content)
+
+    def with_secrets(self, record: Record) -> Response:
+        """Return the page of a record with its secrets."""
+        secrets = [(_(label), record[name]) for name, label in self.secrets.items()]
+        return self.page(record["id"], secrets=secrets, note=_(self.secrets_note))
 
     def delete(self, **path: Any) -> BaseResponse:
         """Delete a record permanently."""

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from flask import Response
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import frame, html
-from app.admin.calls import call, form_headers
+from app.admin.calls import call
 from app.admin.forms import PERMISSIONS
 from app.admin.frame import see_other
 from app.admin.nouns import Noun, Record
@@ -14,8 +13,6 @@ from app.admin.pages import Button, Parts, Section
 from app.admin.tables import Column
 from app.admin.texts import gettext as _
 from app.schemas import api_keys as schemas
-
-ONCE = "The secret is shown only here. Copy both to the program that uses the key."
 
 
 def _permission(key: Record) -> str:
@@ -35,6 +32,8 @@ class Keys(Noun):
     intro = "A program or a person needs a key to use the shop. Give each one its own."
     empty = ("No keys", "")
     create_schema, deletes, sorts = schemas.ApiKeyCreate, False, False
+    secrets = {"consumer_key": "Consumer key", "consumer_secret": "Consumer secret"}
+    secrets_note = "The secret is shown only here. Copy both to the program that uses the key."
     given = {"permission": "read_write", "resources": ["all"], "role": "shop_manager"}
 
     def name_of(self, record: Record) -> str:
@@ -90,26 +89,9 @@ class Keys(Noun):
             values.pop("role", None)
         return values | {"resources": values.get("resources") or ["all"]}
 
-    def created(self, record: Record) -> Response:
-        """Return the page of a new key, which shows its secret once."""
-        return self.with_secret(record)
-
-    def with_secret(self, key: Record) -> Response:
-        """Return the page of a key, which shows its consumer key and secret once."""
-        secrets = [(_("Consumer key"), key["consumer_key"]),
-                   (_("Consumer secret"), key["consumer_secret"])]  # fmt: skip
-        return self.page(key["id"], secrets=secrets, note=_(ONCE))
-
 
 KEYS = Keys()
 blp = KEYS.blp
-
-
-@blp.action("/keys/<int:key_id>/rotate", "rotate_api_key")
-def rotate(key_id: int) -> Response:
-    """Replace the consumer key and secret of a key, and show the new ones once."""
-    reply = call("rotate_api_key", headers=form_headers(), key_id=key_id)
-    return KEYS.with_secret(reply.content)
 
 
 @blp.action("/keys/<int:key_id>/revoke", "delete_api_key")

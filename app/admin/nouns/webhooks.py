@@ -46,6 +46,8 @@ class Webhooks(Noun):
     )
     named_by, create_schema, update_schema = ("name",), WebhookCreate, WebhookUpdate
     given = {"topics": ["order.*"]}
+    secrets = {"secret": "Secret"}
+    secrets_note = "It signs the deliveries, and is shown only here. Copy it to your program."
     sorts, also_reads = False, ("list_webhook_deliveries",)
 
     def name_of(self, record: Record) -> str:
@@ -137,15 +139,6 @@ class Webhooks(Noun):
         may_replay = rights.can("replay_webhook")
         return [Section(_("Details"), "facts", filled(facts)), *([replay] if may_replay else [])]
 
-    def created(self, record: Record) -> Response:
-        """Return the page of a new webhook, which shows its secret once."""
-        return self.with_secret(record)
-
-    def with_secret(self, webhook: Record) -> Response:
-        """Return the page of a webhook, which shows its secret once."""
-        note = _("It signs the deliveries, and is shown only here. Copy it to your program.")
-        return self.page(webhook["id"], secrets=[(_("Secret"), webhook["secret"])], note=note)
-
 
 def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
     words = {state: _(word) for state, (word, _tone) in states.items()}
@@ -207,13 +200,6 @@ def _event(event_id: int | None) -> str:
             raise
         return ""
     return orjson.dumps(event, option=orjson.OPT_INDENT_2).decode()
-
-
-@blp.action(f"{ONE}/rotate", "rotate_webhook_secret")
-def rotate(webhook_id: int) -> Response:
-    """Rotate the secret of a webhook, and show the new one once."""
-    reply = call("rotate_webhook_secret", webhook_id=webhook_id)
-    return WEBHOOKS.with_secret(reply.content)
 
 
 @blp.action(f"{ONE}/ping", "ping_webhook")

@@ -10,14 +10,9 @@ MAX_AGE_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class HeldForm:
-    """A form that was sent.
+    """A form that was sent."""
 
-    Args:
-        path: the path that it was sent to.
-        values: names and values.
-    """
-
-    path: str
+    path: str  # that it was sent to
     values: list[tuple[str, str]]
 
     @property
