@@ -107,7 +107,7 @@ class FieldSpec:
         if isinstance(value, bool):
             return "true" if value else ""
         if self.kind in _LISTS:
-            return "\n".join(str(each) for each in value)
+            return (", " if self.line else "\n").join(str(each) for each in value)
         return str(value)[:10] if self.kind == "date" else str(value)
 
     def value(self, text: str) -> Any:
@@ -330,11 +330,12 @@ class Form:
         return named + [("", text) for name, text in self.errors.items() if not name]
 
     def unit(self, spec: FieldSpec) -> str:
-        """Return the unit of an amount of money or percent, or an empty string for others."""
-        if spec.form.unit != "amount":
-            return ""
-        of = self.texts[f"{spec.name.removesuffix('amount')}type"]
-        return "%" if of.startswith("percent") else str(current_app.config["SHOP_CURRENCY"])
+        """Return the unit of a field: percent, a currency, or nothing."""
+        unit = spec.form.unit
+        if unit == "amount":
+            of = self.texts[f"{spec.name.removesuffix('amount')}type"]
+            unit = "%" if of.startswith("percent") else "currency"
+        return str(current_app.config["SHOP_CURRENCY"]) if unit == "currency" else unit
 
     def read(self, *, everything: bool = False) -> dict[str, Any]:
         """Return the JSON values of the fields whose text has changed, and note errors.

@@ -18,7 +18,6 @@ from app.admin.plots import sparkline
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
-from app.cli.demo.command import load_demo_shop
 from app.errors import ShopError
 from app.services.maintenance import warnings
 
@@ -189,9 +188,11 @@ def _has_records(operations: Sequence[str] = ("list_coupons", "list_orders")) ->
 @blp.action("/demo", "create_coupon", "create_order", "create_customer")
 def load_demo() -> BaseResponse:
     """Load the demo shop into an empty shop."""
+    from app.cli.demo import command  # noqa: PLC0415  # slow import, needed once in a shop
+
     if not _can_load_demo():
         raise ShopError("shop_api_user_cannot_create_coupon")
     if _has_records():
         return see_other("admin_overview.show")
-    load_demo_shop(DEMO, seed=1, owner_id=current_principal().user_id)
+    command.load_demo_shop(DEMO, seed=1, owner_id=current_principal().user_id)
     return see_other("admin_overview.show", done="created")

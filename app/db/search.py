@@ -40,7 +40,7 @@ _TRIGRAM = 3
 MOST_COUNTED = 50_000
 """How many matches of a search a page counts at most."""
 
-MOST_OF_LETTERS = 10_000
+MOST_OF_LETTERS = 1000
 """The same for a search of one or two letters, which has no index."""
 
 

@@ -1,5 +1,6 @@
 """Refunds of an order: the form, and deletion (admin 2)."""
 
+from dataclasses import replace
 from typing import Any
 
 from flask import request
@@ -22,9 +23,10 @@ def refund(order_id: int) -> AnyResponse:
     specs = [*specs_of(OrderRefundCreate), *line_specs(RefundItemCreate, "line_items", lines)]
     countable = {f"line_items.{place}.quantity" for place in range(len(order["line_items"]))}
     specs = [each for each in specs if each.name in countable or "quantity" not in each.name]
-    form = Form.of_new(specs, "order_refund", {})
+    amount = replace(specs[0], form=replace(specs[0].form, unit=order["currency"]))
+    form = Form.of_new([amount, *specs[1:]], "order_refund", {})
     if request.method == "POST":
-        form = Form.submitted(specs, "order_refund")
+        form = Form.submitted(form.specs, "order_refund")
         values = form.read(everything=True)
         refunded = zip(form.lines.get("line_items", ()), values.get("line_items", ()), strict=True)
         for line, item in refunded:

@@ -31,7 +31,7 @@ HEADERS: dict[str, Document] = {
     },
     "X-Total": {
         "description": "Number of records that match, on all pages. A page of a search counts up "
-        "to 50,000 matches, or 10,000 of one or two letters.",
+        "to 50,000 matches, or 1,000 of one or two letters.",
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
     },

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, exists, func, literal_col
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
-from app.db.sql.index_hints import has_constant
+from app.db.sql.index_hints import frequent, has_constant
 from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
@@ -22,10 +22,10 @@ _HAS_ID = COUPON_BATCHES.c.id == bindparam(WANTED)
 
 # A literal: SQLite uses a partial index only for the same text.
 _ZERO: ColumnElement[int] = literal_column("0")
-IS_UNUSED = and_(
-    COUPONS.c.usage_count == 0,
-    ~exists().where(REDEMPTIONS.c.coupon_id == COUPONS.c.id, IS_LIVE_RESERVATION),
-)
+# Looked up for each coupon of a batch. SQLite would read all open reservations of the shop to
+# collect the IDs of their coupons, which takes ten times as long for a batch of 10,000.
+_IS_RESERVED = exists().where(REDEMPTIONS.c.coupon_id == COUPONS.c.id, IS_LIVE_RESERVATION)
+IS_UNUSED = and_(COUPONS.c.usage_count == 0, ~_IS_RESERVED)
 """A coupon without a confirmed use and without a reservation."""
 
 _TRASHED = has_constant(COUPONS.c.status, CouponStatus.TRASH)
@@ -41,13 +41,9 @@ def _number(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
     )
 
 
-_USED = _number(PUBLISHED, COUPONS.c.usage_count > _ZERO)
-# Read from the reservations, which are few.
-_RESERVED = _number(
-    PUBLISHED,
-    COUPONS.c.usage_count == 0,
-    COUPONS.c.id.in_(select(REDEMPTIONS.c.coupon_id).where(IS_LIVE_RESERVATION)),
-)
+# The hint lets SQLite use the index of used coupons of batches, not that of all used coupons.
+_USED = _number(frequent(PUBLISHED), COUPONS.c.usage_count > _ZERO)
+_RESERVED = _number(PUBLISHED, COUPONS.c.usage_count == 0, _IS_RESERVED)
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **COUPON_BATCHES.c,
     "unused": _number(PUBLISHED) - _USED - _RESERVED,
