@@ -24,3 +24,18 @@ if (location.protocol === "file:")
       inside.dispatchEvent(new MessageEvent("message", { data }));
     }
   };
+
+// Leaves small words out of a query, because `a` also finds every word that begins with it.
+{
+  const small = new Set(
+    "a an and are be can do for from how i in is it my of on or the to what when where with".split(" "),
+  );
+  const send = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (message) {
+    if (typeof message.data === "string") {
+      const words = message.data.split(/\s+/).filter((word) => !small.has(word.toLowerCase()));
+      if (words.some(Boolean)) message = { ...message, data: words.join(" ") };
+    }
+    return send.call(this, message);
+  };
+}

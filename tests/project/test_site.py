@@ -69,7 +69,14 @@ def test_every_page_is_in_the_navigation(built):
     page = (built / "index.html").read_text()
     named = set(re.findall(r'href="([a-z0-9-]+\.html)" class="md-nav__link', page)) - {"index.html"}
     pages = {path.name for path in built.glob("*.html")} - {"404.html", "index.html"}
-    others = {"changelog", "client-python", "client-typescript", "contributing", "fields", "security"}
+    others = {
+        "changelog",
+        "client-python",
+        "client-typescript",
+        "contributing",
+        "fields",
+        "security",
+    }
     guides = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
     assert pages == {f"{name}.html" for name in guides | others}
     assert pages == named
@@ -171,6 +178,8 @@ FIRST_RESULTS = {
     "refund": "recipes",
     "webhook signature": "webhooks",
     "backup": "backup",
+    "rotate a key": "commands",
+    "how do I redeem a coupon": "quickstart",
     "typescript": "clients",
     "usage_limit_per_user": "coupons",
 }
