@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Capability
 from app.db.session import run_in_transaction, savepoint
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import errors
@@ -16,8 +16,6 @@ from app.woocommerce_rest.frame import Call, Operation, Reply, Route, checked_ar
 
 LIMIT = 100
 DELETION: Arguments = {"force": arg.FORCE}
-
-Allow = Callable[[Principal, Mapping[str, int]], Sequence[str]]
 
 
 def resource_routes(
@@ -30,7 +28,6 @@ def resource_routes(
     edited: Arguments,
     viewed: Arguments = arg.ONE,
     deleted: Arguments = DELETION,
-    allow: Allow | None = None,
 ) -> tuple[Route, ...]:
     """Return the routes of a resource: of its list, of batches and of a record.
 
@@ -43,7 +40,6 @@ def resource_routes(
         edited: those of a change.
         viewed: those of a read.
         deleted: those of a deletion.
-        allow: ``Route.allow`` of a record.
     """
     one = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
     rows = (
@@ -59,7 +55,7 @@ def resource_routes(
         for call, need, (action, args, summary) in zip(calls, needs, rows, strict=True)
     )  # fmt: skip
     records = Route(f"/{noun}s", {"GET": list_, "POST": create})
-    record = Route(f"/{noun}s/<id:id>", {"GET": view, "EDIT": edit, "DELETE": delete}, allow)
+    record = Route(f"/{noun}s/<id:id>", {"GET": view, "EDIT": edit, "DELETE": delete})
     return records, _batch_route(records, record), record
 
 

@@ -176,12 +176,6 @@ def _found(customer_id: int, site: Site) -> Object:
     return customer_object(_record(customer_id, site.actor), site)
 
 
-def _allowed(actor: Principal, ids: Mapping[str, int]) -> Sequence[str]:
-    """Return the methods that the caller may use on the account of the path, if it exists."""
-    found = _records([ids["id"]], actor)
-    return _methods(found[0], Site("", actor=actor)) if found else ()
-
-
 def name_of_account(user_id: int) -> str:
     """Return the name of an account for a note, or an empty string."""
     found = records_by_id([user_id])
@@ -379,7 +373,6 @@ _CUSTOMERS = resource_routes(
     },
     edited=FIELDS,
     deleted={"force": arg.FORCE, "reassign": arg.INTEGER},
-    allow=_allowed,
 )  # fmt: skip
 _DOWNLOADS = Route(
     "/customers/<id:id>/downloads",
@@ -389,7 +382,6 @@ _DOWNLOADS = Route(
             "List the downloads of a customer", result="Download", is_list=True,
         )
     },
-    lambda actor, ids: _allowed(actor, ids)[:1],
     also=("orders",),
 )  # fmt: skip
 ROUTES = (*_CUSTOMERS, _DOWNLOADS)

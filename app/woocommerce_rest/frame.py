@@ -38,6 +38,8 @@ from app.woocommerce_rest.site import NAMESPACE, Site, current_site
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
 _HIDDEN = ("oauth_",)
+ACCOUNTS = "customers"
+"""The resource on whose records a caller has different rights."""
 
 
 @dataclass(slots=True)
@@ -126,13 +128,11 @@ class Route:
     Attributes:
         path: the path below the namespace.
         operations: the operations.
-        allow: the methods that a caller may use, if they depend on the record.
         also: the resources that a key must allow, in addition to that of the path.
     """
 
     path: str
     operations: Mapping[str, Operation]
-    allow: Callable[[Principal, Mapping[str, int]], Sequence[str]] | None = None
     also: tuple[str, ...] = ()
 
     @property
@@ -146,7 +146,7 @@ class Route:
     @property
     def resource(self) -> str:
         """Return the resource that a key must allow."""
-        return self.path.split("/")[1]
+        return self.path.strip("/").split("/")[0]
 
     def operation(self, method: str) -> Operation | None:
         """Return the operation of a method, or None."""
@@ -174,16 +174,16 @@ def respond(route: Route | None, ids: Mapping[str, int]) -> Response:
     except Exception as error:  # noqa: BLE001  # the native handler logs it and chooses the status
         response = handle_exception(error)
     is_hidden = response.status_code in {401, 403} or "Allow" in response.headers
+    is_gone = response.status_code == 404 and route and route.resource == ACCOUNTS
     is_found = route and (request.method == "OPTIONS" or route.operation(request.method))
-    allow = _allowed(route, ids) if route and is_found and not is_hidden else []
-    return _completed(response, query, site, allow)
+    if route and is_found and not is_hidden and not is_gone:
+        response.headers["Allow"] = ", ".join(_allowed(route))
+    return _completed(response, query, site)
 
 
-def _allowed(route: Route, ids: Mapping[str, int]) -> Sequence[str]:
+def _allowed(route: Route) -> Sequence[str]:
     """Return the methods that the caller has the capabilities for, in the order of the original."""
     principal: Principal | None = g.get("principal")
-    if route.allow and principal:
-        return route.allow(principal, ids)
     return [
         method
         for name, operation in route.operations.items()
@@ -236,8 +236,9 @@ def _respond(
         response.headers["Location"] = own["href"]
     if reply and reply[0].total is not None:
         _add_page(response, reply[0], operation, query, site)
-    elif reply and route and route.allow and (hints := _self_of(reply[0].body).get("targetHints")):
-        response.headers["Allow"] = ", ".join(hints["allow"])  # not of a deleted record
+    elif reply and route and route.resource == ACCOUNTS and "id" in ids and not operation.is_list:
+        hints = _self_of(reply[0].body).get("targetHints", {})  # none of a deleted account
+        response.headers["Allow"] = ", ".join(hints.get("allow", ()))
     return response
 
 
@@ -520,13 +521,11 @@ def _add_page(
     response.headers["Link"] = ", ".join([*links, site.index_link])
 
 
-def _completed(
-    response: Response, query: Mapping[str, Any], site: Site, allow: Sequence[str]
-) -> Response:
+def _completed(response: Response, query: Mapping[str, Any], site: Site) -> Response:
     """Add the headers of every response, and wrap it if the client asks for an envelope."""
     response.headers.setdefault("Link", site.index_link)
-    if allow:
-        response.headers["Allow"] = ", ".join(allow)
+    if not response.headers.get("Allow"):
+        response.headers.pop("Allow", None)
     response.content_type = "application/json; charset=UTF-8"
     if "_envelope" in query:
         response = _enveloped(response, site.index_link)
