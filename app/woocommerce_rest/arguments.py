@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.conversions.emails import is_email
 from app.conversions.numbers import INT64_MAX
@@ -48,89 +48,93 @@ _DATE_TIME = re.compile(
 )
 
 
-class Problem(NamedTuple):
+class Problem(Exception):
     """Why a value is invalid.
 
-    Attributes:
+    Args:
         code: the code of WordPress.
         message: the reason, which begins with the name of the argument.
         data: further data, or None.
     """
 
-    code: str
-    message: str
-    data: Any = None
+    def __init__(self, code: str, message: str, data: Any = None) -> None:
+        self.code, self.message, self.data = code, message, data
+        super().__init__(message)
 
 
-def problem_of(schema: Schema, value: Any, name: str) -> Problem | None:
-    """Return why a value is invalid, or None.
+def checked(schema: Schema, value: Any, name: str) -> Any:
+    """Return a value in the type of its schema.
 
     Args:
         schema: the schema of the argument.
         value: text of a query or a form, or a value of a JSON body.
         name: the name for the message, such as ``line_items[0][total]``.
+
+    Raises:
+        Problem: the value is invalid.
     """
-    if not schema.get("is_checked", True) or "type" not in schema:
-        return None
+    if "type" not in schema:
+        return value
+    if not schema.get("is_checked", True):
+        return [abs(_integer(each)) for each in as_list(value)]
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     if schema.get("format") == "money" and isinstance(value, str):
         types = ["string"]  # a number such as 1e2 is not an amount as text
     found = next((each for each in types if _CHECKS[each](value)), None)
     if found is None:
         message = f"{name} is not of type {','.join(types)}."
-        return Problem("rest_invalid_type", message, {"param": name})
+        raise Problem("rest_invalid_type", message, {"param": name})
     if found == "array":
-        return _first(
-            problem_of(schema.get("items", {}), each, f"{name}[{at}]")
-            for at, each in enumerate(as_list(value))
-        )
+        items = schema.get("items", {})
+        return [checked(items, each, f"{name}[{at}]") for at, each in enumerate(as_list(value))]
     if found == "object":
-        inner = schema.get("properties", {})
-        given: Mapping[str, Any] = value or {}
-        return _first(
-            problem_of(inner[key], given[key], f"{name}[{key}]") for key in inner if key in given
-        )
-    return _problem_of_scalar(schema, found, value, name)
+        inner, given = schema.get("properties", {}), value or {}
+        known = [key for key in inner if key in given]
+        return given | {key: checked(inner[key], given[key], f"{name}[{key}]") for key in known}
+    shown = _converted(schema, found, value)
+    _check(schema, found, shown, name)
+    return shown
 
 
-def _first(problems: Iterable[Problem | None]) -> Problem | None:
-    return next((each for each in problems if each), None)
+def _converted(schema: Schema, kind: str, value: Any) -> Any:
+    """Return a number or a flag in its type, and other values as they are."""
+    if kind == "integer":
+        number = _integer(value)
+        return abs(number) if schema.get("is_absolute") else number
+    if kind == "boolean":
+        return value if isinstance(value, bool) else str(value).lower() in {"1", "true"}
+    return value
 
 
-def _problem_of_scalar(schema: Schema, found: str, value: Any, name: str) -> Problem | None:
+def _check(schema: Schema, kind: str, value: Any, name: str) -> None:
+    """Raise Problem unless a converted value is allowed."""
     allowed = enum_of(schema)
-    if allowed and value is not None and _unprefixed(schema, found, value) not in allowed:
+    own = value.removeprefix(schema["prefix"]) if "prefix" in schema else value
+    if allowed and own is not None and own not in allowed:
         reason = f"{name} is not {'one of ' * (len(allowed) > 1)}{listed(allowed)}."
-        return Problem("rest_not_in_enum", f"{reason} {schema.get('note', '')}".strip())
-    is_number = found in {"integer", "number"}
-    if is_number and (reason := _out_of_bounds(schema, convert(schema, value))):
-        return Problem("rest_out_of_bounds", f"{name} must be {reason}")
-    if found != "string":
-        return None
-    kind = schema.get("format")
-    if kind == "date-time" and not is_date_time(value):
-        return Problem("rest_invalid_date", "Invalid date.")
-    if kind == "email" and not (value.isascii() and is_email(value)):
-        return Problem("rest_invalid_email", "Invalid email address.")
-    if kind == "money" and not (_MONEY.fullmatch(value) and value not in {"-", ".", "-."}):
-        return Problem("rest_invalid_pattern", f"{name} is not a decimal number such as 12.50.")
-    if kind == "report-date" and not _is_date(value):
-        return Problem("woocommerce_rest_invalid_date", "The date you provided is invalid.")
+        raise Problem("rest_not_in_enum", f"{reason} {schema.get('note', '')}".strip())
+    if kind in {"integer", "number"} and (reason := _out_of_bounds(schema, value)):
+        raise Problem("rest_out_of_bounds", f"{name} must be {reason}")
+    if kind != "string":
+        return
+    form = schema.get("format")
+    if form == "date-time" and not is_date_time(value):
+        raise Problem("rest_invalid_date", "Invalid date.")
+    if form == "email" and not (value.isascii() and is_email(value)):
+        raise Problem("rest_invalid_email", "Invalid email address.")
+    if form == "money" and not (_MONEY.fullmatch(value) and value not in {"-", ".", "-."}):
+        raise Problem("rest_invalid_pattern", f"{name} is not a decimal number such as 12.50.")
+    if form == "report-date" and not _is_date(value):
+        raise Problem("woocommerce_rest_invalid_date", "The date you provided is invalid.")
     if len(value) > schema.get("maxLength", len(value)):
         reason = f"must be at most {schema['maxLength']} characters long."
-        return Problem("rest_too_long", f"{name} {reason}")
-    return None
+        raise Problem("rest_too_long", f"{name} {reason}")
 
 
 def enum_of(schema: Schema) -> list[Any]:
     """Return the values of an argument; a function returns those that plugins extend."""
     values = schema.get("enum", ())
     return list(values() if callable(values) else values)
-
-
-def _unprefixed(schema: Schema, kind: str, value: Any) -> Any:
-    prefix = schema.get("prefix")
-    return value.removeprefix(prefix) if prefix else convert({"type": kind}, value)
 
 
 def _out_of_bounds(schema: Schema, number: Any) -> str:
@@ -148,32 +152,6 @@ def listed(values: Iterable[Any]) -> str:
     if not others:
         return last
     return f"{', '.join(others)}{',' if len(others) > 1 else ''} and {last}"
-
-
-def convert(schema: Schema, value: Any) -> Any:
-    """Return a valid value in the type of its schema. ``null`` stays None."""
-    kinds = schema.get("type", ())
-    if value is None or not kinds:
-        return value
-    found = next((each for each in _each(kinds) if _CHECKS[each](value)), _each(kinds)[0])
-    if found == "integer":
-        number = _integer(value)
-        return abs(number) if schema.get("is_absolute") else number
-    if found == "boolean":
-        return value if isinstance(value, bool) else str(value).lower() in {"1", "true"}
-    if found == "array":
-        items = schema.get("items", {})
-        if not schema.get("is_checked", True):
-            return [abs(_integer(each)) for each in as_list(value)]
-        return [convert(items, each) for each in as_list(value)]
-    if found == "object":
-        inner = schema.get("properties", {})
-        return {key: convert(inner.get(key, {}), each) for key, each in (value or {}).items()}
-    return value
-
-
-def _each(kinds: str | list[str]) -> list[str]:
-    return [kinds] if isinstance(kinds, str) else list(kinds)
 
 
 def _integer(value: Any) -> int:

@@ -10,7 +10,7 @@ from app.auth.principals import Capability
 from app.db.session import run_in_transaction, savepoint
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import errors
-from app.woocommerce_rest.arguments import Arguments, as_list, convert, problem_of
+from app.woocommerce_rest.arguments import Arguments, Problem, as_list, checked
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route, checked_arguments
 
@@ -135,6 +135,8 @@ def _in_savepoint(
 
 def _id_of(value: Any) -> int:
     """Return an ID, of a number or a text; 0 for another value."""
-    is_id = problem_of(arg.INTEGER, value, "id") is None
-    number: int = convert(arg.INTEGER, value) if is_id else 0
+    try:
+        number: int = checked(arg.INTEGER, value, "id")
+    except Problem:
+        return 0
     return max(number, 0)

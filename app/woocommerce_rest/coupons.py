@@ -149,8 +149,7 @@ def get_coupon(call: Call) -> Reply:
 
 def create_coupon(call: Call) -> Reply:
     """Create a coupon."""
-    code = "woocommerce_rest_shop_coupon_exists"
-    require_no_id(call, code, "Cannot create existing shop_coupon.")
+    call.require_no_id("shop_coupon")
     data = _data(call, CouponCreate)
 
     def work(_: Any) -> Object:
@@ -209,12 +208,6 @@ def deleted(
         return shown
 
     return Reply(run_in_transaction(work))
-
-
-def require_no_id(call: Call, code: str, message: str) -> None:
-    """Raise RestError for the create of a record with an ID."""
-    if call.args.get("id") not in (None, "", 0, "0"):
-        raise RestError(code, message)
 
 
 def _data(call: Call, schema: type[ma.Schema]) -> Object:

@@ -30,7 +30,6 @@ from app.services.orders.records import product_names
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.batch import resource_routes
-from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.errors import RestError, forbidden
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.lists import collection, page, record_query
@@ -207,8 +206,7 @@ def get_customer(call: Call) -> Reply:
 
 def create_customer(call: Call) -> Reply:
     """Create a customer."""
-    code = "woocommerce_rest_customer_exists"
-    require_no_id(call, code, "Cannot create existing resource.")
+    call.require_no_id("customer", "resource")
     if not call.given["email"]:
         message = "Please provide a valid email address."
         raise RestError("registration-error-invalid-email", message)

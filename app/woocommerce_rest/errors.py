@@ -129,6 +129,8 @@ TABLE: Mapping[str, tuple[str, str | None, int | None]] = {
 }  # fmt: skip
 """Code, message and status by the code of a service. None keeps what the service says."""
 
+_NATIVE = re.compile(r"^\w+\.(\w+):")
+"""How a message begins that names the native place of a field."""
 _CANNOT = re.compile(r"shop_api_user_cannot_(read|create|edit|delete)_")
 
 
@@ -138,7 +140,7 @@ NAMES: Mapping[str, str] = {
     "exclude_product_category_ids": "excluded_product_categories",
     "enable_free_shipping": "free_shipping", "customer_emails": "email_restrictions",
     "billing_address": "billing", "shipping_address": "shipping",
-    "payment_details": "payment_method",
+    "payment_details": "payment_method", "topics": "topic",
 }  # fmt: skip
 """Names of this dialect for native names of fields in errors."""
 
@@ -159,9 +161,8 @@ def as_rest_error(error: ShopError | ma.ValidationError) -> RestError:
         error.code, (error.code.replace("shop_api_", "woocommerce_rest_", 1), None, None)
     )
     data = {"reasons": error.reasons} if error.reasons else None
-    return RestError(
-        code, message or error.message, status or error.status, data, headers=error.headers
-    )
+    own = _NATIVE.sub(lambda found: f"{NAMES.get(found[1], found[1])}:", error.message)
+    return RestError(code, message or own, status or error.status, data, headers=error.headers)
 
 
 def _invalid_inputs(error: ShopError) -> RestError:

@@ -30,7 +30,7 @@ from app.auth.principals import Capability, InvalidCredentials, Permission, Prin
 from app.errors import ShopError
 from app.services.common.bulk import Precondition
 from app.woocommerce_rest import errors, parameters
-from app.woocommerce_rest.arguments import Arguments, Problem, convert, described, problem_of
+from app.woocommerce_rest.arguments import Arguments, Problem, checked, described
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.schemas import OBJECTS, resolved
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
@@ -66,6 +66,12 @@ class Call:
         """Return the check of ``If-Match``, given a function that reads a record by its ID."""
         check = precondition(lambda record: show(record["id"]))
         return check and (lambda record: check({"id": record["id"]}))
+
+    def require_no_id(self, kind: str, noun: str = "") -> None:
+        """Raise RestError for the create of a record with an ID."""
+        if self.args.get("id") not in (None, "", 0, "0"):
+            message = f"Cannot create existing {noun or kind}."
+            raise RestError(f"woocommerce_rest_{kind}_exists", message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,17 +421,13 @@ def checked_arguments(
     problems: dict[str, Problem] = {}
     given: dict[str, Any] = {}
     for name in names:
-        value = merged.get(name)
-        if name not in merged:
+        value, schema = merged.get(name), arguments[name]
+        if name not in merged or (value is None and schema.get("null_is_valid", True)):
             continue
-        if value is None:
-            if not arguments[name].get("null_is_valid", True):
-                problems[name] = problem_of(arguments[name], [None], name) or Problem("", "")
-            continue
-        if problem := problem_of(arguments[name], value, name):
+        try:
+            given[name] = checked(schema, [None] if value is None else value, name)
+        except Problem as problem:
             problems[name] = problem
-        else:
-            given[name] = convert(arguments[name], value)
     if problems:
         raise errors.invalid(problems)
     args = {name: arguments[name]["default"] for name in names if "default" in arguments[name]}
@@ -502,7 +504,7 @@ def _add_page(
     response.headers["X-WP-Total"] = str(reply.total)
     response.headers["X-WP-TotalPages"] = str(pages)
     shown = {
-        name: convert(operation.args[name], value) if name in operation.args else value
+        name: checked(operation.args[name], value, name) if name in operation.args else value
         for name, value in query.items()
         if not name.startswith(_HIDDEN) and not (name == "status" and "status" in reply.defaults)
     }

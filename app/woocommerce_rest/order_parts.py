@@ -20,7 +20,6 @@ from app.services.orders.records import list_refunds, notes_of, records_by_id, r
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.batch import DELETION
-from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
@@ -69,8 +68,7 @@ def get_note(call: Call) -> Reply:
 
 def create_note(call: Call) -> Reply:
     """Add a note to an order."""
-    code = "woocommerce_rest_shop_order_exists"
-    require_no_id(call, code, "Cannot create existing shop_order.")
+    call.require_no_id("shop_order")
     _order(call, "woocommerce_rest_order_invalid_id")
     text = call.given["note"]
     data: Object = instance_of(OrderNoteCreate).load({"note": text}) if text else {"note": ""}
@@ -133,8 +131,7 @@ def get_refund(call: Call) -> Reply:
 
 def create_refund(call: Call) -> Reply:
     """Record a refund of an order. No provider is called."""
-    code = "woocommerce_rest_shop_order_refund_exists"
-    require_no_id(call, code, "Cannot create existing shop_order_refund.")
+    call.require_no_id("shop_order_refund")
     order, args = _order(call, "woocommerce_rest_invalid_order_id"), call.args
     if "amount" in args and Decimal(args["amount"] or 0) <= 0:
         message = "Refund amount must be greater than zero."

@@ -26,7 +26,7 @@ from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import customers
 from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.batch import resource_routes
-from app.woocommerce_rest.coupons import deleted, require_no_id
+from app.woocommerce_rest.coupons import deleted
 from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.lists import collection, decimals, page, record_query
@@ -180,8 +180,7 @@ def get_order(call: Call) -> Reply:
 
 def create_order(call: Call) -> Reply:
     """Create an order."""
-    code = "woocommerce_rest_shop_order_exists"
-    require_no_id(call, code, "Cannot create existing shop_order.")
+    call.require_no_id("shop_order")
     data = _data(call, None)
 
     def work(_: Any) -> Object:
@@ -372,12 +371,8 @@ def _pay(
     needs payment. An order is complete when it is paid if it has no lines, or if the customer pays
     on delivery; then ``processing`` is not a payment (surface 9).
     """
-    stored = before or {
-        "status": columns.PENDING,
-        "total": "0",
-        "payment_method_id": "",
-        "line_items": (),
-    }
+    new = {**columns.BLANK, "status": columns.PENDING, "total": "0", "line_items": ()}
+    stored = before or new
     status = native.get("status", stored["status"])
     has_line = lists.get("line_items") or stored["line_items"]
     is_later = details.get("method_id", stored["payment_method_id"]) == ON_DELIVERY
@@ -389,10 +384,7 @@ def _pay(
         return True
     if status == stored["status"]:
         return None
-    pays = status in current_app.config["SHOP_PAID_STATUSES"] and status in (
-        paid,
-        columns.COMPLETED,
-    )
+    pays = status in {paid, columns.COMPLETED} & {*current_app.config["SHOP_PAID_STATUSES"]}
     if pays and is_asked and not before:
         details["paid"] = True
     return pays

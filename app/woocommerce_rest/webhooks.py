@@ -19,7 +19,6 @@ from app.services.webhooks.records import list_records, records_by_id
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.batch import resource_routes
-from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Reply
 from app.woocommerce_rest.lists import collection, page, record_query
@@ -102,8 +101,7 @@ def get_webhook(call: Call) -> Reply:
 
 def create_webhook(call: Call) -> Reply:
     """Create a webhook. It is active, whatever status was sent."""
-    code = "woocommerce_rest_shop_webhook_exists"
-    require_no_id(call, code, "Cannot create existing shop_webhook.")
+    call.require_no_id("shop_webhook")
     given = call.given
     _require_topic(given["topic"], "Webhook topic is required and must be valid.")
     moment = datetime.now(UTC)
