@@ -58,7 +58,7 @@ class Client:
         except LOST:
             status, response = UNKNOWN, None
         if status is not UNKNOWN and status >= UNDECIDED:
-            status = UNKNOWN
+            operation.args["undecided"], status = status, UNKNOWN
         operation.returned = clock()
         operation.status, operation.response = status, response
         if total := self.headers.get("x-total"):

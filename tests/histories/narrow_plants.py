@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from typing import Any
 
 from flask import request
-from sqlalchemy import bindparam, case, delete, null, or_
+from sqlalchemy import BigInteger, bindparam, case, delete, func, null, or_, select, update
+from sqlalchemy.sql import visitors
 
 from app.api import etags, idempotency, replica_reads
 from app.db.sql.types import IdList
-from app.models import COUPONS, EVENTS, ORDERS
+from app.models import COUPONS, EVENTS, ORDERS, REDEMPTIONS
+from app.services.common import filtering, plans
+from app.services.coupons import evaluation as cart_evaluation
+from app.services.coupons import queries as coupon_queries
 from app.services.coupons import terms
 from app.services.coupons import writes as coupon_writes
 from app.services.customers import columns as customer_columns
+from app.services.customers import erasure, statistics
+from app.services.customers import queries as customer_queries
 from app.services.events import hooks
 from app.services.events import queries as event_queries
+from app.services.orders import items as order_items
 from app.services.orders import queries as order_queries
+from app.services.orders import redemptions as order_redemptions
 from app.services.orders import refunds
 from app.services.redemptions import counts, expiry, reservations, slots, writes
 from app.services.reports import scope
@@ -154,6 +163,112 @@ def lists_without_position(_: Any) -> None:
     replica_reads.wanted = wanted
 
 
+def released_confirmed(_: Any) -> None:
+    """A released reservation is confirmed like an expired one."""
+    writes.has_expired = lambda *_: True
+
+
+def reopened_unchecked(_: Any) -> None:
+    """An order takes an earlier use again without the limit per user."""
+    original = order_redemptions.take_slot
+
+    def take_slot(found: Any, coupon: Any, customer: Any, **options: Any) -> Any:
+        whose = customer if options["published"] else type(customer)()
+        return original(found, coupon, whose, **options)
+
+    order_redemptions.take_slot = take_slot
+
+
+def limit_change_lost(_: Any) -> None:
+    """A new limit of a coupon is shown and not stored, from time to time."""
+    original = coupon_writes.write_records
+
+    def write_records(found: Any, table: Any, **rows: Any) -> None:
+        updated = rows.pop("updated")
+        if updated and random.random() < 0.3:
+            old = {
+                row.id: row.usage_limit
+                for row in found.execute(
+                    select(COUPONS.c.id, COUPONS.c.usage_limit).where(
+                        COUPONS.c.id.in_([row["id"] for row in updated])
+                    )
+                )
+            }
+            updated = [{**row, "usage_limit": old[row["id"]]} for row in updated]
+        original(found, table, updated=updated, **rows)
+
+    coupon_writes.write_records = write_records
+
+
+def count_change_added(_: Any) -> None:
+    """A ``usage_count`` that is set is shown and stored one too high."""
+    original = coupon_writes.without_metadata
+
+    def without_metadata(data: Any) -> Any:
+        found = original(data)
+        more = {"usage_count": found["usage_count"] + 1} if found.get("usage_count") else {}
+        return found | more
+
+    coupon_writes.without_metadata = without_metadata
+
+
+def pages_overlap(_: Any) -> None:
+    """A page begins with the last record of the page before."""
+    original = plans._window
+    plans._window = lambda ids: original(ids).offset(
+        func.max(bindparam("offset", type_=BigInteger) - 1, 0)
+    )
+
+
+def evaluation_rounds_up(_: Any) -> None:
+    """An evaluation shows a cent more discount than the order gives."""
+    original = cart_evaluation._shown
+
+    def shown(evaluation: Any, ids: Any) -> Any:
+        found = original(evaluation, ids)
+        if evaluation.discount and evaluation.discount < evaluation.subtotal:
+            for name, by in (("discount", 1), ("total", -1)):
+                found[name] = cart_evaluation._amount(getattr(evaluation, name) + by)
+        return found
+
+    cart_evaluation._shown = shown
+
+
+def shipping_left_out(_: Any) -> None:
+    """The total of an order is without its shipping."""
+    original = order_items.sums_of
+    order_items.sums_of = lambda lists, *args: original({**lists, "shipping_lines": []}, *args)
+
+
+def uses_forgotten(_: Any) -> None:
+    """The uses of a deleted account are forgotten."""
+    erasure._erase_redemptions = lambda found, account, emails: found.execute(
+        update(REDEMPTIONS)
+        .where(REDEMPTIONS.c.customer_id == account["id"])
+        .values(email="", email_normalized="", customer_id=None)
+    )
+
+
+def minimum_exclusive(_: Any) -> None:
+    """``filter[updated_at_min]`` leaves out the records of exactly that time."""
+    original = filtering.between
+
+    def between(columns: Any, query: Any) -> Any:
+        return [
+            each.left > each.right if each.operator is operator.ge else each
+            for each in original(columns, query)
+        ]
+
+    order_queries.between = coupon_queries.between = customer_queries.between = between
+
+
+def last_order_is_first(_: Any) -> None:
+    """The last order of a customer is the first one."""
+    for element in visitors.iterate(statistics.COLUMNS["statistics"]):
+        if getattr(element, "name", "") == "max":
+            element.name = "min"
+
+
 ALL = (
     reserved_uncounted,
     expiry_frees_two,
@@ -168,4 +283,14 @@ ALL = (
     refund_not_summed,
     report_of_all_currencies,
     lists_without_position,
+    released_confirmed,
+    reopened_unchecked,
+    limit_change_lost,
+    count_change_added,
+    pages_overlap,
+    evaluation_rounds_up,
+    shipping_left_out,
+    uses_forgotten,
+    minimum_exclusive,
+    last_order_is_first,
 )

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from tests.histories import campaign
+from tests.histories.checkers import errors
 from tests.histories.plants import PLANTS
 from tests.histories.system import missing
 
@@ -59,6 +60,8 @@ def find(name: str, seed: int, seconds: float, *, faults: bool = False) -> tuple
     if not result.violations:
         return f"not in {traffic}", f"({result.figures.get('operations', 0)} operations)"
     first = result.violations[0]
+    if first.checker == errors.NAME:
+        return "not it", f"(the planted code fails) {first.text}"
     return traffic, f"({result.figures['operations']} operations) {first.checker}: {first.text}"
 
 

@@ -235,16 +235,19 @@ def discount_kept(_: Any) -> None:
 def revived(_: Any) -> None:
     """The same reference takes an expired reservation again without a slot."""
 
-    def reserve_again(found: Any, coupon: Any, customer: Any, data: Any) -> Any:
-        this = {"reference": data["reference"], "coupon_id": coupon.id}
+    def reserve_again(found: Any, slot: Any, customer: Any, data: Any) -> Any:
+        coupon_id, changes = slot.coupon["id"], reservations._changes(slot)
+        counts.change_counts(found, coupon_id, reserved=-int(slot.is_counted))
+        this = {"reference": data["reference"], "coupon_id": coupon_id}
         (use,) = reservations.row_dicts(found.execute(reservations._LOCK_OF_COUPON, this))
         if reservations.is_live(use):
-            return use, []
+            return use, False, changes
         given = reservations._given(customer, data)
         again = reservations.update_redemption(found, use, **given, holds_slot=False)
-        coupon = {**reservations.row_dicts(found.execute(select(COUPONS).where(
-            COUPONS.c.id == coupon.id)))[0]}  # fmt: skip
-        return again, reservations._changes(slots.Slot(coupon, is_counted=False), again)
+        found_again = found.execute(select(COUPONS).where(COUPONS.c.id == coupon_id))
+        (coupon,) = reservations.row_dicts(found_again)
+        slot = slots.Slot(coupon, is_counted=False)
+        return again, False, changes + reservations._changes(slot, again)
 
     reservations._reserve_again = reserve_again
 
@@ -317,8 +320,8 @@ def keys_of_any_body(_: Any) -> None:
 
 def tag_kept(_: Any) -> None:
     """The entity tag of a record leaves out its revision, and what follows its first fields."""
-    etags._tag = lambda body, _: etags._etag_of(
-        etags.json_response({name: record["id"] for name, record in body.items()})
+    etags._tag = lambda body, _: etags._hash(
+        etags.json_bytes({name: record["id"] for name, record in body.items()})
     )
 
 

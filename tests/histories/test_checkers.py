@@ -378,9 +378,14 @@ def sell_in_another_currency(segments):
             order["currency"] = "GBP"
 
 
+def fail(segments):
+    segments[0].operations[0].args["undecided"] = 500
+
+
 @pytest.mark.parametrize(
     ("alter", "checker"),
     [
+        (fail, "errors"),
         (count_other_orders, "sessions"),
         (change_account_that_was_not_seen, "sessions"),
         (trash_what_was_not_seen, "sessions"),
@@ -432,6 +437,26 @@ def test_altered_history_is_rejected(recorded, alter, checker):
     segments = copy.deepcopy(recorded)
     alter(segments)
     assert checker in checkers_of(segments)
+
+
+def test_confirmation_of_a_released_use_is_rejected(recorded):
+    """The reservation that takes a released reference again becomes a confirmation."""
+    segments, released = copy.deepcopy(recorded), set()
+    for segment in segments:
+        requests = segment.by_request()
+        for event in segment.events:
+            operation = requests.get(event.request_id)
+            use = event.data["data"].get("redemption", {}).get("id")
+            if operation and operation.kind == "release" and event.type == "coupon.released":
+                released.add(use)
+            elif operation and operation.kind == "reserve" and use in released:
+                operation.kind, operation.args = "confirm", {"redemption": use}
+                texts = [each.text for each in check_recorded(segments)]
+                assert any(
+                    f"redemption {use} was released, and is confirmed" in text for text in texts
+                )
+                return
+    raise AssertionError("no reference of a released use was reserved again")
 
 
 def test_recorded_history_is_the_same_after_saving(recorded):

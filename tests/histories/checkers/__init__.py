@@ -7,6 +7,7 @@ from typing import Any
 from tests.histories.checkers.changes import ChangeChecker, check_expiries, check_links, check_tags
 from tests.histories.checkers.conditions import check_conditions
 from tests.histories.checkers.coupons import CouponChecker
+from tests.histories.checkers.errors import check_errors
 from tests.histories.checkers.feed import FeedChecker
 from tests.histories.checkers.idempotency import IdempotencyChecker
 from tests.histories.checkers.keys import KeyChecker
@@ -35,7 +36,7 @@ class Checkers:
 
     def check(self, segment: Segment) -> list[Violation]:
         """Return the violations in a segment."""
-        found = self.feed.check(segment)
+        found = check_errors(segment) + self.feed.check(segment)
         found += self.coupons.check(segment)
         found += self.records.check(segment)
         found += self.idempotency.check(segment)

@@ -104,6 +104,7 @@ class CouponChecker:
         # Address of a deleted account with the prefix ERASED, by redemption.
         self._erased: dict[int, str] = {}
         self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
+        self._given_back: set[int] = set()  # released by a request: only a reservation can follow
         self._overlap: list[float] = []
 
     def begin(self, state: dict[str, Any]) -> None:
@@ -261,6 +262,8 @@ class CouponChecker:
             )
             if is_first and coupon.status != PUBLISHED:
                 raise Rejected("the coupon is not published")
+            if operation and operation.kind == "confirm" and use["id"] in self._given_back:
+                raise Rejected(f"redemption {use['id']} was released, and is confirmed")
             self._require_slot(coupon, new, operation, event)
             return coupon.take(new, Person())
         if held.status == RESERVED == use["status"]:
@@ -360,6 +363,9 @@ class CouponChecker:
             if held.status != RESERVED or held.expires is None or wall < held.expires:
                 raise Rejected(f"use {held.id} is released and has not expired")
             self.figures["expiries"] += 1
+            self._given_back.discard(held.id)
+        elif operation and operation.kind == "release":
+            self._given_back.add(held.id)
         return coupon.release(held.id)
 
     def _is_over(self, use: Use, operation: Operation | None, event: Event) -> bool:
