@@ -84,6 +84,12 @@ def test_unit_waits_for_requests_in_flight(unit, gunicorn):
     assert unit["ReadWritePaths"] == f"{unit['WorkingDirectory']}/instance"
 
 
+def test_unit_starts_again_until_the_database_is_there(unit):
+    """By default, systemd gives up after 5 starts within 10 seconds."""
+    assert unit["Restart"] == "on-failure"
+    assert 5 * int(unit["RestartSec"]) > 10
+
+
 def test_unit_of_the_worker_runs_beside_the_service(unit):
     parser = ConfigParser(strict=False, interpolation=None)
     parser.optionxform = str
