@@ -100,6 +100,11 @@ class FieldSpec:
         """The ID of the input in the page."""
         return f"field-{self.name.replace('.', '-')}"
 
+    @property
+    def title(self) -> str:
+        """Its label, and the line of a list that it belongs to."""
+        return ", ".join(filter(None, (self.line, _(self.label))))
+
     def text(self, value: Any) -> str:
         """Return a JSON value as the text of the form."""
         if value is None or (self.form.is_empty_zero and value in {0, "0.00"}):
@@ -323,7 +328,7 @@ class Form:
     def messages(self) -> list[tuple[str, str]]:
         """The errors in the order of the fields: ID of the input and message."""
         named = [
-            (spec.id, f"{_(spec.label)}: {self.errors[spec.name]}")
+            (spec.id, f"{spec.title}: {self.errors[spec.name]}")
             for spec in self.specs
             if spec.name in self.errors
         ]

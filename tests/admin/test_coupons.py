@@ -314,6 +314,8 @@ def test_trying_a_cart_again_adds_no_lines(admin, browser):
         assert lines(page) == shown
         assert page.form("items.1.price").items() >= cart.items(), "where it was typed"
         assert "The customer would pay $100.00" in page.text
+    changed = page.form("items.1.price") | {"items.1.price": "60"}
+    assert "The customer would pay $120.00" in browser.post(path, changed).text
     full = {f"items.{number}.price": "5" for number in range(5)}
     assert lines(browser.post(path, full)) == 6, "one line to add"
     page = browser.post(path, cart | {"items.1.price": "5.5555555"})
