@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pprint import pformat
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -160,7 +159,7 @@ def call(
         base_url=request.host_url,
         path=sent.url.removeprefix(request.host_url.rstrip("/")),
         headers=[("Prefer", "handling=strict"), *(headers or {}).items()],
-        data=None if body is None else json.dumps(body, default=_number),
+        data=None if body is None else json.dumps(body),
         content_type=None if body is None else "application/json",
     ).get_environ()
     environ["REMOTE_ADDR"] = request.remote_addr
@@ -177,12 +176,6 @@ def _run(operation: Operation, environ: dict[str, Any]) -> Response:
     strictness.apply_handling()
     response: Response = operation.view(**(context.request.view_args or {}))
     return response
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
 
 def record_of(name: str, **path: Any) -> tuple[Any, str]:

@@ -1,6 +1,5 @@
 """The frame of the pages: blueprints with a session and rights, rendering, headers and errors."""
 
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,6 @@ from app.admin.sessions import cookies, held
 from app.admin.texts import gettext as _
 from app.api.versions import SAFE_METHODS
 from app.auth.sessions import Session, find_session
-from app.conversions.numbers import whole_number
 from app.errors import ShopError
 
 ADMIN = "shop_api_admin"  # on app.extensions
@@ -202,7 +200,6 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
         navigation=[item for item in items if may_open(item.endpoint)],
         can=rights.can,
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
-        undo=_undo_address(),
         form_id=new_form_id(),
         **context,
     )
@@ -247,24 +244,6 @@ def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]
         for panel in admin.panels
         if panel.record == record and rights.can(*panel.needs)
     ]
-
-
-UNDO_SECONDS = 60
-
-
-def _undo_address() -> str:
-    """Return the address of the action that undoes the last one, or an empty string."""
-    blueprint = request.blueprint or ""
-    noun = blueprint.removeprefix("admin_").removesuffix("s")
-    at, record_id = (whole_number(request.args.get(name, "")) for name in ("at", "undo"))
-    restore = f"{blueprint}.restore"
-    is_list = request.endpoint == f"{blueprint}.show_list"
-    if not is_list or restore not in current_app.view_functions or not may_open(restore):
-        return ""
-    if at is None or not 0 <= time.time() - at <= UNDO_SECONDS or not record_id:
-        return ""
-    path: dict[str, Any] = {f"{noun}_id": record_id}
-    return url_for(restore, **path)
 
 
 def new_form_id() -> str:

@@ -26,6 +26,9 @@ from app.conversions.numbers import whole_number
 from app.errors import InvalidParams, ShopError
 from app.schemas.base import Base
 
+UNDO_SECONDS = 60
+"""How long a table offers to restore what was moved to the trash."""
+
 PART = 100
 """The number of selected records that one request changes."""
 
@@ -273,6 +276,7 @@ class Noun:
         return render(
             "list.html", title=_(self.title), notice=self.list_notice(), intro=_(self.intro),
             empty=self.empty, table=table, trashed=trashed, buttons=allowed(buttons),
+            undo=self._undo_address(),
             acts=self.has_trash and self.url("act"), bulk=self._allowed_actions(trashed=trashed),
         )  # fmt: skip
 
@@ -402,6 +406,14 @@ class Noun:
         call(f"delete_{self.operation}", **path)
         undo = {"undo": path[f"{self.name}_id"], "at": int(time.time())}
         return see_other(self.endpoint("show_list"), done="trashed", **undo)
+
+    def _undo_address(self) -> str:
+        """Return the address of the action that undoes the last one, or an empty string."""
+        at, record_id = (whole_number(request.args.get(name, "")) for name in ("at", "undo"))
+        is_recent = at is not None and 0 <= time.time() - at <= UNDO_SECONDS
+        if not (self.has_trash and record_id and is_recent and may_open(self.endpoint("restore"))):
+            return ""
+        return self.url("restore", record_id)
 
     # Actions on several records
 

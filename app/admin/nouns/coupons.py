@@ -24,7 +24,7 @@ from app.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.api.representations import COUPON
-from app.conversions.numbers import whole_number
+from app.conversions.numbers import INT64_MAX, whole_number
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
 from app.services.coupons import queries
@@ -259,12 +259,8 @@ class Coupons(Noun):
     def act(self) -> Response:
         if request.form.get("action") != "csv":
             return super().act()
-        ids: Sequence[int] = sorted(selected_ids())
-        if request.form.get("everything"):
-            ids, part = [], self.matching_ids(0, CSV_PART)
-            while part:
-                ids = [*ids, *part]
-                part = self.matching_ids(part[-1], CSV_PART) if len(part) == CSV_PART else []
+        everything = request.form.get("everything")
+        ids = self.matching_ids(0, INT64_MAX) if everything else sorted(selected_ids())
         rows: list[Record] = []
         for start in range(0, len(ids), CSV_PART):
             part = ids[start : start + CSV_PART]
