@@ -171,6 +171,9 @@ def _database() -> Finding:
         return Finding("database", f"{path} uses journal mode {row[0]} instead of wal", remedy)
     if not os.access(path, os.W_OK):
         return Finding("database", f"{path} is not writable", "Make the service user its owner.")
+    folder, file = Path(path).parent.stat().st_mode, Path(path).stat().st_mode
+    if folder & stat.S_IXOTH and file & stat.S_IROTH:  # as earlier versions created it
+        return Finding("database", f"{path} is readable by every user", f"chmod 600 {path}*", True)
     return Finding("database", f"{path} is available")
 
 

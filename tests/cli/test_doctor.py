@@ -169,6 +169,22 @@ def test_secret_that_others_may_read(examine, admin, tmp_path, mode, wrong):
     assert remedies(found) == ({"secret": f"chmod 600 {path}"} if wrong else {})
 
 
+@pytest.mark.parametrize(
+    ("mode", "folder", "wrong"),
+    [(0o600, 0o755, False), (0o640, 0o755, False), (0o644, 0o700, False), (0o644, 0o755, True)],
+)
+def test_sqlite_database_that_every_user_may_read(examine, tmp_path, mode, folder, wrong):
+    path = tmp_path / "shop.db"
+    path.touch(mode)
+    path.chmod(mode)
+    tmp_path.chmod(folder)
+    found = examine(DATABASE_URL=f"sqlite:///{path}")
+    if wrong:
+        assert found["database"] == (f"{path} is readable by every user", f"chmod 600 {path}*")
+    else:
+        assert found["database"] == (f"{path} is available", "")
+
+
 def test_secret_that_cannot_be_read_does_not_end_the_other_checks(examine, admin, tmp_path):
     path = tmp_path / "secret_key"
     path.mkdir()  # root can read every file
