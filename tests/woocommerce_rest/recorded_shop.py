@@ -68,7 +68,7 @@ def _stored(value):
 class RecordedShop:
     """The tables of the recorded shop, with the methods that ``write_dump`` needs."""
 
-    def __init__(self, layout):
+    def __init__(self, layout, *, with_downloads=False):
         self.layout, self.tables = layout, LAYOUTS[layout]
         self._rows = {name: [] for name in self.tables}
         self._options()
@@ -79,12 +79,16 @@ class RecordedShop:
             self._meta("postmeta", product["id"], {"_sku": product["sku"]})
         size = {"size": {"name": "Size", "value": "S | L", "is_variation": 1}}
         self._meta("postmeta", VARIATION["parent_id"], {"_product_attributes": php(size)})
+        if with_downloads:
+            self._downloads()
         for customer in SEED["customers"]:
             self._customer(customer)
         for coupon in SEED["coupons"]:
             self._coupon(coupon)
         for order in SEED["orders"]:
-            self._order(order)
+            # A permission belongs to the customer of its order.
+            is_downloaded = with_downloads and order["id"] == 47
+            self._order(order | {"customer_id": 5} if is_downloaded else order)
         for number, key in enumerate(SEED["keys"].values(), 1):
             digest = hmac.digest(b"wc-api", key["consumer_key"].encode(), "sha256").hex()
             self._add("woocommerce_api_keys", number, key["user_id"], "", key["permissions"], digest,
@@ -124,6 +128,15 @@ class RecordedShop:
         }  # fmt: skip
         for number, (name, value) in enumerate(values.items(), 1):
             self._add("options", number, name, value, "yes")
+
+    def _downloads(self):
+        file = {"id": "dl-1", "name": "Manual.pdf", "file": "https://shop.example/files/manual.pdf"}
+        self._meta("postmeta", 13, {"_downloadable_files": php({"dl-1": file})})
+        rows = (("5", None), ("", "2030-01-01 00:00:00"), ("0", None), ("5", "2020-01-01 00:00:00"))
+        for number, (remaining, expires) in enumerate(rows, 1):
+            self._add("woocommerce_downloadable_product_permissions", number, "dl-1", 13, 47,
+                      "wc_order_seed00000007", "customer01@mail.example", 5, remaining,
+                      "2025-05-01 00:00:00", expires, 0)  # fmt: skip
 
     def _post(self, post_id, kind, status, title, *, excerpt="", created="2025-01-01T00:00:00",
               changed=None, parent=0):  # fmt: skip

@@ -42,6 +42,16 @@ def test_recorded_reads(app_with, tmp_path, layout):
     assert different == _PAUSED
 
 
+@pytest.mark.one_database
+def test_recorded_downloads(app_with, tmp_path):
+    app = app_with(**SETTINGS)
+    write_dump(tmp_path / "shop.sql", RecordedShop("8", with_downloads=True))
+    args = ["import", "woocommerce", str(tmp_path / "shop.sql")]
+    assert app.test_cli_runner().invoke(args=args).exit_code == 0
+    results = replay(app, "extra3/downloads", prepare=lambda *_, **__: None)
+    assert [result for _, result, _ in results] == ["equal", "equal"]
+
+
 def test_metadata_of_imported_lines_keeps_its_ids(app, tmp_path, import_dump):
     write_dump(tmp_path / "shop.sql", RecordedShop("8"))
     import_dump(tmp_path / "shop.sql")
