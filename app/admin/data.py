@@ -137,7 +137,7 @@ def show_upload(upload_id: int) -> Response:
     stored = json.loads(found.failures)
     is_running = found.queued_at is not None and found.position < found.size
     columns = [
-        Column(_("Line"), lambda row: html.number(row["number"])),
+        Column(_("Line"), lambda row: _("Line %(number)s", number=html.number(row["number"]))),
         Column(_("Error"), lambda row: _CODE.sub("", row["reason"]), on_phone=True),
     ]
     rows = [{"number": number, "reason": reason} for number, reason in stored["lines"]]

@@ -39,11 +39,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A choice above a table: its parameter, its label, and labels by values. Empty means all."""
+    """A choice above a table: its parameter, its label, and labels by values."""
 
     name: str
     label: str
-    options: Mapping[str, str]
+    every: str  # the label of no choice
+    choices: Mapping[str, str]
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The labels of all values."""
+        return {"": self.every, **self.choices}
 
     @property
     def value(self) -> str:

@@ -121,8 +121,7 @@ class Coupons(Noun):
         return columns
 
     def filters(self) -> list[Filter]:
-        types = {"": _("All types"), **CHOICES["coupon_types"]()}
-        return [Filter("type", _("Discount type"), types)]
+        return [Filter("type", _("Discount type"), _("All types"), CHOICES["coupon_types"]())]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
         state = given.get("state", "")

@@ -48,8 +48,7 @@ class Customers(Noun):
 
     def filters(self) -> list[Filter]:
         roles = {name: html.words(name) for name in sorted(ROLES) if name != "customer"}
-        choices = {"": _("Customers"), "all": _("All accounts"), **roles}
-        return [Filter("role", _("Role"), choices)]
+        return [Filter("role", _("Role"), _("Customers"), {"all": _("All accounts"), **roles})]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Return the parameters of the API for those of the table, by default newest first."""

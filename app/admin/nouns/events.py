@@ -46,8 +46,8 @@ class Events(Noun):
         records = {name: html.words(name) for name in catalog.event_resources}
         types = {name: name for name in catalog.event_types}
         return [
-            Filter("resource", _("Record"), {"": _("All records"), **records}),
-            Filter("type", _("Type"), {"": _("All types"), **types}),
+            Filter("resource", _("Record"), _("All records"), records),
+            Filter("type", _("Type"), _("All types"), types),
         ]
 
     def table(self) -> Table:

@@ -105,8 +105,7 @@ class Orders(Noun):
         """Return the choice of a status, unless a tab has chosen it."""
         if request.args.get("state") in TABS:
             return []
-        statuses = {"": _("All statuses"), **CHOICES["order_statuses"]()}
-        return [Filter("status", _("Status"), statuses)]
+        return [Filter("status", _("Status"), _("All statuses"), CHOICES["order_statuses"]())]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
         state = given.get("state", "")

@@ -142,7 +142,7 @@ class Webhooks(Noun):
 
 def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
     words = {state: _(word) for state, (word, _tone) in states.items()}
-    return Filter(name, label, {"": every, **words})
+    return Filter(name, label, every, words)
 
 
 def _result(attempt: Record) -> str:
