@@ -16,7 +16,7 @@ from sqlalchemy import insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from app.auth.principals import Permission
-from app.db.migrations import MIGRATIONS
+from app.db.migrations import MIGRATIONS, migration_head, migration_numbers
 from app.db.read_pool import fetch
 from app.db.search import is_of_models
 from app.db.session import db
@@ -116,10 +116,11 @@ def test_generated_columns_are_those_of_the_models(fresh_app):
     }
 
 
-def test_there_is_one_head():
+def test_there_is_one_head_and_files_are_named_after_their_numbers():
     script = ScriptDirectory(str(MIGRATIONS))
-    assert len(script.get_heads()) == 1
+    assert script.get_heads() == [migration_head()]
     assert len(script.get_bases()) == 1
+    assert [each.revision for each in script.walk_revisions()] == migration_numbers()[::-1]
 
 
 @pytest.mark.one_database
