@@ -123,7 +123,6 @@ def post_worker_init(worker: Any) -> None:
     A full collection would examine all of its objects, which takes 100 ms or more, in the middle of
     any request. The database may be unavailable, so the worker does not wait for it.
     """
-    gc.collect()
     gc.freeze()
     # Python would collect garbage many times while it builds one list, and find nothing.
     gc.set_threshold(COLLECT_AFTER)
