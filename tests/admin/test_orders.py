@@ -114,7 +114,10 @@ def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
     ("fields", "message"),
     [
         ({"amount": "10,50"}, "Write a number with a point"),
-        ({"line_items.0.quantity": "9", "line_items.0.total": "1"}, "Quantity: Must be between 0 and 2"),
+        (
+            {"line_items.0.quantity": "9", "line_items.0.total": "1"},
+            "Quantity: Must be between 0 and 2",
+        ),
         ({"amount": "26.00"}, "25.00"),
         ({}, "amount"),
     ],
