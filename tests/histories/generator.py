@@ -157,7 +157,11 @@ class Generator:
             return self._prepared(self._read_own(*own))
         for _ in range(20):
             kind = self._kind()
-            if operation := getattr(self, f"_{kind}")():
+            try:
+                operation = getattr(self, f"_{kind}")()
+            except KeyError:
+                continue  # another client has just deleted the record that this one had chosen
+            if operation:
                 code = operation.args.get("code")
                 if code and self.world.per_code[code] >= self.world.max_per_coupon:
                     continue

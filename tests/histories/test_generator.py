@@ -1,0 +1,18 @@
+"""The generator of operations."""
+
+from tests.histories.generator import Generator, World
+
+
+class Deleted(dict):
+    """Orders that another client deletes after this one has chosen one of them."""
+
+    def __getitem__(self, key):
+        raise KeyError(key)
+
+
+def test_another_client_deletes_the_chosen_order(monkeypatch):
+    world = World(1, 60)
+    world.orders = Deleted({7: {"id": 7, "coupon_lines": []}})
+    generator = Generator(0, world, 1, 5)
+    monkeypatch.setattr(generator, "_kind", lambda: "change_customer")
+    assert generator.next().kind == "read_feed"
