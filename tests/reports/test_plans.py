@@ -24,7 +24,7 @@ PATHS = {
 TABLES = "orders|earlier|order_refunds|redemptions|users"
 INDEXES = {
     "orders": {
-        "ix_orders_report_sqlite (currency=? AND created_at>? AND created_at<?)",
+        "ix_orders_report_sqlite (currency=? AND status=? AND created_at>? AND created_at<?)",
         "ix_orders_report_sqlite",  # its first and its last entry
         "SCAN USING INDEX ix_orders_unicode_emails",  # which has few entries
         "INTEGER PRIMARY KEY (rowid=?)",

@@ -2,68 +2,59 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Select,
-    and_,
-    bindparam,
-    case,
-    distinct,
-    func,
-    select,
-    type_coerce,
-)
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
 
 from app.auth.principals import Principal
-from app.db.sql.types import UtcDateTime
 from app.errors import ShopError
 from app.models import COUPONS, ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 from app.services.coupons.customers import ERASED
-from app.services.orders.sums import amount_text, divided
-from app.services.reports.lists import TIMES, Report, added_up, fetch_list, in_order, sort_keys
-from app.services.reports.period import Period, require_reports, text_of
+from app.services.reports.figures import (
+    COUPON_FIGURES,
+    ONE,
+    TIMES,
+    Part,
+    by_group,
+    by_row,
+    figures_of,
+    in_cents,
+    shown,
+    sort_key,
+    with_intervals,
+)
+from app.services.reports.lists import Report, fetch_list, in_order
+from app.services.reports.period import Period, require_reports
+from app.services.reports.sales import uses_of
 from app.services.reports.scope import (
-    LOW,
     ORDERS_INDEX,
     Scope,
-    Span,
-    figures_of,
     on_postgresql,
     read_by,
     reading,
     scope_of,
-    sums_of,
     within,
 )
-
-NUMBERS = ("uses", "orders", "customers", "new_customers")
-SUMS = (*NUMBERS, "discount", "revenue")
-FIGURES = (
-    "uses", "orders", "customers", "discount", "revenue", "average_order", "new_customers",
-    "first_use", "last_use",
-)  # fmt: skip
-"""The figures of a coupon, in their order in responses."""
 
 BOUNDED_DAYS = 366
 """Longest period in which PostgreSQL finds the redemptions of orders by a range of order IDs."""
 
 COUPON = ("id", "code", "type", "status")
 
-_USE_SUMS = {"discount": REDEMPTIONS.c.amount}
-_ORDER_SUMS = {"revenue": ORDERS.c.total}
-# The code of a coupon that was deleted permanently.
-_DELETED_CODE = case((REDEMPTIONS.c.coupon_id.is_(None), REDEMPTIONS.c.code))
 _IS_ERASED = func.substr(REDEMPTIONS.c.email_normalized, 1, len(ERASED)) == ERASED
 # A guest of a use. The address of a deleted customer is empty.
 _GUEST = case((_IS_ERASED, ""), else_=REDEMPTIONS.c.email_normalized)
-_WITH_ORDER = and_(REDEMPTIONS.c.order_id == ORDERS.c.id, IS_CONFIRMED)
+_USE_FIGURES: dict[str, Any] = {
+    "uses": ONE,
+    "accounts": REDEMPTIONS.c.customer_id,
+    "guests": case((REDEMPTIONS.c.customer_id.is_(None), _GUEST)),
+    "discount": in_cents(REDEMPTIONS.c.amount),
+    **dict.fromkeys(TIMES, REDEMPTIONS.c.confirmed_at),
+}
+# The code of a coupon that was deleted permanently.
+_DELETED_CODE = case((REDEMPTIONS.c.coupon_id.is_(None), REDEMPTIONS.c.code))
 _COUPON = select(*(COUPONS.c[name] for name in COUPON)).where(COUPONS.c.id == bindparam("this"))
 
 
@@ -81,14 +72,18 @@ def coupon_reports(
     require_reports(actor)
 
     def build(scope: Scope, exact: bool) -> Select[Any]:
-        found = _by_coupon(scope, period, exact=exact)
+        orders = _orders_with_use(scope)
+        if on_postgresql() and (period.last - period.first).days <= BOUNDED_DAYS:
+            orders = orders._replace(rows=orders.rows.where(_of_orders(period)))
+        parts = uses_of(scope, _USE_FIGURES), orders
+        keys = {"coupon_id": REDEMPTIONS.c.coupon_id, "code": _DELETED_CODE}
+        found = by_group(parts, keys, period, exact=exact)
         code = func.coalesce(COUPONS.c.code, found.c.code)
-        keys = sort_keys(found.c) | {"code": [code]}
-        shown = [code.label("shown_code"), COUPONS.c.type, COUPONS.c.status, *found.c]
-        joined = select(*shown).select_from(
-            found.outerjoin(COUPONS, COUPONS.c.id == found.c.coupon_id)
-        )
-        return joined.order_by(*in_order(keys[query["orderby"]], query), code, found.c.coupon_id)
+        key = [code] if query["orderby"] == "code" else sort_key(found.c, query["orderby"])
+        columns = [code.label("shown_code"), COUPONS.c.type, COUPONS.c.status, *found.c]
+        joined = found.outerjoin(COUPONS, COUPONS.c.id == found.c.coupon_id)
+        rows = select(*columns).select_from(joined)
+        return rows.order_by(*in_order(key, query), code, found.c.coupon_id)
 
     return fetch_list(build, _shown_coupons, currency, query)
 
@@ -98,11 +93,10 @@ def _shown_coupons(rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         values = dict(row._mapping)
-        coupon = [values[name] for name in ("coupon_id", "shown_code", "type", "status")]
-        times = {name: values[name] for name in TIMES}
-        figures = figures_of({name: values[name] for name in values if name.split(LOW)[0] in SUMS})
-        shown = _shown(figures, times)
-        found.append({"coupon": dict(zip(COUPON, coupon, strict=True))} | shown)
+        about = [values.pop(name) for name in ("coupon_id", "shown_code", "type", "status")]
+        del values["code"]
+        coupon = dict(zip(COUPON, about, strict=True))
+        found.append({"coupon": coupon} | shown(figures_of(values), COUPON_FIGURES))
     return found
 
 
@@ -117,33 +111,18 @@ def coupon_report(
         InvalidParams: the period has too many intervals.
     """
     require_reports(actor)
-    parts, before = period.intervals(), period.previous
+    spans = period.spans()
     with reading() as fetch:
         coupon = fetch(_COUPON, {"this": coupon_id})
         if not coupon:
             raise ShopError("shop_api_invalid_coupon_id")
         scope = scope_of(fetch, currency)
-        this = REDEMPTIONS.c.coupon_id == coupon_id
-        span = before.since, period.until
-        uses, orders = (fetch(part(scope, span).where(this)) for part in (_uses, _orders))
-    starts = [before.since, *(part.since for part in parts)]
-    tallies = [_Tally() for _ in starts]
-    whole = _Tally()
-    for record, rows in ((_Tally.add_use, uses), (_Tally.add_order, orders)):
-        for row in rows:
-            place = bisect_right(starts, row[0]) - 1
-            record(tallies[place], row)
-            if place:
-                record(whole, row)
-    previous, *each = tallies
-    return {
-        "coupon": dict(coupon[0]._mapping),
-        "totals": whole.shown() | {"previous": previous.shown()},
-        "intervals": [
-            {"start": text_of(part.start), "label": part.label} | tally.shown()
-            for part, tally in zip(parts, each, strict=True)
-        ],
-    }
+        parts = [
+            part._replace(rows=part.rows.where(REDEMPTIONS.c.coupon_id == coupon_id))
+            for part in (uses_of(scope, _USE_FIGURES), _orders_with_use(scope))
+        ]
+        found = with_intervals(parts, spans, by_row(fetch, parts, spans), COUPON_FIGURES)
+    return {"coupon": dict(coupon[0]._mapping), **found}
 
 
 def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[str, Any]]:
@@ -154,119 +133,40 @@ def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[
         InvalidParams: the period has too many intervals.
     """
     require_reports(actor)
-    parts = period.intervals()
-    uses = (
-        select(REDEMPTIONS.c.confirmed_at)
-        .join(COUPONS, COUPONS.c.id == REDEMPTIONS.c.coupon_id)
-        .where(
-            COUPONS.c.batch_id == batch_id,
-            IS_CONFIRMED,
-            *within(REDEMPTIONS.c.confirmed_at, period.since, period.until),
-        )
-    )
+    intervals = period.intervals()
+    rows = select().select_from(REDEMPTIONS.join(COUPONS, COUPONS.c.id == REDEMPTIONS.c.coupon_id))
+    rows = rows.where(COUPONS.c.batch_id == batch_id, IS_CONFIRMED)
+    uses = Part(rows, REDEMPTIONS.c.confirmed_at, {"uses": ONE})
     with reading() as fetch:
-        times = [row[0] for row in fetch(uses)]
-    starts = [part.since for part in parts]
-    counted = Counter(bisect_right(starts, time) - 1 for time in times)
-    return [{"label": part.label, "uses": counted[place]} for place, part in enumerate(parts)]
+        found = by_row(fetch, [uses], intervals)
+    return [
+        {"label": interval.label, "uses": figures["uses"]}
+        for interval, figures in zip(intervals, found, strict=True)
+    ]
 
 
-class _Tally:
-    """The figures of a coupon while its uses and orders are added."""
-
-    def __init__(self) -> None:
-        self.figures = dict.fromkeys(("uses", "discount", "orders", "revenue", "new_customers"), 0)
-        self.customers: set[Any] = set()
-        self.times: list[Any] = []
-
-    def add_use(self, row: Any) -> None:
-        """Add a use: when it was confirmed, its amount in cents, and its customer."""
-        time, amount, customer_id, guest = row
-        self.figures["uses"] += 1
-        self.figures["discount"] += amount or 0
-        self.customers.add(guest if customer_id is None else customer_id)
-        self.times.append(time)
-
-    def add_order(self, row: Any) -> None:
-        """Add an order: when it was created, its total in cents, and whether it is the first."""
-        _, total, is_first = row
-        self.figures["orders"] += 1
-        self.figures["revenue"] += total
-        self.figures["new_customers"] += bool(is_first)
-
-    def shown(self) -> dict[str, Any]:
-        """Return the figures as the API shows them."""
-        times = self.times or [None]
-        ends = {"first_use": min(times), "last_use": max(times)}
-        return _shown(self.figures | {"customers": len(self.customers)}, ends)
+def _orders_with_use(scope: Scope) -> Part:
+    """Return the figures of the orders with a use. An order with two coupons counts for both."""
+    with_use = and_(REDEMPTIONS.c.order_id == ORDERS.c.id, IS_CONFIRMED)
+    rows = select().select_from(ORDERS.join(REDEMPTIONS, with_use)).where(scope.counts())
+    rows = read_by(rows, REDEMPTIONS, "ix_redemptions_order_confirmed")
+    figures = {
+        "orders": ONE,
+        "revenue": in_cents(ORDERS.c.total),
+        "new_customers": case((scope.is_first(), 1), else_=0),
+    }
+    return Part(read_by(rows, ORDERS, ORDERS_INDEX), ORDERS.c.created_at, figures)
 
 
-def _shown(figures: Mapping[str, int], times: Mapping[str, Any]) -> dict[str, Any]:
-    orders = figures["orders"]
-    average = divided(figures["revenue"], orders) if orders else 0
-    shown: dict[str, Any] = {name: time and text_of(time) for name, time in times.items()}
-    for name, figure in {**figures, "average_order": average}.items():
-        shown[name] = figure if name in NUMBERS else amount_text(figure)
-    return {name: shown[name] for name in FIGURES}
-
-
-def _uses(scope: Scope, span: Span) -> Select[Any]:
-    """Return a select of the uses of a span: time, amount in cents, and customer."""
-    uses = select(
-        REDEMPTIONS.c.confirmed_at,
-        type_coerce(REDEMPTIONS.c.amount, BigInteger),
-        REDEMPTIONS.c.customer_id,
-        _GUEST,
-    )
-    uses = uses.where(scope.counts_use(), *within(REDEMPTIONS.c.confirmed_at, *span))
-    return read_by(uses, REDEMPTIONS, "ix_redemptions_report")
-
-
-def _orders(scope: Scope, span: Span) -> Select[Any]:
-    """Return a select of the orders with a use: time, total in cents, and whether it is first."""
-    orders = select(ORDERS.c.created_at, type_coerce(ORDERS.c.total, BigInteger), scope.is_first())
-    joined = orders.select_from(ORDERS.join(REDEMPTIONS, _WITH_ORDER))
-    joined = joined.where(scope.counts(), *within(ORDERS.c.created_at, *span))
-    joined = read_by(joined, REDEMPTIONS, "ix_redemptions_order_confirmed")
-    return read_by(joined, ORDERS, ORDERS_INDEX)
-
-
-def _of_orders(span: Span) -> ColumnElement[bool]:
-    """Return a condition that is true for the redemptions of orders of a span, and for others.
+def _of_orders(period: Period) -> ColumnElement[bool]:
+    """Return a condition that is true for the redemptions of orders of a period, and for others.
 
     Without it, PostgreSQL reads all redemptions of the shop to join them with the orders of a
     month. IDs mostly ascend with time. ``+ 0`` lets it read them from an index by time.
     """
-    in_span = within(ORDERS.c.created_at, *span)
+    in_period = within(ORDERS.c.created_at, period)
     first, last = (
-        select(end(ORDERS.c.id + 0)).where(*in_span).scalar_subquery()
+        select(end(ORDERS.c.id + 0)).where(*in_period).scalar_subquery()
         for end in (func.min, func.max)
     )
     return REDEMPTIONS.c.order_id.between(first, last)
-
-
-def _by_coupon(scope: Scope, period: Period, *, exact: bool) -> Any:
-    """Return a subquery of the figures of each coupon, from its uses and from its orders."""
-    span = period.since, period.until
-    key = REDEMPTIONS.c.coupon_id, _DELETED_CODE.label("code")
-    guest = case((REDEMPTIONS.c.customer_id.is_(None), _GUEST))
-    customers = func.count(distinct(REDEMPTIONS.c.customer_id)) + func.count(distinct(guest))
-    first_use, last_use = (
-        end(REDEMPTIONS.c.confirmed_at, type_=UtcDateTime) for end in (func.min, func.max)
-    )
-    uses: dict[str, Any] = {
-        "uses": func.count(),
-        "customers": customers,
-        "first_use": first_use,
-        "last_use": last_use,
-    }
-    is_first = case((scope.is_first(), 1), else_=0)
-    orders: dict[str, Any] = {"orders": func.count(), "new_customers": func.sum(is_first)}
-    with_use = _orders(scope, span)
-    if on_postgresql() and (period.last - period.first).days <= BOUNDED_DAYS:
-        with_use = with_use.where(_of_orders(span))
-    parts = (
-        (_uses(scope, span), uses | sums_of(_USE_SUMS, exact=exact)),
-        (with_use, orders | sums_of(_ORDER_SUMS, exact=exact)),
-    )
-    return added_up([(part, values, key) for part, values in parts])

@@ -11,19 +11,18 @@ from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.models import ORDER_REFUNDS, ORDERS, USERS
-from app.services.reports.lists import (
-    TOTAL,
-    Report,
-    added_up,
-    fetch_list,
-    in_order,
-    list_of_texts,
-    sort_keys,
+from app.models import ORDERS, USERS
+from app.services.reports.figures import (
+    ORDER_FIGURES,
+    by_group,
+    figures_of,
+    shown,
+    sort_key,
 )
+from app.services.reports.lists import TOTAL, Report, fetch_list, in_order, list_of_texts
 from app.services.reports.period import CANNOT_VIEW, Period, require_reports
-from app.services.reports.sales import ORDER_SUMS, REFUND_SUMS, shown, with_tax
-from app.services.reports.scope import Scope, figures_of, read_by, sums_of, within
+from app.services.reports.sales import orders_of, refunds_of
+from app.services.reports.scope import Scope, read_by
 
 PERSON = ("id", "email", "first_name", "last_name")
 
@@ -43,35 +42,17 @@ def customer_reports(
     actor.require(CANNOT_VIEW, Capability.LIST_USERS)
 
     def build(scope: Scope, exact: bool) -> Select[Any]:
-        found = _by_customer(scope, period, exact=exact)
+        guest = case((ORDERS.c.customer_id.is_(None), scope.guest()))
+        keys = {"customer_id": ORDERS.c.customer_id, "guest": guest}
+        found = by_group([orders_of(scope), refunds_of(scope)], keys, period, exact=exact)
         persons = (USERS.c[name].label(f"person_{name}") for name in PERSON[1:])
-        joined = select(*found.c, *persons).select_from(
-            found.outerjoin(USERS, USERS.c.id == found.c.customer_id)
-        )
-        key = sort_keys(found.c)[query["orderby"]]
+        joined = found.outerjoin(USERS, USERS.c.id == found.c.customer_id)
+        rows = select(*found.c, *persons).select_from(joined)
+        key = sort_key(found.c, query["orderby"])
         ties = func.coalesce(found.c.customer_id, 0), found.c.guest
-        return joined.order_by(*in_order(key, query), *ties)
+        return rows.order_by(*in_order(key, query), *ties)
 
     return fetch_list(build, _shown_customers, currency, query)
-
-
-def _by_customer(scope: Scope, period: Period, *, exact: bool) -> Any:
-    """Return a subquery of the figures of each customer, from orders and from refunds."""
-    span = period.since, period.until
-    guest = case((ORDERS.c.customer_id.is_(None), scope.guest()))
-    key = ORDERS.c.customer_id, guest.label("guest")
-    orders = select(ORDERS.c.id).where(scope.counts(), *within(ORDERS.c.created_at, *span))
-    joined = ORDER_REFUNDS.join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
-    refunds = select(ORDERS.c.id).select_from(joined)
-    refunds = refunds.where(scope.counts_found(), *within(ORDER_REFUNDS.c.created_at, *span))
-    counted: dict[str, Any] = {"orders": func.count()}
-    refunded: dict[str, Any] = {"refunds": func.count()}
-    return added_up(
-        [
-            (orders, counted | sums_of(ORDER_SUMS, exact=exact), key),
-            (refunds, refunded | sums_of(REFUND_SUMS, exact=exact), key),
-        ]
-    )
 
 
 def _shown_customers(rows: Sequence[Any], scope: Scope) -> list[dict[str, Any]]:
@@ -86,7 +67,7 @@ def _shown_customers(rows: Sequence[Any], scope: Scope) -> list[dict[str, Any]]:
         if customer_id is None:
             customer_id, person = 0, [guest, *names.get(guest, ("", ""))]
         customer = dict(zip(PERSON, (customer_id, *person), strict=True))
-        found.append({"customer": customer} | shown(with_tax(figures_of(values))))
+        found.append({"customer": customer} | shown(figures_of(values), ORDER_FIGURES))
     return found
 
 

@@ -7,41 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Numeric,
-    Select,
-    String,
-    Subquery,
-    cast,
-    func,
-    literal,
-    null,
-    select,
-    type_coerce,
-    union_all,
-)
+from sqlalchemy import ColumnElement, Select, String, func, literal, select, type_coerce
 
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import RowStream
 from app.db.sql.types import TextList
 from app.services.common.pagination import Page, page_size
-from app.services.reports.scope import (
-    LOW,
-    LOW_BITS,
-    Scope,
-    on_postgresql,
-    read_sums,
-    reading,
-    scope_of,
-)
-
-TIMES = {"first_use": func.min, "last_use": func.max}
-"""Figures that are not added, with their aggregates."""
-
-Part = tuple[Select[Any], Mapping[str, ColumnElement[Any]], Sequence[Any]]
-"""A select, its aggregates by name, and the columns by which they are grouped."""
-
+from app.services.reports.figures import read_sums
+from app.services.reports.scope import Scope, on_postgresql, reading, scope_of
 
 TOTAL = "number_of_rows"
 """Name of the number of rows on all pages."""
@@ -58,48 +31,6 @@ class Report:
 
     page: Page
     shown: Callable[[Sequence[Any]], list[dict[str, Any]]]
-
-
-def added_up(parts: Sequence[Part]) -> Subquery:
-    """Return the sums of aggregates of several selects, by the columns of their groups.
-
-    Each select has a part of the figures; the others are added as nothing.
-    """
-    names: dict[str, Any] = {}
-    for _, values, _ in parts:
-        names |= values
-    selects = []
-    for part, values, key in parts:
-        figures = (
-            values.get(name, cast(null(), like.type)).label(name) for name, like in names.items()
-        )
-        selects.append(part.with_only_columns(*key, *figures).group_by(*key))
-    both = union_all(*selects).subquery()
-    keys = list(both.c)[: len(parts[0][2])]
-    sums = (_sum(both.c[name]) for name in names)
-    return select(*keys, *sums).group_by(*keys).subquery()
-
-
-def _sum(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    name = str(column.key)
-    if name in TIMES:
-        end: Any = TIMES[name]
-        return end(column, type_=column.type).label(name)  # type: ignore[no-any-return] # an aggregate
-    if on_postgresql():  # sums of amounts are text
-        column = cast(column, Numeric)
-    return func.coalesce(func.sum(column), 0).label(name)
-
-
-def sort_keys(columns: Any) -> dict[str, list[ColumnElement[Any]]]:
-    """Return the sort keys of figures by their names, also of sums in two parts."""
-    keys: dict[str, list[ColumnElement[Any]]] = {}
-    for column in columns:
-        low = columns.get(f"{column.key}{LOW}")
-        keys[column.key] = [column]
-        if low is not None:
-            high = column + low.op(">>")(LOW_BITS)
-            keys[column.key] = [high, low.op("&")(2**LOW_BITS - 1)]
-    return keys
 
 
 def in_order(key: Sequence[ColumnElement[Any]], query: Mapping[str, Any]) -> list[Any]:

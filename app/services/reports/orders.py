@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, select
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.models import ORDERS
-from app.services.orders.sums import amount_text
+from app.services.reports.figures import ONE, by_group, figures_of, in_cents, read_sums, shown
 from app.services.reports.period import Period, require_reports
-from app.services.reports.scope import (
-    ORDERS_INDEX,
-    figures_of,
-    read_by,
-    read_sums,
-    reading,
-    sums_of,
-    within,
-)
+from app.services.reports.sales import orders_of
+from app.services.reports.scope import reading, scope_of
 
-_SUMS = {"total": ORDERS.c.total}
+_FIGURES = {"orders": ONE, "total": in_cents(ORDERS.c.total)}
 
 
 def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[str, Any]]:
@@ -31,26 +24,18 @@ def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[
         ShopError: the capability is missing, or a statement took too long.
     """
     require_reports(actor)
-
-    def build(exact: bool) -> Select[Any]:
-        counted = select(
-            ORDERS.c.status,
-            func.count().label("orders"),
-            *(column.label(name) for name, column in sums_of(_SUMS, exact=exact).items()),
-        )
-        span = within(ORDERS.c.created_at, period.since, period.until)
-        counted = counted.where(ORDERS.c.currency == currency, *span).group_by(ORDERS.c.status)
-        return read_by(counted, ORDERS, ORDERS_INDEX)
-
+    labels = current_catalog().order_statuses
     with reading() as fetch:
+        orders = orders_of(scope_of(fetch, currency, tuple(labels)))._replace(figures=_FIGURES)
+
+        def build(exact: bool) -> Select[Any]:
+            found = by_group([orders], {"status": ORDERS.c.status}, period, exact=exact)
+            return select(*found.c)
+
         rows = [dict(row._mapping) for row in read_sums(fetch, build)]
     found = {row.pop("status"): figures_of(row) for row in rows}
+    nothing = dict.fromkeys(_FIGURES, 0)
     return [
-        {
-            "status": status,
-            "label": label,
-            "orders": found.get(status, {}).get("orders", 0),
-            "total": amount_text(found.get(status, {}).get("total", 0)),
-        }
-        for status, label in current_catalog().order_statuses.items()
+        {"status": status, "label": label} | shown(found.get(status, nothing), _FIGURES)
+        for status, label in labels.items()
     ]

@@ -60,6 +60,15 @@ class Period:
             raise InvalidParams({FROM: reason})
         return listed
 
+    def spans(self) -> list[Period | Interval]:
+        """Return the period before and the intervals, which are contiguous.
+
+        Raises:
+            InvalidParams: there are more than MAX_INTERVALS.
+        """
+        listed = self.intervals()
+        return [self.previous, *listed]
+
 
 def require_reports(actor: Principal) -> None:
     """Raise ShopError unless the user may view reports."""

@@ -7,30 +7,27 @@ ASCII letters here, so the few other addresses are lower-cased in Python (``Scop
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from flask import current_app
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     FromClause,
     Select,
     String,
     and_,
     case,
-    cast,
     exists,
     func,
     literal,
     or_,
     select,
-    type_coerce,
 )
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from app.db import read_pool, timeouts
 from app.db.read_pool import Fetch, read_engine
@@ -40,23 +37,8 @@ from app.errors import unavailable
 from app.models import ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 
-LOW_BITS = 32
-"""Bits of the lower part of an amount, if a sum exceeds 64 bits on SQLite."""
-
-LOW = "_low"
-"""Suffix of the sum of the lower parts."""
-
 ORDERS_INDEX = "ix_orders_report_sqlite"
 """Index of the orders of a time on SQLite."""
-
-Rows = TypeVar("Rows")
-Sums = Mapping[str, ColumnElement[Any]]
-Build = Callable[[bool], Select[Any]]
-"""Function that returns a select. Its argument is whether sums can exceed 64 bits on SQLite."""
-
-
-Span = tuple[datetime, datetime]
-"""The first instant of a time, and the instant after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +49,6 @@ class Scope:
         currency: their currency.
         statuses: the statuses of counted orders.
         others: whether any order has another currency than that of the shop.
-        role: counts only new accounts with this role, if there is one.
         folded: the lower-case form of each e-mail address of a guest with characters beyond ASCII.
     """
 
@@ -75,40 +56,24 @@ class Scope:
     statuses: tuple[str, ...]
     others: bool
     folded: Mapping[str, str]
-    role: str = ""
 
     def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
-        """Return whether an order counts.
-
-        SQLite with statistics (``ANALYZE``) would prefer an index by status to those of reports.
-        """
-        status = orders.status if on_postgresql() else unindexed(orders.status)
-        return and_(orders.currency == self.currency, status.in_(self.statuses))
-
-    def counts_then(self) -> ColumnElement[bool]:
-        """Return whether an order counts whose time is given.
-
-        For several statuses in an index by time, PostgreSQL expects a search for each time, and
-        would read the orders instead of the index. So it compares each entry of the index.
-        """
-        if not on_postgresql():
-            return self.counts()
-        return and_(ORDERS.c.currency == self.currency, self._has_status())
+        """Return whether an order counts. The index of the report begins with both columns."""
+        return and_(orders.currency == self.currency, orders.status.in_(self.statuses))
 
     def counts_found(self) -> ColumnElement[bool]:
-        """Return whether an order counts that is found by its ID, for each refund.
+        """Return whether an order counts that is found by its ID, or by its customer.
 
-        In a shop with one currency, the status is read from an index alone.
+        In a shop with one currency, the status is read from an index alone. PostgreSQL would
+        search for each status in turn.
         """
-        if not self.others and self.currency == current_app.config["SHOP_CURRENCY"]:
-            return self._has_status()
-        return and_(unindexed(ORDERS.c.currency) == self.currency, self._has_status())
-
-    def _has_status(self) -> ColumnElement[bool]:
-        """Return whether an order has a counted status, without a search for it in an index."""
+        status: Any = unindexed(ORDERS.c.status)
         if on_postgresql():
-            return ORDERS.c.status.concat(literal("")).in_(self.statuses)
-        return unindexed(ORDERS.c.status).in_(self.statuses)
+            status = ORDERS.c.status.concat(literal(""))
+        counted: ColumnElement[bool] = status.in_(self.statuses)
+        if not self.others and self.currency == current_app.config["SHOP_CURRENCY"]:
+            return counted
+        return and_(unindexed(ORDERS.c.currency) == self.currency, counted)
 
     def counts_use(self) -> ColumnElement[bool]:
         """Return whether a redemption is a use in the currency (reports 4).
@@ -198,11 +163,9 @@ def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None)
     return Scope(currency, tuple(dict.fromkeys(counted)), not {*ends} <= {shop, None}, folded)
 
 
-def within(
-    column: ColumnElement[datetime], since: Any, until: Any
-) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions of a time from ``since``, and before ``until``."""
-    return column >= since, column < until
+def within(column: ColumnElement[datetime], span: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of a time from ``since``, and before ``until``, of a span."""
+    return column >= span.since, column < span.until
 
 
 def read_by(rows: Select[Any], table: FromClause, index: str) -> Select[Any]:
@@ -217,46 +180,3 @@ def read_by(rows: Select[Any], table: FromClause, index: str) -> Select[Any]:
 def on_postgresql() -> bool:
     """Return whether the database is PostgreSQL."""
     return read_engine().dialect.name == "postgresql"
-
-
-def sums_of(columns: Sums, *, exact: bool) -> dict[str, ColumnElement[Any]]:
-    """Return the sums of integer columns, or of amounts in cents.
-
-    PostgreSQL returns them as text, because JSON parsers round large numbers. SQLite fails if a sum
-    exceeds 64 bits. With ``exact``, it adds the upper and the lower parts of the values separately.
-    """
-    found: dict[str, ColumnElement[Any]] = {}
-    for name, column in columns.items():
-        plain = type_coerce(column, BigInteger)
-        if on_postgresql():
-            found[name] = cast(func.sum(plain), String)
-        elif exact:
-            found[name] = func.sum(plain.op(">>")(LOW_BITS))
-            found[name + LOW] = func.sum(plain.op("&")(2**LOW_BITS - 1))
-        else:
-            found[name] = func.sum(plain)
-    return found
-
-
-def read_sums(read: Callable[[Select[Any]], Rows], build: Build) -> Rows:
-    """Return what a function reads with a select of sums.
-
-    The select is built again if a sum exceeds 64 bits on SQLite.
-    """
-    try:
-        return read(build(False))
-    except OperationalError as error:
-        if "integer overflow" not in str(error.orig):
-            raise
-        return read(build(True))
-
-
-def figures_of(values: Mapping[str, Any]) -> dict[str, int]:
-    """Return figures from the values of ``sums_of`` and numbers, by their names."""
-    return {
-        name: (int(value or 0) << LOW_BITS) + int(values[name + LOW] or 0)
-        if name + LOW in values
-        else int(value or 0)
-        for name, value in values.items()
-        if not name.endswith(LOW)
-    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 from dateutil.relativedelta import relativedelta
@@ -18,15 +19,21 @@ from app.auth.principals import Principal
 from app.conversions.intervals import DAY, MONTH
 from app.db.session import now
 from app.models import ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
-from app.services.orders.sums import amount_text, divided
+from app.services.orders.sums import amount_text, cents, divided
 from app.services.reports.period import Period, require_reports, shop_zone
-from app.services.reports.sales import Figures, read_sales
+from app.services.reports.sales import read_sales
 from app.services.reports.scope import reading, scope_of, within
 
 SOLD = ("processing", "completed", "on-hold")
 MAX_YEARS = 20
 MAX_MONTHS_BY_DAY = 3
 SELLERS = 12
+
+SALES = {
+    "sales": "total", "orders": "orders", "items": "items", "tax": "tax", "shipping": "shipping",
+    "discount": "discount", "customers": "new_customers",
+}  # fmt: skip
+"""Figures of an interval, and their names in the report of sales."""
 
 PERIODS = ("week", "month", "last_month", "year")
 
@@ -68,37 +75,28 @@ def woocommerce_sales(actor: Principal, period: Period) -> dict[str, Any]:
     """
     require_reports(actor)
     currency = current_app.config["SHOP_CURRENCY"]
-    sales = read_sales(period, currency, (*SOLD, "refunded"), "customer")
-    totals = sales.totals
-    refunded = totals["refunded"]
-    sold = totals["total"] - refunded
-    net = sold - totals["tax"] - totals["shipping"]
+    with reading() as fetch:
+        scope = scope_of(fetch, currency, (*SOLD, "refunded"))
+        found = read_sales(fetch, scope, period, "customer")
+    totals, intervals = found["totals"], found["intervals"]
+    total, net, refunded = (cents(Decimal(totals[name])) for name in ("total", "net", "refunded"))
     return {
-        "total_sales": amount_text(sold),
-        "net_sales": amount_text(net),
-        "average_sales": amount_text(divided(net, len(sales.intervals))),
+        "total_sales": amount_text(total - refunded),
+        "net_sales": totals["net"],
+        "average_sales": amount_text(divided(net, len(intervals))),
         "total_orders": totals["orders"],
         "total_items": totals["items"],
-        "total_tax": amount_text(totals["tax"]),
-        "total_shipping": amount_text(totals["shipping"]),
+        "total_tax": totals["tax"],
+        "total_shipping": totals["shipping"],
         # The recorded server returns a number here, unlike all other amounts.
         "total_refunds": refunded / 100 if refunded % 100 else refunded // 100,
-        "total_discount": amount_text(totals["discount"]),
+        "total_discount": totals["discount"],
         "totals_grouped_by": period.interval,
-        "totals": {interval.label: _shown(figures) for interval, figures in sales.intervals},
+        "totals": {
+            each["label"]: {name: each[figure] for name, figure in SALES.items()}
+            for each in intervals
+        },
         "total_customers": totals["new_customers"],
-    }
-
-
-def _shown(figures: Figures) -> dict[str, Any]:
-    return {
-        "sales": amount_text(figures["total"]),
-        "orders": figures["orders"],
-        "items": figures["items"],
-        "tax": amount_text(figures["tax"]),
-        "shipping": amount_text(figures["shipping"]),
-        "discount": amount_text(figures["discount"]),
-        "customers": figures["new_customers"],
     }
 
 
@@ -121,7 +119,7 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
             .join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
             .where(
                 scope.counts_found(),
-                *within(ORDER_REFUNDS.c.created_at, period.since, period.until),
+                *within(ORDER_REFUNDS.c.created_at, period),
             )
         )
         for (items,) in fetch(refunded):
@@ -130,7 +128,7 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
         sold = (
             select(product_id, quantity)
             .join(ORDERS, ORDERS.c.id == ORDER_PRODUCTS.c.order_id)
-            .where(scope.counts(), *within(ORDERS.c.created_at, period.since, period.until))
+            .where(scope.counts(), *within(ORDERS.c.created_at, period))
             .group_by(product_id)
             .order_by(quantity.desc(), product_id)
             .limit(limit + len(returned))  # a product can lose its place

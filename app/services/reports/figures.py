@@ -1,0 +1,299 @@
+"""Figures of reports: what they are, and the statements that compute them (reports 2).
+
+A report has parts, each of which reads rows of one kind by a time of their own: orders, refunds,
+uses, accounts. Their figures are computed by time (``by_span``, ``by_row``) or by group.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar
+
+import orjson
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    DateTime,
+    FromClause,
+    Select,
+    String,
+    Subquery,
+    cast,
+    distinct,
+    func,
+    literal,
+    literal_column,
+    null,
+    select,
+    type_coerce,
+    union_all,
+)
+from sqlalchemy.exc import OperationalError
+
+from app.db.read_pool import Fetch
+from app.db.sql.functions import json_list, json_record
+from app.services.orders.sums import amount_text, divided
+from app.services.reports.period import text_of
+from app.services.reports.scope import on_postgresql, within
+
+NUMBERS = {"orders", "items", "customers", "refunds", "new_customers", "uses"}
+"""Figures that are numbers. All others except TIMES are amounts in cents."""
+
+TIMES: dict[str, Any] = {"first_use": min, "last_use": max}
+PEOPLE = ("accounts", "guests")
+"""Numbers of different values, which together are ``customers``."""
+
+ORDER_FIGURES = (
+    "orders", "items", "total", "discount", "shipping", "tax", "fees", "refunds", "refunded", "net",
+    "average_order",
+)  # fmt: skip
+SALES_FIGURES = (*ORDER_FIGURES, "customers", "new_customers", "uses")
+COUPON_FIGURES = (
+    "uses", "orders", "customers", "discount", "revenue", "average_order", "new_customers",
+    "first_use", "last_use",
+)  # fmt: skip
+"""The figures of each report, in their order in responses."""
+
+ONE: ColumnElement[int] = literal_column("1")
+"""The value of each row in a number of rows."""
+
+LOW, LOW_BITS = "_low", 32
+"""Suffix and size of the lower part of a sum, if a sum exceeds 64 bits on SQLite."""
+
+Rows = TypeVar("Rows")
+
+
+class Part(NamedTuple):
+    """Figures of rows of one kind: a select of the rows of any time, their time, and their values.
+
+    The values of ``figures`` are added, except those of TIMES and PEOPLE.
+    """
+
+    rows: Select[Any]
+    time: ColumnElement[Any]
+    figures: dict[str, ColumnElement[Any]]
+
+
+class _Columns(NamedTuple):
+    since: Any
+    until: Any
+
+
+def in_cents(column: ColumnElement[Any]) -> ColumnElement[int]:
+    """Return an amount in cents."""
+    return type_coerce(column, BigInteger)
+
+
+def read_sums(read: Callable[[Select[Any]], Rows], build: Callable[[bool], Select[Any]]) -> Rows:
+    """Return what a function reads with a select of sums.
+
+    The select is built again, with True, if a sum exceeds 64 bits on SQLite.
+    """
+    try:
+        return read(build(False))
+    except OperationalError as error:
+        if "integer overflow" not in str(error.orig):
+            raise
+        return read(build(True))
+
+
+def by_span(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the figures of each span, in one statement.
+
+    Databases take longer to count different customers than to list them for Python.
+    """
+
+    def build(exact: bool) -> Select[Any]:
+        table, place, span = _table_of(spans)
+        each = (
+            part.rows.add_columns(json_record(dict(_aggregates(part, exact=exact, as_json=True))))
+            .where(*within(part.time, span))
+            .correlate(table)
+            .scalar_subquery()
+            for part in parts
+        )
+        return select(*each).select_from(table).order_by(place)
+
+    return [added(map(_read, row), parts) for row in read_sums(fetch, build)]
+
+
+def _read(record: str) -> dict[str, Any]:
+    """Return the figures of a record that a database has written as JSON."""
+    values = orjson.loads(record)
+    people = {name: set(values.pop(name) or ()) for name in PEOPLE if name in values}
+    if "guests" in people:
+        people["guests"] = {guest.lower() for guest in people["guests"]}
+    return figures_of(values) | people
+
+
+def by_row(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the figures of consecutive spans from a few rows, which are added in Python."""
+    starts = [span.since for span in spans]
+    found: list[list[dict[str, Any]]] = [[] for _ in spans]
+    for part in parts:
+        whole = within(part.time, _Columns(starts[0], spans[-1].until))
+        rows = part.rows.add_columns(part.time, *part.figures.values()).where(*whole)
+        for time, *values in fetch(rows):
+            row = {
+                name: {value} if name in PEOPLE else value
+                for name, value in zip(part.figures, values, strict=True)
+                if value is not None
+            }
+            found[bisect_right(starts, time) - 1].append(row)
+    return [added(rows, parts) for rows in found]
+
+
+def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[Part]) -> dict[str, Any]:
+    """Return figures together, of which each row can have some."""
+    listed = list(rows)
+    total: dict[str, Any] = {}
+    for name in {name: None for part in parts for name in part.figures}:
+        values = [row[name] for row in listed if row.get(name)]
+        if len(values) == 1:
+            total[name] = values[0]
+        elif name in TIMES:
+            total[name] = TIMES[name](values, default=None)
+        else:
+            total[name] = set().union(*values) if name in PEOPLE else sum(values)
+    return total
+
+
+def by_group(
+    parts: Iterable[Part], keys: Mapping[str, ColumnElement[Any]], span: Any, *, exact: bool
+) -> Subquery:
+    """Return a subquery of the figures of a span by some columns of the rows.
+
+    Each part has some of the figures; the others are added as nothing.
+    """
+    found = [(part, dict(_aggregates(part, exact=exact))) for part in parts]
+    names = {name: value for _, figures in found for name, value in figures.items()}
+    columns = [column.label(name) for name, column in keys.items()]
+    selects = [
+        part.rows.add_columns(
+            *columns,
+            *(
+                figures.get(name, cast(null(), like.type)).label(name)
+                for name, like in names.items()
+            ),
+        )
+        .where(*within(part.time, span))
+        .group_by(*keys.values())
+        for part, figures in found
+    ]
+    both = union_all(*selects).subquery().c
+    sums = (
+        _end(name)(both[name], type_=both[name].type).label(name)
+        if name in TIMES
+        else func.coalesce(func.sum(both[name]), 0).label(name)
+        for name in names
+    )
+    groups = [both[name] for name in keys]
+    return select(*groups, *sums).group_by(*groups).subquery()
+
+
+def _aggregates(
+    part: Part, *, exact: bool, as_json: bool = False
+) -> Iterator[tuple[str, ColumnElement[Any]]]:
+    """Yield the aggregates of figures. With ``exact``, the bits of a sum are added in two parts."""
+    for name, value in part.figures.items():
+        if value is ONE:
+            yield name, func.count()
+        elif name in TIMES:
+            yield name, _end(name)(value, type_=value.type)
+        elif name in PEOPLE:
+            listed: Any = json_list(value).filter(value.is_not(None))
+            yield name, listed if as_json else func.count(distinct(value))
+        elif exact and not on_postgresql():
+            yield name, func.sum(value.op(">>")(LOW_BITS))
+            yield name + LOW, func.sum(value.op("&")(2**LOW_BITS - 1))
+        elif as_json and on_postgresql():  # as text, because JSON parsers round large numbers
+            yield name, cast(func.sum(value), String)
+        else:
+            yield name, func.sum(value)
+
+
+def _end(name: str) -> Any:
+    return getattr(func, TIMES[name].__name__)
+
+
+def figures_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return figures from the values of a row: times, numbers, and sums of one or two parts."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in TIMES:
+            found[name] = value
+        elif name + LOW in values:
+            found[name] = (int(value or 0) << LOW_BITS) + int(values[name + LOW] or 0)
+        elif not name.endswith(LOW):
+            found[name] = int(value or 0)
+    return found
+
+
+def sort_key(columns: Any, name: str) -> list[ColumnElement[Any]]:
+    """Return the columns by which to sort by a figure, also by a sum in two parts."""
+    low = columns.get(name + LOW)
+    if low is None:
+        return [columns[name]]
+    return [columns[name] + low.op(">>")(LOW_BITS), low.op("&")(2**LOW_BITS - 1)]
+
+
+def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return figures as the API shows them, with those that follow from others."""
+    values = dict(figures)
+    total, orders = values.get("total", values.get("revenue", 0)), values["orders"]
+    values["average_order"] = divided(total, orders) if orders else 0
+    if "refunded" in values:
+        values["tax"] = values["cart_tax"] + values["shipping_tax"]
+        values["net"] = total - values["shipping"] - values["tax"] - values["refunded"]
+    if PEOPLE[0] in values:
+        people = (values[name] for name in PEOPLE)
+        values["customers"] = sum(each if isinstance(each, int) else len(each) for each in people)
+    for name in TIMES.keys() & values.keys():
+        values[name] = values[name] and text_of(values[name])
+    is_shown = NUMBERS | TIMES.keys()
+    return {name: values[name] if name in is_shown else amount_text(values[name]) for name in names}
+
+
+def with_intervals(
+    parts: Sequence[Part],
+    spans: Sequence[Any],
+    each: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+) -> dict[str, Any]:
+    """Return ``totals`` and ``intervals`` as the API shows them.
+
+    Args:
+        spans: the period before, and each interval.
+        each: the figures of each span.
+    """
+    previous, *figures = each
+    return {
+        "totals": shown(added(figures, parts), names) | {"previous": shown(previous, names)},
+        "intervals": [
+            {"start": text_of(interval.start), "label": interval.label} | shown(found, names)
+            for interval, found in zip(spans[1:], figures, strict=True)
+        ],
+    }
+
+
+def _table_of(spans: Sequence[Any]) -> tuple[FromClause, Any, _Columns]:
+    """Return a table of spans, and the columns of their place and of their ends."""
+    if on_postgresql():
+        kind: Any = ARRAY(DateTime(timezone=True))
+        ends = (literal([getattr(span, end) for span in spans], kind) for end in _Columns._fields)
+        table = func.unnest(*ends).table_valued(*_Columns._fields, with_ordinality="n")
+        table = table.render_derived()
+        return table, table.c.n, _Columns(table.c.since, table.c.until)
+    stored = [[_stored(span.since), _stored(span.until)] for span in spans]
+    rows = func.json_each(literal(json.dumps(stored), String)).table_valued("key", "value")
+    columns = (type_coerce(func.json_extract(rows.c.value, f"$[{end}]"), String) for end in (0, 1))
+    return rows, rows.c.key, _Columns(*columns)
+
+
+def _stored(instant: datetime) -> str:
+    """Return an instant as SQLite stores it."""
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
