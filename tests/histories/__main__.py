@@ -13,6 +13,9 @@ from tests.histories.checkers import check_recorded
 from tests.histories.history import dump, load
 from tests.histories.system import SHOPS, missing
 
+MOST_ERRORS = 5
+"""How many lines of the logs of the services are shown after a violation."""
+
 
 def main() -> int:
     """Run the campaign that the command line describes. Return 1 if something was found."""
@@ -55,6 +58,8 @@ def main() -> int:
             _say(report.text(result.violations[0], options.seed))
             for violation in result.violations[1:]:
                 _say(f"and {violation.checker}: {violation.text}")
+            for line in result.errors[-MOST_ERRORS:]:
+                _say(line)
             _say(f"{len(result.violations)} violations. The first one is in {options.html}.")
             if not options.save:
                 last = options.html.with_suffix(".json.gz")

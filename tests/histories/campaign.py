@@ -55,12 +55,14 @@ class Result:
             reasons why the run shows little.
         figures: numbers of what has happened.
         segments: the last recorded segments, or all if the run keeps them.
+        errors: what the services have logged about internal errors.
     """
 
     violations: list[Violation] = field(default_factory=list)
     not_tested: list[str] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
 
 def run(
@@ -325,6 +327,7 @@ class _Campaign:
 
     def _finish(self, segments: int) -> None:
         result, seen = self.result, self._seen
+        result.errors = self._shop.errors()
         seen["cuts"] = self._shop.proxy.cuts
         overlap = self._checkers.overlap()
         refusals = seen["refusals"] / max(1, seen["attempts"])

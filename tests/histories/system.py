@@ -166,6 +166,15 @@ class Shop:
         first, second = (service.port for service in self.services)
         return [first, self.proxy.port, first, second]
 
+    def errors(self) -> list[str]:
+        """Return the lines that the services have logged about internal errors."""
+        return [
+            line
+            for service in self.services
+            for line in service.log.read_text(errors="replace").splitlines()
+            if '"level":"error"' in line
+        ]
+
     def close(self) -> None:
         """Stop everything and remove the folder."""
         for process in self.stopped:

@@ -10,6 +10,7 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import COUPON_METADATA, CUSTOMER_METADATA, ITEM_METADATA, ORDER_METADATA
 from app.services.maintenance.database_copy import tables
+from app.services.orders import redemptions
 from app.services.webhooks.deliveries.requests import legacy_body
 from tests.metadata.calls import KINDS, created, shown, stored, updated
 
@@ -154,3 +155,54 @@ def test_hooks_and_generated_coupons_are_unaffected(admin):
     response = admin.post("/coupons/generate", body)
     assert response.status_code == 400
     assert stored(admin, "coupon", created(admin, "coupon")["id"]) == {}
+
+
+@pytest.fixture
+def last_use_is_taken(monkeypatch):
+    """Let another request take the last use of a coupon while an order is written, once."""
+    take_slot, taken = redemptions.take_slot, []
+
+    def take(*args, **options):
+        if not taken:
+            taken.append(True)
+            raise redemptions.not_applicable("spring", [redemptions.NOT_FOUND], options["param"])
+        return take_slot(*args, **options)
+
+    monkeypatch.setattr(redemptions, "take_slot", take)
+
+
+def with_coupon(make_coupon):
+    """An order with metadata, also of an item, and a coupon with a limit."""
+    line = {"code": make_coupon(usage_limit=1)["code"]}
+    item = LINE | {"metadata": {"colour": "red"}}
+    return {"coupon_lines": [line], "line_items": [item], "metadata": {"source": "rejected"}}
+
+
+def test_rejected_order_leaves_no_metadata(app, admin, make_coupon, last_use_is_taken):
+    response = admin.post("/orders", {"order": with_coupon(make_coupon)})
+    assert response.status_code == 400
+    with app.app_context():
+        assert not any(rows().values())
+
+
+def test_rejected_order_does_not_give_its_metadata_to_the_next_one(
+    app, admin, make_coupon, last_use_is_taken
+):
+    orders = [with_coupon(make_coupon), {"line_items": [LINE]}]
+    rejected, accepted = admin.post("/orders/bulk", {"orders": orders}).get_json()["orders"]
+    assert "error" in rejected
+    assert stored(admin, "order", accepted["id"]) == {}
+    with app.app_context():
+        assert not any(rows().values())
+
+
+def test_rejected_update_keeps_the_metadata(admin, make_coupon):
+    code = make_coupon(usage_limit_per_user=1)["code"]
+    for email in ("ada@example.com", "alan@example.com"):
+        new = {"billing_address": {"email": email}, "coupon_lines": [{"code": code}]}
+        order = created(admin, "order", **new, metadata={"source": email})
+    change = {"billing_address": {"email": "ada@example.com"}, "metadata": {"source": "changed"}}
+    items = [{"id": order["id"], **change}, {"id": order["id"], "note": "accepted"}]
+    rejected, _ = admin.put("/orders/bulk", {"orders": items}).get_json()["orders"]
+    assert "error" in rejected
+    assert stored(admin, "order", order["id"]) == {"source": "alan@example.com"}

@@ -120,10 +120,7 @@ class MetadataWrites:
         """
         if METADATA in data:
             key = key_of(writes, before)
-            place = f"{name}.{METADATA}"
-            self.entries[key] = self.changed(key, data[METADATA], place)
-            self.show(after, shown(self.entries[key]))
-            count_change(before, after)
+            self.keep(key, self.changed(key, data[METADATA], f"{name}.{METADATA}"), before, after)
 
     def changed(self, key: Key, given: Mapping[str, Any] | Patches, place: str) -> list[Entry]:
         """Return the entries of a record after a change, which is not stored.
@@ -139,6 +136,12 @@ class MetadataWrites:
         if isinstance(given, Mapping):
             return changed_entries(before, given, place)
         return patched_entries(before, given, place)
+
+    def keep(self, key: Key, entries: list[Entry], before: Record | None, after: Record) -> None:
+        """Let ``write`` store the changed entries of a record. Other items see them."""
+        self.entries[key] = entries
+        self.show(after, shown(entries))
+        count_change(before, after)
 
     def show(self, record: Record, metadata: Any, name: str = METADATA) -> None:
         """Let ``write`` add metadata to a record, for the response and the event."""

@@ -50,6 +50,22 @@ class ItemChanges:
         return cls(given, places, after.ids(), before.ids() - after.ids())
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedMetadata:
+    """The metadata of an order and of its items after an item of a request.
+
+    Attributes:
+        of_order: the entries of the order; None if they are not changed.
+        of_items: the changed entries of items, by the IDs of the order and of the item.
+        items: the changes of the items.
+    """
+
+    order_id: int
+    of_order: list[Entry] | None
+    of_items: Mapping[Key, list[Entry]]
+    items: ItemChanges
+
+
 @dataclass(slots=True)
 class OrderMetadataWrites:
     """The changes of the metadata of orders and of their items in one transaction."""
@@ -81,27 +97,41 @@ class OrderMetadataWrites:
             ),
         )
 
-    def apply(
-        self,
-        writes: Writes,
-        data: Mapping[str, Any],
-        items: ItemChanges,
-        before: Record | None,
-        after: Record,
-    ) -> None:
-        """Change the metadata of an order and of its items, as ``MetadataWrites.apply`` does.
+    def changed(
+        self, writes: Writes, data: Mapping[str, Any], items: ItemChanges, before: Record | None
+    ) -> ChangedMetadata:
+        """Return the metadata of an order and of its items after an item of the request.
 
-        Call this last, because other requests see the change.
+        Nothing is kept yet: the item can still be rejected, because a coupon has no use left.
+
+        Args:
+            before: the stored order, or None for a new one.
+
+        Raises:
+            ShopError: the result is beyond a limit, and larger than before in this respect.
         """
         order_id = key_of(writes, before)
-        changed: dict[Key, list[Entry]] = {
+        of_items: dict[Key, list[Entry]] = {
             (order_id, item_id): self.items.changed(
                 (order_id, item_id), each, items.places[item_id]
             )
             for item_id, each in items.given.items()
         }
-        self.orders.apply(writes, data, "order", before, after)
-        self.items.entries |= changed
+        of_order = None
+        if METADATA in data:
+            of_order = self.orders.changed(order_id, data[METADATA], f"order.{METADATA}")
+        return ChangedMetadata(order_id, of_order, of_items, items)
+
+    def keep(self, changed: ChangedMetadata, before: Record | None, after: Record) -> None:
+        """Let ``write`` store changed metadata, which other items of the request see.
+
+        Args:
+            after: the order after the item. It gets another revision.
+        """
+        order_id, items = changed.order_id, changed.items
+        if changed.of_order is not None:
+            self.orders.keep(order_id, changed.of_order, before, after)
+        self.items.entries |= changed.of_items
         for removed in {(order_id, item_id) for item_id in items.removed}:
             self.items.entries.pop(removed, None)
             self.removed.add(removed)

@@ -289,9 +289,10 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     order["search_text"] = columns.search_text_of(order)
     key = data.get("order_key")
     order["order_key"] = columns.new_key() if key is None else key
-    writes.metadata.apply(writes, data, of_items, None, order)
+    metadata = writes.metadata.changed(writes, data, of_items, None)
     if plan:
         writes.changes += plan.write(session, order["id"])
+    writes.metadata.keep(metadata, None, order)
     writes.taken_keys.add(order["order_key"])
     writes.new_permissions.append(permissions)
     if columns.STATUS_NOTE in data and status != columns.PENDING:
@@ -335,9 +336,10 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
         items.own_shipping_tax |= "shipping_tax" in data
         after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
         _require_refunds_covered(writes, order, after, items, data)
-    writes.metadata.apply(writes, data, of_items, order, after)
+    metadata = writes.metadata.changed(writes, data, of_items, order)
     if plan:
         writes.changes += plan.write(writes.session, order["id"])
+    writes.metadata.keep(metadata, order, after)
     after["search_text"] = columns.search_text_of(after)
     if after["status"] != order["status"]:
         _note_status(writes, after, order["status"], data)
