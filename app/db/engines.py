@@ -108,7 +108,8 @@ def _common(config: Mapping[str, Any], url: str, idle_seconds: float = 0) -> Opt
         connect = _CONNECT | {"prepare_threshold": None}
     else:
         limits = timeouts.postgresql_options(seconds, idle_seconds)
-        connect = _CONNECT | {"options": f"-c timezone=UTC {limits}"}
+        # PostgreSQL would compile the statement of a long report, which takes longer than its run.
+        connect = _CONNECT | {"options": f"-c timezone=UTC -c jit=off {limits}"}
     pool: Options = {} if is_sqlite(config) else {"poolclass": patient_pool.PatientPool}
     limit_each = {timeouts.LOCAL_LIMIT: timeouts.local_limit(seconds)}
     return {

@@ -179,6 +179,15 @@ def test_server_ends_write_transactions_of_a_process_that_is_frozen(make_app, se
         assert fetch(idle) == [("0",)]
 
 
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_statements_are_not_compiled(app):
+    """The sales of a year would take a third longer."""
+    with app.app_context():
+        for name, engine in db.engines.items():
+            with engine.connect() as connection:
+                assert connection.scalar(text("SHOW jit")) == "off", name
+
+
 def test_long_lists_leave_room_for_other_reads(make_app, admin, make_customer):
     make_customer()  # an empty list needs no connection
     app = make_app(WEB_THREADS=2)
