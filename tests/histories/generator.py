@@ -454,6 +454,7 @@ class Generator:
     ) -> Operation:
         mount = self.random.choice(LEGACY) if self.random.random() < 0.2 else ""
         codes = [line["code"] for line in self.world.orders[order_id]["coupon_lines"]]
+        change = change | {"metadata": {"change": str(self.world.next_number())}}
         return self._operation(
             kind, "PUT", f"{mount}/orders/{order_id}", {"order": change},
             order=order_id, **{"codes": codes} | args,

@@ -27,6 +27,7 @@ from app.services.orders import items as order_items
 from app.services.orders import queries as order_queries
 from app.services.orders import redemptions as order_redemptions
 from app.services.orders import refunds
+from app.services.orders.metadata import OrderMetadataWrites
 from app.services.redemptions import counts, expiry, reservations, slots, writes
 from app.services.reports import scope
 from tests.histories.planting import cached, take_with
@@ -262,6 +263,19 @@ def minimum_exclusive(_: Any) -> None:
     order_queries.between = coupon_queries.between = customer_queries.between = between
 
 
+def rejected_keeps_metadata(_: Any) -> None:
+    """A rejected update of an order changes its metadata."""
+    original = OrderMetadataWrites.changed
+
+    def changed(self: Any, *args: Any) -> Any:
+        found = original(self, *args)
+        if found.of_order is not None and found.order_id > 0:
+            self.orders.entries[found.order_id] = found.of_order
+        return found
+
+    OrderMetadataWrites.changed = changed
+
+
 def last_order_is_first(_: Any) -> None:
     """The last order of a customer is the first one."""
     for element in visitors.iterate(statistics.COLUMNS["statistics"]):
@@ -293,4 +307,5 @@ ALL = (
     uses_forgotten,
     minimum_exclusive,
     last_order_is_first,
+    rejected_keeps_metadata,
 )

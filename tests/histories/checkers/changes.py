@@ -131,10 +131,11 @@ class ChangeChecker:
         return []
 
     def _check_metadata(self, segment: Segment) -> list[Violation]:
-        """Check that records keep the metadata with which they were created."""
+        """Check that records have the metadata of their last event that shows some."""
         for event in segment.events:
             kind = event.data["resource"]
-            if event.type == f"{kind}.created" and event.record.get("metadata"):
+            is_written = event.type in {f"{kind}.created", f"{kind}.updated"}
+            if is_written and "metadata" in event.record:
                 self._metadata[kind, event.data["resource_id"]] = event.record["metadata"]
         return [
             Violation(ORDERS, f"{kind} {id_} has the metadata {metadata}, not {expected}")
