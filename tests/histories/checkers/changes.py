@@ -136,7 +136,10 @@ class ChangeChecker:
             kind = event.data["resource"]
             is_written = event.type in {f"{kind}.created", f"{kind}.updated"}
             if is_written and "metadata" in event.record:
-                self._metadata[kind, event.data["resource_id"]] = event.record["metadata"]
+                key = kind, event.data["resource_id"]
+                self._metadata.pop(key, None)
+                if event.record["metadata"]:  # not erased with a customer
+                    self._metadata[key] = event.record["metadata"]
         return [
             Violation(ORDERS, f"{kind} {id_} has the metadata {metadata}, not {expected}")
             for kind, id_, metadata in segment.after.get("metadata", ())
