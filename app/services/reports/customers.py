@@ -90,7 +90,7 @@ def _names_of_guests(guests: Sequence[str], scope: Scope) -> dict[str, Sequence[
     wanted = literal([each for ids in found.values() for each in ids], IdList)
     orders = {row.id: row for row in fetch(select(*columns).where(is_one_of(columns[1], wanted)))}
     return {
-        guest: max(orders[each] for each in ids if each)[2:]
+        guest: max(known)[2:]
         for guest, ids in found.items()
-        if any(ids)
+        if (known := [orders[each] for each in ids if each in orders])  # others were just deleted
     }
