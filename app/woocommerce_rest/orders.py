@@ -502,16 +502,14 @@ def _discount_lines(lists: Object, before: Record | None) -> None:
     if not lists["coupon_lines"] or stays:
         return
     changed = lists.setdefault("line_items", [])
+    given = {item.get("id") for item in changed}
+    own = {each for each in stored if details.get(str(each), {}).get("own_total")}
+    changed += [{"id": line_id} for line_id in stored if line_id in own - given]
     for item in changed:
-        if "remove" not in item and item.keys() & {"subtotal", "total"}:
+        has_amount = item.keys() & {"subtotal", "total"} or item.get("id") in own
+        if "remove" not in item and has_amount:
             item.setdefault("subtotal", stored.get(item.get("id"), item.get("total")))
             item.pop("total", None)
-    given = {item.get("id") for item in changed}
-    changed += [
-        {"id": line_id, "subtotal": subtotal}
-        for line_id, subtotal in stored.items()
-        if line_id not in given and details.get(str(line_id), {}).get("own_total")
-    ]
 
 
 # --- routes ---

@@ -117,6 +117,13 @@ def test_coupons_discount_lines_whose_total_was_given(shop):
     assert shop.ok("PUT", path, {"coupon_lines": []})["total"] == "64.50"
 
 
+def test_coupons_discount_a_line_of_which_only_the_name_changes(shop):
+    (line,) = shop.ok("GET", "/orders/41")["line_items"]
+    renamed = {"line_items": [{"id": line["id"], "name": "Bowl"}]}
+    order = shop.ok("PUT", "/orders/41", renamed | {"coupon_lines": [{"code": "welcome10"}]})
+    assert (order["total"], order["discount_total"]) == ("45.90", "5.10")
+
+
 def test_trash(shop):
     assert shop.ok("DELETE", "/orders/41")["status"] == "processing"
     assert shop.ok("GET", "/orders/41")["status"] == "trash"
