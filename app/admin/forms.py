@@ -242,17 +242,17 @@ def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
     ]
 
 
-def line_specs(schema: type[Base], name: str, lines: Sequence[str]) -> list[FieldSpec]:
+def line_specs(schema: type[Base], name: str, lines: Mapping[int, str]) -> list[FieldSpec]:
     """Return the fields of the items of a list, which a form shows as lines.
 
     Args:
         schema: the schema of an item.
-        name: the name of the list. The first field of the first item is ``<name>.0.<field>``.
-        lines: what names each item.
+        name: the name of the list. A field of an item is ``<name>.<number>.<field>``.
+        lines: what names each item, by a number.
     """
     return [
         replace(spec, name=f"{name}.{number}.{spec.name}", line=line, required=False)
-        for number, line in enumerate(lines)
+        for number, line in lines.items()
         for spec in specs_of(schema)
     ]
 

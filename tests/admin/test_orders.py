@@ -96,7 +96,8 @@ def test_a_note_sent_twice_is_added_once(browser, new_order, admin):
 def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
     order = new_order()
     path = f"/orders/{order['id']}"
-    fields = {"line_items.0.quantity": "1", "line_items.0.total": "10.00", "reason": "Broken"}
+    line = f"line_items.{order['line_items'][0]['id']}"
+    fields = {f"{line}.quantity": "1", f"{line}.total": "10.00", "reason": "Broken"}
     assert browser.submit(f"{path}/refund", "amount", **fields).status == 303
     assert browser.submit(f"{path}/refund", "amount", amount="2.50").status == 303
     refunds = admin.get(f"{path}/refunds").json["order_refunds"]
@@ -110,12 +111,27 @@ def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
     assert len(admin.get(f"{path}/refunds").json["order_refunds"]) == 1
 
 
+def test_refund_of_an_item_whose_place_changes(browser, new_order, admin):
+    """Another user removes the first item while the form of the refund is open."""
+    items = [{"name": name, "quantity": 1, "price": "10.00"} for name in ("Cup", "Bowl")]
+    order = new_order(line_items=items, shipping_lines=[])
+    path = f"/orders/{order['id']}"
+    cup, bowl = (each["id"] for each in order["line_items"])
+    form = browser.get(f"{path}/refund").form("amount")
+    changed = {"line_items": [{"id": cup, "quantity": 0}, {"name": "Jug", "price": "10.00"}]}
+    assert admin.put(path, {"order": changed}).status_code == 200
+    form |= {f"line_items.{bowl}.quantity": "1", f"line_items.{bowl}.total": "10.00"}
+    assert browser.post(f"{path}/refund", form).status == 303
+    (refund,) = admin.get(f"{path}/refunds").json["order_refunds"]
+    assert [each["id"] for each in refund["line_items"]] == [bowl]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"amount": "10,50"}, "Write a number with a point"),
         (
-            {"line_items.0.quantity": "9", "line_items.0.total": "1"},
+            {"line_items.1.quantity": "9", "line_items.1.total": "1"},
             "Quantity: Must be between 0 and 2",
         ),
         ({"amount": "26.00"}, "25.00"),

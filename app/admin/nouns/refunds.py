@@ -19,9 +19,10 @@ def refund(order_id: int) -> AnyResponse:
     """Show the form of a refund, or record it. No payment provider is called."""
     order = call("get_order", order_id=order_id).content
     items = [*order["line_items"], *order["shipping_lines"], *order["fee_lines"]]
-    lines = [_line(item, order["currency"]) for item in items]
+    # By their IDs, because another user can change the items while the form is open.
+    lines = {item["id"]: _line(item, order["currency"]) for item in items}
     specs = [*specs_of(OrderRefundCreate), *line_specs(RefundItemCreate, "line_items", lines)]
-    countable = {f"line_items.{place}.quantity" for place in range(len(order["line_items"]))}
+    countable = {f"line_items.{item['id']}.quantity" for item in order["line_items"]}
     specs = [each for each in specs if each.name in countable or "quantity" not in each.name]
     amount = replace(specs[0], form=replace(specs[0].form, unit=order["currency"]))
     form = Form.of_new([amount, *specs[1:]], "order_refund", {})
@@ -29,8 +30,8 @@ def refund(order_id: int) -> AnyResponse:
         form = Form.submitted(form.specs, "order_refund")
         values = form.read(everything=True)
         refunded = zip(form.lines.get("line_items", ()), values.get("line_items", ()), strict=True)
-        for line, item in refunded:
-            item["id"] = items[line]["id"]
+        for item_id, item in refunded:
+            item["id"] = item_id
         if form.send("create_order_refund", values, order_id=order_id):
             return ORDERS.see(order_id, "refunded")
     query = {"fields": "id,total,total_refunded"}

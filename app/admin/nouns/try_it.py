@@ -54,8 +54,8 @@ REASON_FIELDS = {
 
 def _specs(filled: int) -> list[FieldSpec]:
     """Return the fields of a cart with an empty line after those that are filled in."""
-    numbers = range(1, max(LINES, filled + 1) + 1)
-    lines = [_("Line %(line)s", line=number) for number in numbers]
+    numbers = range(max(LINES, filled + 1))
+    lines = {number: _("Line %(line)s", line=number + 1) for number in numbers}
     return [*line_specs(CartItemSchema, "items", lines), *specs_of(CartSchema)]
 
 
