@@ -109,6 +109,33 @@ def test_a_rejection_is_explained_by_a_coupon_that_was_renamed_meanwhile(admin, 
 
 
 @pytest.mark.one_database
+def test_a_recorded_coupon_is_rejected_because_of_a_use_that_was_taken_in_the_trash(
+    admin, feed, make_coupon, make_order
+):
+    coupon = make_coupon(code="winter", usage_limit=1)
+    path = f"/coupons/{coupon['id']}"
+    line = {"code": "winter", "amount": "0.77"}
+    order = make_order(status="pending", coupon_lines=[line])
+    moves = []
+    for status in ("cancelled", "on-hold"):
+        body = {"order": {"status": status}}
+        moved = admin.put(f"/orders/{order['id']}", body)
+        moves.append(recorded(moved, "set_status", body, order=order["id"]))
+        admin.delete(path)  # an order takes its use again, also of a coupon in the trash
+    events = feed()
+    assert admin.post(f"{path}/restore").status_code == 200
+    new = {"order": {"coupon_lines": [line]}}
+    rejected = recorded(admin.post("/orders", new), "create_order", new, codes=["winter"])
+    assert rejected.reasons == {"usage_limit"}
+    # It has found the coupon before the trash, when the use had been released.
+    released = [event["type"] for event in events].index("coupon.released")
+    rejected.invoked, rejected.returned = released + 0.95, len(events) - 0.5
+    redemptions = admin.get("/redemptions").get_json()["redemptions"]
+    events += feed()
+    assert violations_of(events, *moves, rejected, redemptions=redemptions) == []
+
+
+@pytest.mark.one_database
 def test_a_new_customer_of_an_order_uses_the_coupon_after_a_reservation_has_expired(
     admin, expire, feed, make_coupon, make_order
 ):

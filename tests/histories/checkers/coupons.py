@@ -636,6 +636,9 @@ class CouponChecker:
             is_new = operation.kind in {"reserve", "create_order", "bulk_orders"}
             is_missing = any(not self._not_found(operation, code) for code in codes)
             return "a coupon has the code" if is_new and not is_missing else ""
+        # An order that records a coupon uses the one that it found by its code, also if it is moved
+        # to the trash meanwhile.
+        must_be_published = operation.kind in BY_CODE and not _records_coupons(operation)
         for timeline in self._timelines.values():
             states = list(timeline.states(operation))
             # A request uses the coupon that it found by its code, also if it is renamed meanwhile.
@@ -643,7 +646,7 @@ class CouponChecker:
             if is_meant and any(
                 self._explains(state, operation, operation.reasons)
                 for state in states
-                if state.status == PUBLISHED or operation.kind not in BY_CODE
+                if state.status == PUBLISHED or not must_be_published
             ):
                 return ""
         reached = ", ".join(sorted(operation.reasons))
@@ -980,6 +983,12 @@ def _with_holders(coupon: Coupon, holders: dict[int, tuple[int, str]]) -> Coupon
         for id_, use in coupon.uses.items()
     }
     return replace(coupon, uses=uses)
+
+
+def _records_coupons(operation: Operation) -> bool:
+    """Return whether an order has coupons with an amount, which another system has applied."""
+    lines = ((operation.body or {}).get("order") or {}).get("coupon_lines") or ()
+    return any("amount" in line for line in lines)
 
 
 def _email_in(operation: Operation, order: dict[str, Any], before: str) -> str:
