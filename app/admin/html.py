@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from app.admin.calls import curl, python
 from app.admin.texts import gettext as _
+from app.conversions.dates import in_zone
 
 NONE = "–"
 """What stands for no value."""
@@ -44,7 +45,7 @@ def parse_time(text: str) -> datetime:
 
 def short_time(value: datetime) -> str:
     """Return a time in the shop's zone: ``Nov 23, 14:05``, with the year if it is another."""
-    local = value.astimezone(zone())
+    local = in_zone(value, zone())
     return f"{short_date(local.date())}, {local:%H:%M}"
 
 
@@ -134,7 +135,10 @@ def joined(parts: Iterable[Any], separator: str = ", ") -> Markup:
 
 def last_day(expiry: str | None) -> date | None:
     """Return the last day on which a coupon with an expiry date works, in UTC."""
-    return date.fromisoformat(expiry[:10]) - timedelta(days=1) if expiry else None
+    if not expiry:
+        return None
+    day = date.fromisoformat(expiry[:10])
+    return day - timedelta(days=1) if day > date.min else day
 
 
 def works_until(expiry: str | None) -> str:

@@ -4,7 +4,7 @@ Text that is longer than any date is rejected first.
 """
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
 from dateutil import parser as dateutil_parser
@@ -159,3 +159,12 @@ def _zone(name: str | None, offset: int | None) -> tzoffset | None:
             raise ValueError("has an unknown time zone.")
         offset = _ZONES[name] * 3600
     return tzoffset(name, offset)
+
+
+def in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    """Return a time in another zone; beyond the years 1 to 9999, the first or the last time."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        is_first = moment.year == 1
+        return datetime.min.replace(tzinfo=zone) if is_first else datetime.max.replace(tzinfo=zone)

@@ -16,6 +16,7 @@ from typing import Any
 
 from app.conversions.emails import is_email
 from app.conversions.numbers import INT64_MAX
+from app.schemas.reports import LAST_YEAR
 
 Schema = Mapping[str, Any]
 Arguments = Mapping[str, Schema]
@@ -189,7 +190,8 @@ def is_date_time(text: str) -> bool:
 
 def _is_date(text: str) -> bool:
     try:
-        return bool(re.fullmatch(r"\d{4}-\d{2}-\d{2}", text)) and bool(date.fromisoformat(text))
+        is_date = re.fullmatch(r"\d{4}-\d{2}-\d{2}", text)
+        return bool(is_date) and date.fromisoformat(text).year <= LAST_YEAR
     except ValueError:
         return False
 

@@ -11,7 +11,7 @@ import marshmallow as ma
 
 from app.auth.principals import Capability
 from app.catalog import TRASH, current_catalog
-from app.conversions.dates import parse_date
+from app.conversions.dates import in_zone, parse_date
 from app.conversions.text import coupon_code
 from app.db.session import reading_own_writes, run_in_transaction
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
@@ -257,7 +257,7 @@ def _day(call: Call, name: str) -> Any:
     try:
         if is_date_time(text):
             moment = site.moment(text, is_gmt=name.endswith("_gmt"))
-            return moment.astimezone(site.zone or UTC).date()
+            return in_zone(moment, site.zone or UTC).date()
         return parse_date(text, datetime.now(site.zone or UTC).date())
     except ValueError:
         raise invalid({name: Problem("rest_invalid_date", "Invalid date.")}) from None

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from flask import current_app, has_request_context, request
 
 from app.auth.principals import Capability, Principal
+from app.conversions.dates import in_zone
 from app.services.webhooks.deliveries.requests import public_url
 
 NAMESPACE = "wc/v3"
@@ -105,15 +106,15 @@ class Site:
             zone = UTC if is_gmt or self.zone is None else self.zone
             moment = moment.replace(tzinfo=zone)
             if zone is not UTC:  # a time that does not exist moves forward
-                moment = moment.astimezone(UTC).astimezone(zone)
-        return moment.astimezone(UTC)
+                moment = in_zone(in_zone(moment, UTC), zone)
+        return in_zone(moment, UTC)
 
     def midnight(self, day: str) -> str:
         """Return the beginning of a local day in UTC, as a printed timestamp."""
         if self.zone is None:
             return f"{day}T00:00:00"
         start = datetime.combine(date.fromisoformat(day), datetime.min.time(), self.zone)
-        return start.astimezone(UTC).isoformat()[:19]
+        return in_zone(start, UTC).isoformat()[:19]
 
     def links(self, *parts: object, methods: Sequence[str] = ITEM_METHODS) -> dict[str, Any]:
         """Return ``self`` and ``collection`` of a record. Records of a list share parts of them."""
@@ -144,7 +145,7 @@ def _local(zone: tzinfo, timestamp: str | None) -> str | None:
     if timestamp is None:
         return None
     moment = datetime.fromisoformat(timestamp[:19]).replace(tzinfo=UTC)
-    return moment.astimezone(zone).isoformat()[:19]
+    return in_zone(moment, zone).isoformat()[:19]
 
 
 def _rounded(decimals: int, text: str) -> str:

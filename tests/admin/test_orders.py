@@ -48,6 +48,20 @@ def test_order_page_shows_the_order(browser, new_order):
         assert text in page.text, text
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_times_at_the_ends_of_the_calendar(app, zone, monkeypatch, browser, admin, new_order):
+    monkeypatch.setitem(app.config, "SHOP_TIMEZONE", zone)
+    for time, year in (("0001-01-01T00:00:00Z", ", 1,"), ("9999-12-31T23:59:59Z", ", 9999,")):
+        order = new_order(created_at=time)
+        assert year in browser.get("/orders").text
+        assert browser.get(f"/orders/{order['id']}").status == 200
+        coupon = {"code": f"until {time[:4]}", "expiry_date": time[:10]}
+        coupon_id = admin.post("/coupons", {"coupon": coupon}).json["coupon"]["id"]
+        assert year.rstrip(",") in browser.get("/coupons").text
+        for page in ("", "/edit", "/try"):
+            assert browser.get(f"/coupons/{coupon_id}{page}").status == 200
+
+
 def test_unknown_order_is_a_page(browser):
     page = browser.get("/orders/999")
     assert page.status == 404

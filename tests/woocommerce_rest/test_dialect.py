@@ -675,6 +675,25 @@ def test_offset_of_the_time_zone(shop, app_with):
         assert other.get("/wp-json/", **options).get_json()["gmt_offset"] == offset
 
 
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Phoenix"])
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_first_and_last_day_of_the_calendar(app_with, zone, day):
+    app = app_with(SHOP_TIMEZONE=zone)
+    reset(app)
+    shop = Shop(app)
+    for text in (f"{day}T00:00:00", f"{day}T23:59:59", f"{day}T23:59:59-12:00", f"{day}T00:00:00Z"):
+        for name in ("after", "modified_before"):
+            found = shop.ok("GET", f"/orders?{name}={text}&_fields=id")
+            assert bool(found) is ((name == "after") is (day == "0001-01-01"))
+        coupon = {"code": text, "date_expires": text}
+        created = shop.ok("POST", "/coupons", coupon)
+        assert shop.ok("GET", f"/coupons/{created['id']}") == created
+    for report in ("sales", "top_sellers"):
+        path = f"/reports/{report}?date_min={day}&date_max={day}"
+        expected = 200 if day == "0001-01-01" else 400
+        assert shop.send("GET", path).status_code == expected
+
+
 def test_order_of_coupons_without_ids_to_include(shop):
     listed = shop.ok("GET", "/coupons?orderby=include&_fields=id")
     assert listed == shop.ok("GET", "/coupons?_fields=id")
