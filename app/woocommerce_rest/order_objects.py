@@ -227,6 +227,12 @@ def _is_amount(value: Any) -> bool:
     return bool(re.fullmatch(r"-?\d+(\.\d+)?", str(value), re.ASCII))
 
 
+def _amount_of(item: Record, entries: Entries, key: str) -> str:
+    """Return a field with an amount that is stored as metadata; 0 for any other value."""
+    value = _field(item, entries, key, "0")
+    return str(value) if _is_amount(value) else "0"
+
+
 def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
     if not (taxes := item.get("taxes")):
         return []
@@ -266,7 +272,7 @@ def _line(line: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -
 
 
 def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
-    shipping = Decimal(_field(line, entries, "shipping_tax_amount", "0") or "0")
+    shipping = Decimal(_amount_of(line, entries, "shipping_tax_amount"))
     return {
         "id": line["id"],
         "rate_code": line["code"],
@@ -275,7 +281,7 @@ def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
         "compound": line["compound"],
         "tax_total": site.amount(f"{Decimal(line['total']) - shipping:.2f}"),
         "shipping_tax_total": site.amount(f"{shipping:.2f}"),
-        "rate_percent": plain_number(_field(line, entries, "rate_percent", "0") or "0"),
+        "rate_percent": plain_number(_amount_of(line, entries, "rate_percent")),
         "meta_data": _metadata(line, entries, site),
     }
 
@@ -321,7 +327,7 @@ def _coupon_line(line: Record, record: Record, site: Site) -> Object:
         "id": line["id"],
         "code": line["code"],
         "discount": _unpadded(line["amount"]),
-        "discount_tax": _unpadded(str(_field(line, entries, "discount_amount_tax", "0") or "0")),
+        "discount_tax": _unpadded(_amount_of(line, entries, "discount_amount_tax")),
         "meta_data": shown,
         "discount_type": kind,
         "nominal_amount": amount,

@@ -694,6 +694,20 @@ def test_first_and_last_day_of_the_calendar(app_with, zone, day):
         assert shop.send("GET", path).status_code == expected
 
 
+@pytest.mark.parametrize("value", ["abc", "1,5", [1], {"a": 1}, "nan", True, ""])
+def test_metadata_of_a_line_that_is_not_an_amount(shop, value):
+    names = ("shipping_tax_amount", "rate_percent", "discount_amount_tax")
+    metadata = dict.fromkeys(names, value)
+    tax = {"rate_id": 1, "code": "T", "title": "Tax", "total": "2.00", "metadata": metadata}
+    used = {"code": "recorded", "amount": "1.00", "metadata": metadata}
+    body = {"order": {"tax_lines": [tax], "coupon_lines": [used]}}
+    created = shop.http.post("/orders", json=body, **shop.options)
+    order = shop.ok("GET", f"/orders/{created.get_json()['order']['id']}")
+    (tax,), (used,) = order["tax_lines"], order["coupon_lines"]
+    shown = tax["tax_total"], tax["shipping_tax_total"], tax["rate_percent"], used["discount_tax"]
+    assert shown == ("2.00", "0.00", 0, "0")
+
+
 def test_order_of_coupons_without_ids_to_include(shop):
     listed = shop.ok("GET", "/coupons?orderby=include&_fields=id")
     assert listed == shop.ok("GET", "/coupons?_fields=id")
