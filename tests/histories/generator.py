@@ -159,7 +159,9 @@ class Generator:
             kind = self._kind()
             try:
                 operation = getattr(self, f"_{kind}")()
-            except KeyError:
+            except KeyError as error:
+                if isinstance(error.args[0], str):
+                    raise  # not the ID of a record
                 continue  # another client has just deleted the record that this one had chosen
             if operation:
                 code = operation.args.get("code")

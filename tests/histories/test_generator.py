@@ -1,5 +1,7 @@
 """The generator of operations."""
 
+import pytest
+
 from tests.histories.generator import Generator, World
 
 
@@ -16,3 +18,12 @@ def test_another_client_deletes_the_chosen_order(monkeypatch):
     generator = Generator(0, world, 1, 5)
     monkeypatch.setattr(generator, "_kind", lambda: "change_customer")
     assert generator.next().kind == "read_feed"
+
+
+def test_defect_of_the_generator_is_not_ignored(monkeypatch):
+    world = World(1, 60)
+    world.orders = {7: {"id": 7}}
+    generator = Generator(0, world, 1, 5)
+    monkeypatch.setattr(generator, "_kind", lambda: "change_customer")
+    with pytest.raises(KeyError, match="coupon_lines"):
+        generator.next()
