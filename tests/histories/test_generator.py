@@ -14,16 +14,15 @@ class Deleted(dict):
 
 def test_another_client_deletes_the_chosen_order(monkeypatch):
     world = World(1, 60)
-    world.orders = Deleted({7: {"id": 7, "coupon_lines": []}})
+    world.orders = Deleted({7: {"id": 7, "status": "pending", "coupon_lines": []}})
     generator = Generator(0, world, 1, 5)
     monkeypatch.setattr(generator, "_kind", lambda: "change_customer")
     assert generator.next().kind == "read_feed"
 
 
 def test_defect_of_the_generator_is_not_ignored(monkeypatch):
-    world = World(1, 60)
-    world.orders = {7: {"id": 7}}
-    generator = Generator(0, world, 1, 5)
-    monkeypatch.setattr(generator, "_kind", lambda: "change_customer")
+    generator = Generator(0, World(1, 60), 1, 5)
+    monkeypatch.setattr(generator, "_kind", lambda: "reserve")
+    monkeypatch.setattr(generator, "_reserve", lambda: {}["coupon_lines"])
     with pytest.raises(KeyError, match="coupon_lines"):
         generator.next()
