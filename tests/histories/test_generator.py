@@ -14,7 +14,7 @@ class Deleted(dict):
 
 def test_another_client_deletes_the_chosen_order(monkeypatch):
     world = World(1, 60)
-    world.orders = Deleted({7: {"id": 7, "status": "pending", "coupon_lines": []}})
+    world.orders = Deleted({7: {"id": 7, "status": "cancelled", "coupon_lines": []}})
     generator = Generator(0, world, 1, 5)
     monkeypatch.setattr(generator, "_kind", lambda: "change_customer")
     assert generator.next().kind == "read_feed"
