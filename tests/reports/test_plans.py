@@ -4,10 +4,10 @@ import re
 from collections import defaultdict
 
 import pytest
-from sqlalchemy import event, insert, text
+from sqlalchemy import event, insert, text, update
 
 from app.db.session import db, run_in_transaction
-from app.models import ORDERS
+from app.models import COUPONS, ORDERS
 from tests.reports.shops import random_shop, utc
 
 PERIOD = {"filter[from]": "2026-10-20", "filter[to]": "2026-11-10"}
@@ -43,6 +43,7 @@ INDEXES = {
     },
     "redemptions": {
         "ix_redemptions_report (confirmed_at>? AND confirmed_at<?)",
+        "ix_redemptions_slots (coupon_id=? AND status=?)",
         "ix_redemptions_order_confirmed (order_id=?)",
         "ix_redemptions_order_confirmed (order_id=? AND coupon_id=?)",
     },
@@ -118,3 +119,25 @@ def test_statistics_do_not_change_the_indexes(app, searches, statistics, path, g
             for step in steps
         }
         assert {each for each in found if each[1] not in INDEXES[each[0]]} == set()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("uses", "index"),
+    [
+        (3, {"ix_redemptions_slots"}),
+        (1_000_000, {"ix_redemptions_report", "ix_redemptions_order_confirmed"}),
+    ],
+    ids=["few uses", "many uses"],
+)
+def test_few_uses_of_a_coupon_are_found_by_the_coupon(app, searches, statistics, uses, index):
+    random_shop(app, "plans", utc("2026-11-01"), orders=300, currencies=("USD",))
+    with app.app_context():
+        counted = update(COUPONS).where(COUPONS.c.id == 1000).values(usage_count=uses)
+        run_in_transaction(lambda session: session.execute(counted))
+    for gather in (lambda: None, statistics):
+        gather()
+        found = searches("/reports/coupons/1000", PERIOD)
+        assert set(re.findall(r"ix_\w+", " ".join(found["redemptions"]))) == index
+        by_id = [step for step in found["orders"] if "INTEGER PRIMARY KEY" in step]
+        assert bool(by_id) == (uses == 3)
