@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import marshmallow as ma
-from flask import Response, current_app, stream_with_context
+from flask import Response
 
+from app.api.responses import streamed_response
 from app.conversions.text import safe_cell
 from app.schemas.fields.output import Amount, Number
 
@@ -22,7 +23,7 @@ def csv_response(
         columns: the names of the columns.
         batches: the cells of the rows, each safe to open in a spreadsheet.
     """
-    response = Response(stream_with_context(_lines(columns, batches)), mimetype="text/csv")
+    response = streamed_response(_lines(columns, batches), "text/csv")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
     return response
 
@@ -56,15 +57,11 @@ def _lines(columns: Iterable[str], batches: Iterable[Iterable[Iterable[str]]]) -
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(columns)
-    try:
-        for batch in batches:
-            writer.writerows(batch)
-            yield text.getvalue().encode()
-            text.seek(0)
-            text.truncate()
-    except Exception:
-        current_app.logger.exception("a list response was aborted")
-        raise
+    for batch in batches:
+        writer.writerows(batch)
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
     yield text.getvalue().encode()
 
 

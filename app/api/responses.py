@@ -134,13 +134,34 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
     headers = page_headers(page)
     if not isinstance(page.rows, RowStream):
         return json_response({wrapper: make(page.rows)}, headers=headers)
-    response = Response(
-        stream_with_context(_stream_list(wrapper, make, page.rows)), mimetype="application/json"
-    )
+    try:
+        response = streamed_response(_list_in_pieces(wrapper, make, page.rows), "application/json")
+    except BaseException:
+        page.rows.close()
+        raise
     response.headers.update(headers)
     # Release the connection also if the client disconnects, and for HEAD requests.
     response.call_on_close(page.rows.close)
     return response
+
+
+def streamed_response(pieces: Iterator[bytes], mimetype: str) -> Response:
+    """Return a response that is sent while it is made.
+
+    The first piece is made now, so that an error in it has a response of its own. A later one
+    aborts the connection, so that clients do not mistake a part for the whole.
+    """
+    first = next(pieces, b"")
+    return Response(stream_with_context(_with_rest(first, pieces)), mimetype=mimetype)
+
+
+def _with_rest(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    try:
+        yield from pieces
+    except Exception:
+        current_app.logger.exception("a list response was aborted")
+        raise
 
 
 def name_as_sent(parameter: str) -> str:
@@ -170,20 +191,12 @@ def next_link(parameter: str, value: int) -> dict[str, str]:
     return {"Link": f'<{address}>; rel="next"'}
 
 
-def _stream_list(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
-    """Yield a list in batches.
-
-    An error aborts the connection without the closing bracket, so that clients do not mistake a
-    partial list for a complete list.
-    """
+def _list_in_pieces(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
+    """Yield a list in batches, and its closing bracket at the end."""
     prefix = f'{{"{wrapper}":['.encode()
-    try:
-        for batch in rows.batches():
-            with rows.reading():
-                made = make(batch)
-            yield prefix + orjson.dumps(made)[1:-1]
-            prefix = b","
-    except Exception:
-        current_app.logger.exception("a list response was aborted")
-        raise
+    for batch in rows.batches():
+        with rows.reading():
+            made = make(batch)
+        yield prefix + orjson.dumps(made)[1:-1]
+        prefix = b","
     yield (prefix if prefix != b"," else b"") + b"]}\n"

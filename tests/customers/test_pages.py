@@ -6,10 +6,12 @@ from contextlib import closing
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlsplit
 
+import psycopg
 import pytest
 from sqlalchemy import event, insert
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
+from app.db.read_pool import RowStream
 from app.db.session import db, run_in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of, with_normalized
@@ -261,6 +263,23 @@ def test_long_list_that_fails_in_the_middle_is_truncated(app, make_app, admin):
     assert written.startswith(b'{"customers":[{"id":')
     with pytest.raises(json.JSONDecodeError):
         json.loads(written)
+
+
+@pytest.mark.parametrize("path", ["/orders", "/reports/customers"])
+def test_database_is_lost_before_the_first_piece(app, admin, monkeypatch, path):
+    """Nothing has been sent, so the response can be an error."""
+    (customer,) = create_many(admin, {"email": "ada@example.com"})
+    order = {"customer_id": customer["id"], "status": "completed"}
+    assert admin.post("/orders", {"order": order}).status_code == 201
+
+    def lose(*_):
+        raise OperationalError("SELECT", {}, psycopg.OperationalError("the connection is lost"))
+
+    monkeypatch.setattr(RowStream, "batches", lose)
+    response = admin.get(path, {"filter[limit]": -1, "format": "csv"})
+    assert response.status_code == 503
+    assert response.get_json()["errors"][0]["code"] == "shop_api_unavailable"
+    assert_nothing_is_open(app)
 
 
 @pytest.mark.pooler
