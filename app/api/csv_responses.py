@@ -14,7 +14,10 @@ from app.schemas.fields.output import Amount, Number
 
 
 def csv_response(
-    name: str, columns: Iterable[str], batches: Iterable[Iterable[Iterable[str]]]
+    name: str,
+    columns: Iterable[str],
+    batches: Iterable[Iterable[Iterable[str]]],
+    rows: Any = None,
 ) -> Response:
     """Return a CSV file, which is sent while its rows are read.
 
@@ -22,8 +25,9 @@ def csv_response(
         name: the name of the file, without its extension.
         columns: the names of the columns.
         batches: the cells of the rows, each safe to open in a spreadsheet.
+        rows: what the cells are made of. A stream of rows is closed at the end.
     """
-    response = streamed_response(_lines(columns, batches), "text/csv")
+    response = streamed_response(_lines(columns, batches), "text/csv", rows)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
     return response
 
@@ -33,6 +37,7 @@ def report_response(
     schema: type[ma.Schema],
     batches: Iterable[Iterable[Mapping[str, Any]]],
     headers: Mapping[str, str] | None = None,
+    stream: Any = None,
 ) -> Response:
     """Return the rows of a report as a CSV file.
 
@@ -41,6 +46,7 @@ def report_response(
         schema: the schema of a row. The names of its fields are the columns. A nested field has
             one for each of its values: ``coupon_id``, ``coupon_code``.
         batches: the rows as the API shows them.
+        stream: the rows of the database, if they are a stream, which is closed at the end.
     """
     columns = dict(_columns(schema))
     flat = (map(dict, map(_flat, batch)) for batch in batches)
@@ -48,7 +54,7 @@ def report_response(
         ([_cell(row[each], field) for each, field in columns.items()] for row in batch)
         for batch in flat
     )
-    response = csv_response(name, columns, rows)
+    response = csv_response(name, columns, rows, stream)
     response.headers.update(headers or {})
     return response
 

@@ -134,25 +134,31 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
     headers = page_headers(page)
     if not isinstance(page.rows, RowStream):
         return json_response({wrapper: make(page.rows)}, headers=headers)
-    try:
-        response = streamed_response(_list_in_pieces(wrapper, make, page.rows), "application/json")
-    except BaseException:
-        page.rows.close()
-        raise
+    pieces = _list_in_pieces(wrapper, make, page.rows)
+    response = streamed_response(pieces, "application/json", page.rows)
     response.headers.update(headers)
-    # Release the connection also if the client disconnects, and for HEAD requests.
-    response.call_on_close(page.rows.close)
     return response
 
 
-def streamed_response(pieces: Iterator[bytes], mimetype: str) -> Response:
+def streamed_response(pieces: Iterator[bytes], mimetype: str, rows: Any = None) -> Response:
     """Return a response that is sent while it is made.
 
     The first piece is made now, so that an error in it has a response of its own. A later one
     aborts the connection, so that clients do not mistake a part for the whole.
+
+    Args:
+        rows: the rows in the pieces. A stream of rows is closed at the end.
     """
-    first = next(pieces, b"")
-    return Response(stream_with_context(_with_rest(first, pieces)), mimetype=mimetype)
+    close = rows.close if isinstance(rows, RowStream) else lambda: None
+    try:
+        first = next(pieces, b"")
+    except BaseException:
+        close()
+        raise
+    response = Response(stream_with_context(_with_rest(first, pieces)), mimetype=mimetype)
+    # Release the connection also if the client disconnects, and for HEAD requests.
+    response.call_on_close(close)
+    return response
 
 
 def _with_rest(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -167,12 +167,8 @@ def list_refusal_reports(query: Query) -> Response:
 def _list(name: str, schema: Any, report: Report, period: Period, query: Query) -> Response:
     if not _is_csv(query):
         return page_response(f"{name}_reports", report.shown, report.page)
-    response = report_response(
-        _file(f"{name}s", period), schema, _batches(report), page_headers(report.page)
-    )
-    if isinstance(report.page.rows, RowStream):
-        response.call_on_close(report.page.rows.close)
-    return response
+    file, page = _file(f"{name}s", period), report.page
+    return report_response(file, schema, _batches(report), page_headers(page), page.rows)
 
 
 def _batches(report: Report) -> Iterator[list[dict[str, Any]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from html.entities import codepoint2name
-from typing import Any
 
 from flask import current_app
 
@@ -56,22 +55,14 @@ def _entity(char: str) -> str:
     return f"&#{ord(char)};" if not char.isalpha() else html.escape(char)
 
 
-def _route(path: str, call: Any, need: Capability, summary: str, result: str) -> Route:
-    action = "view" if call is get_currency else "list"
-    is_list = call is list_tools
-    operation = Operation(call, action, (need,), {}, summary, result, is_list)
-    return Route(path, {"GET": operation})
-
-
-_MANAGER = Capability.MANAGE_WEBHOOKS
+_MANAGER, _READER = (Capability.MANAGE_WEBHOOKS,), (Capability.READ_PRIVATE_SHOP_ORDERS,)
+_STATUS = Operation(get_status, "list", _MANAGER, {}, "Get the status", "SystemStatus")
+_TOOLS = Operation(
+    list_tools, "list", _MANAGER, {}, "List the tools", "SystemStatusTool", is_list=True
+)
+_CURRENCY = Operation(get_currency, "view", _READER, {}, "Get the currency of the shop", "Currency")
 ROUTES = (
-    _route("/system_status", get_status, _MANAGER, "Get the status", "SystemStatus"),
-    _route("/system_status/tools", list_tools, _MANAGER, "List the tools", "SystemStatusTool"),
-    _route(
-        "/data/currencies/current",
-        get_currency,
-        Capability.READ_PRIVATE_SHOP_ORDERS,
-        "Get the currency of the shop",
-        "Currency",
-    ),
+    Route("/system_status", {"GET": _STATUS}),
+    Route("/system_status/tools", {"GET": _TOOLS}),
+    Route("/data/currencies/current", {"GET": _CURRENCY}),
 )
