@@ -18,8 +18,9 @@ import pytest
 from tests.histories import report
 from tests.histories.checkers import check_recorded
 from tests.histories.checkers.coupons import CouponChecker
+from tests.histories.checkers.idempotency import IdempotencyChecker
 from tests.histories.checkers.orders import HELD
-from tests.histories.history import dump, load
+from tests.histories.history import Operation, dump, load
 
 pytestmark = pytest.mark.slow
 
@@ -457,6 +458,20 @@ def test_confirmation_of_a_released_use_is_rejected(recorded):
                 )
                 return
     raise AssertionError("no reference of a released use was reserved again")
+
+
+def test_repetition_after_a_segment_without_the_key_is_accepted():
+    """Another segment had only a request of another API key with this Idempotency-Key."""
+    responses = {0: (1, False), 1: (2, False), 2: (1, True)}  # ID of the order, and if it is stored
+    checker = IdempotencyChecker()
+    for number, (id_, replayed) in responses.items():
+        operation = Operation(
+            0, "create_order", "POST", "/orders", {"order": {}}, {}, f"request-{number}", "key-1",
+            status=201, response={"order": {"id": id_}}, replayed=replayed, api_key=id_,
+        )  # fmt: skip
+        event = SimpleNamespace(request_id=None if replayed else operation.request_id)
+        segment = SimpleNamespace(number=number, operations=[operation], events=[event])
+        assert checker.check(segment) == []
 
 
 def test_recorded_history_is_the_same_after_saving(recorded):

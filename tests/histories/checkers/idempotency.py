@@ -15,6 +15,9 @@ REUSED = "shop_api_idempotency_key_reused"
 Key = tuple[int, str, str, str]
 """Number of the API key, method, path and Idempotency-Key: they make a request another one."""
 
+KEPT = 20
+"""Segments without a request after which a key is forgotten: none is repeated that late."""
+
 
 class IdempotencyChecker:
     """Compares all requests with one key."""
@@ -22,9 +25,10 @@ class IdempotencyChecker:
     def __init__(self) -> None:
         self._requests: dict[Key, list[Operation]] = {}
         self._effects: dict[Key, set[str]] = {}
+        self._last_used: dict[Key, int] = {}
 
     def check(self, segment: Segment) -> list[Violation]:
-        """Return the violations in a segment and the one before it."""
+        """Return the violations of the keys in a segment, with their earlier requests."""
         with_events = {event.request_id for event in segment.events}
         touched = set()
         for operation in segment.operations:
@@ -35,9 +39,12 @@ class IdempotencyChecker:
                 if operation.request_id in with_events:
                     self._effects.setdefault(key, set()).add(operation.request_id)
         found = [violation for key in sorted(touched) for violation in self._of_key(key)]
-        # Requests are repeated in the same segment or in the next one.
-        self._requests = {key: self._requests[key] for key in touched}
-        self._effects = {key: each for key, each in self._effects.items() if key in touched}
+        # A request is repeated in one of the next segments: a pause of the database delays all.
+        self._last_used |= dict.fromkeys(touched, segment.number)
+        for key, number in list(self._last_used.items()):
+            if number <= segment.number - KEPT:
+                for kept in (self._requests, self._effects, self._last_used):
+                    kept.pop(key, None)
         return found
 
     def _of_key(self, key: Key) -> list[Violation]:
