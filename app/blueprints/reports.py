@@ -16,10 +16,9 @@ from app.schemas.examples import reports as examples
 from app.services.reports.coupons import coupon_report, coupon_reports
 from app.services.reports.customers import customer_reports
 from app.services.reports.lists import Report
-from app.services.reports.orders import order_reports
 from app.services.reports.period import Period, currency_of, period_of
 from app.services.reports.refusals import refusal_reports
-from app.services.reports.sales import sales_report
+from app.services.reports.sales import order_reports, sales_report
 
 blp = Blueprint(
     "reports",

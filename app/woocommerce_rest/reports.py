@@ -8,9 +8,11 @@ from typing import Any
 
 from app.auth.principals import Capability
 from app.catalog import current_catalog
-from app.services.reports import totals
 from app.services.reports.period import Period, require_reports
 from app.services.reports.woocommerce import (
+    coupons_by_type,
+    orders_by_status,
+    paying_customers,
     top_sellers,
     woocommerce_period,
     woocommerce_sales,
@@ -23,9 +25,9 @@ Object = dict[str, Any]
 REPORTS = {
     "sales": "List of sales reports.",
     "top_sellers": "List of top sellers products.",
-    "orders/totals": "Orders totals.",
-    "customers/totals": "Customers totals.",
-    "coupons/totals": "Coupons totals.",
+    "orders/totals": "Orders ",
+    "customers/totals": "Customers ",
+    "coupons/totals": "Coupons ",
 }
 _TYPES = {
     "percent": "Percentage discount",
@@ -71,7 +73,7 @@ def get_top_sellers(call: Call) -> Reply:
 
 def get_order_totals(call: Call) -> Reply:
     """Return the number of orders in each status."""
-    found = totals.orders_by_status(call.actor)
+    found = orders_by_status(call.actor)
     statuses = current_catalog().order_statuses.items()
     return Reply([_total(slug, label, found.get(slug, 0)) for slug, label in statuses])
 
@@ -79,13 +81,13 @@ def get_order_totals(call: Call) -> Reply:
 def get_customer_totals(call: Call) -> Reply:
     """Return the number of customers with and without a completed order."""
     kinds = (("paying", "Paying customer"), ("non_paying", "Non-paying customer"))
-    found = zip(kinds, totals.paying_customers(call.actor), strict=True)
+    found = zip(kinds, paying_customers(call.actor), strict=True)
     return Reply([_total(slug, name, number) for (slug, name), number in found])
 
 
 def get_coupon_totals(call: Call) -> Reply:
     """Return the number of coupons of each type."""
-    found = totals.coupons_by_type(call.actor)
+    found = coupons_by_type(call.actor)
     return Reply([_total(slug, name, found.get(slug, 0)) for slug, name in _TYPES.items()])
 
 

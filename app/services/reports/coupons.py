@@ -26,7 +26,7 @@ from app.services.reports.figures import (
     with_intervals,
 )
 from app.services.reports.lists import Report, fetch_list, in_order
-from app.services.reports.period import Period, require_reports
+from app.services.reports.period import Period
 from app.services.reports.sales import uses_of
 from app.services.reports.scope import (
     ORDERS_INDEX,
@@ -66,15 +66,7 @@ _COUPON = select(*(COUPONS.c[name] for name in (*COUPON, "usage_count"))).where(
 def coupon_reports(
     actor: Principal, period: Period, currency: str, query: Mapping[str, Any]
 ) -> Report:
-    """Return a page of the coupons with a use or an order in a period.
-
-    Args:
-        query: ``orderby``, ``order``, ``page`` and ``limit``.
-
-    Raises:
-        ShopError: the capability is missing, or a statement took too long.
-    """
-    require_reports(actor)
+    """Return a page of the coupons with a use or an order in a period."""
 
     def build(scope: Scope, exact: bool) -> Select[Any]:
         orders = _orders_with_use(scope)
@@ -90,11 +82,10 @@ def coupon_reports(
         rows = select(*columns).select_from(joined)
         return rows.order_by(*in_order(key, query), code, found.c.coupon_id)
 
-    return fetch_list(build, _shown_coupons, currency, query)
+    return fetch_list(actor, build, _shown_coupons, currency, query)
 
 
 def _shown_coupons(rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
-    """Return reports of coupons as the API shows them."""
     found = []
     for row in rows:
         values = dict(row._mapping)
@@ -111,13 +102,10 @@ def coupon_report(
     """Return the report of a coupon, which can be in the trash, as the API shows it.
 
     Raises:
-        ShopError: the capability is missing, the coupon does not exist, or a statement took too
-            long.
-        InvalidParams: the period has too many intervals.
+        ShopError: the coupon does not exist.
     """
-    require_reports(actor)
-    spans = period.spans()
-    with reading() as fetch:
+    with reading(actor) as fetch:
+        spans = period.spans()
         rows = fetch(_COUPON, {"this": coupon_id})
         if not rows:
             raise ShopError("shop_api_invalid_coupon_id")
@@ -147,18 +135,12 @@ def _of_coupon(part: Part, coupon_id: int, *, by_coupon: bool) -> Part:
 
 
 def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[str, Any]]:
-    """Return the confirmed uses of the coupons of a batch by interval: ``label`` and ``uses``.
-
-    Raises:
-        ShopError: the capability is missing, or a statement took too long.
-        InvalidParams: the period has too many intervals.
-    """
-    require_reports(actor)
+    """Return the confirmed uses of the coupons of a batch by interval: ``label`` and ``uses``."""
     intervals = period.intervals()
     rows = select().select_from(REDEMPTIONS.join(COUPONS, COUPONS.c.id == REDEMPTIONS.c.coupon_id))
     rows = rows.where(COUPONS.c.batch_id == batch_id, IS_CONFIRMED)
     uses = Part(rows, REDEMPTIONS.c.confirmed_at, {"uses": ONE})
-    with reading() as fetch:
+    with reading(actor) as fetch:
         found = by_row(fetch, [uses], intervals)
     return [
         {"label": interval.label, "uses": figures["uses"]}

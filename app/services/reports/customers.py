@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, case, func, literal, select
+from sqlalchemy import ColumnElement, Select, String, case, func, literal, select, type_coerce
 
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
-from app.db.sql.types import IdList
+from app.db.sql.types import IdList, TextList
 from app.models import ORDERS, USERS
-from app.services.reports.figures import (
-    ORDER_FIGURES,
-    by_group,
-    figures_of,
-    shown,
-    sort_key,
-)
-from app.services.reports.lists import TOTAL, Report, fetch_list, in_order, list_of_texts
-from app.services.reports.period import CANNOT_VIEW, Period, require_reports
+from app.services.reports.figures import ORDER_FIGURES, by_group, figures_of, shown, sort_key
+from app.services.reports.lists import TOTAL, Report, fetch_list, in_order
+from app.services.reports.period import CANNOT_VIEW, Period
 from app.services.reports.sales import orders_of, refunds_of
-from app.services.reports.scope import Scope, read_by
+from app.services.reports.scope import Scope, on_postgresql, read_by
 
 PERSON = ("id", "email", "first_name", "last_name")
 
@@ -30,15 +24,7 @@ PERSON = ("id", "email", "first_name", "last_name")
 def customer_reports(
     actor: Principal, period: Period, currency: str, query: Mapping[str, Any]
 ) -> Report:
-    """Return a page of the customers with an order or a refund in a period.
-
-    Args:
-        query: ``orderby``, ``order``, ``page`` and ``limit``.
-
-    Raises:
-        ShopError: a capability is missing, or a statement took too long.
-    """
-    require_reports(actor)
+    """Return a page of the customers with an order or a refund in a period."""
     actor.require(CANNOT_VIEW, Capability.LIST_USERS)
 
     def build(scope: Scope, exact: bool) -> Select[Any]:
@@ -52,11 +38,10 @@ def customer_reports(
         ties = func.coalesce(found.c.customer_id, 0), found.c.guest
         return rows.order_by(*in_order(key, query), *ties)
 
-    return fetch_list(build, _shown_customers, currency, query)
+    return fetch_list(actor, build, _shown_customers, currency, query)
 
 
 def _shown_customers(rows: Sequence[Any], scope: Scope) -> list[dict[str, Any]]:
-    """Return reports of customers as the API shows them."""
     names = _names_of_guests([row.guest for row in rows if row.customer_id is None], scope)
     found = []
     for row in rows:
@@ -75,7 +60,7 @@ def _names_of_guests(guests: Sequence[str], scope: Scope) -> dict[str, Sequence[
     """Return the first and last name in the latest counted order of each guest."""
     if not guests:
         return {}
-    table, key = list_of_texts(guests)
+    table, key = _table_of(guests)
     columns = [ORDERS.c[name] for name in ("created_at", "id")]
     latest = (
         read_by(select(columns[1]).where(scope.counts_found(), is_theirs), ORDERS, index)
@@ -94,3 +79,13 @@ def _names_of_guests(guests: Sequence[str], scope: Scope) -> dict[str, Sequence[
         for guest, ids in found.items()
         if (known := [orders[each] for each in ids if each in orders])  # others were just deleted
     }
+
+
+def _table_of(texts: Sequence[str]) -> tuple[Any, ColumnElement[str]]:
+    """Return a table of texts, and its column."""
+    values = literal(list(texts), TextList)
+    if on_postgresql():
+        table = func.unnest(values).table_valued("value", name="texts").render_derived()
+    else:
+        table = func.json_each(values).table_valued("value", name="texts")
+    return table, type_coerce(table.c.value, String)

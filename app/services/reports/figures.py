@@ -89,10 +89,7 @@ def in_cents(column: ColumnElement[Any]) -> ColumnElement[int]:
 
 
 def read_sums(read: Callable[[Select[Any]], Rows], build: Callable[[bool], Select[Any]]) -> Rows:
-    """Return what a function reads with a select of sums.
-
-    The select is built again, with True, if a sum exceeds 64 bits on SQLite.
-    """
+    """Return what a function reads with a select of sums, which can exceed 64 bits on SQLite."""
     try:
         return read(build(False))
     except OperationalError as error:
@@ -102,10 +99,7 @@ def read_sums(read: Callable[[Select[Any]], Rows], build: Callable[[bool], Selec
 
 
 def by_span(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the figures of each span, in one statement.
-
-    Databases take longer to count different customers than to list them for Python.
-    """
+    """Return the figures of each span, in one statement. Python counts the different customers."""
 
     def build(exact: bool) -> Select[Any]:
         table, place, span = _table_of(spans)
@@ -172,27 +166,21 @@ def by_group(
     found = [(part, dict(_aggregates(part, exact=exact))) for part in parts]
     names = {name: value for _, figures in found for name, value in figures.items()}
     columns = [column.label(name) for name, column in keys.items()]
+    missing = {name: cast(null(), like.type) for name, like in names.items()}
     selects = [
         part.rows.add_columns(
-            *columns,
-            *(
-                figures.get(name, cast(null(), like.type)).label(name)
-                for name, like in names.items()
-            ),
+            *columns, *(value.label(name) for name, value in (missing | figures).items())
         )
         .where(*within(part.time, span))
         .group_by(*keys.values())
         for part, figures in found
     ]
     both = union_all(*selects).subquery().c
-    sums = (
-        _end(name)(both[name], type_=both[name].type).label(name)
-        if name in TIMES
-        else func.coalesce(func.sum(both[name]), 0).label(name)
-        for name in names
-    )
+    sums: dict[str, Any] = {name: func.coalesce(func.sum(both[name]), 0) for name in names}
+    sums |= {name: _end(name, both[name]) for name in TIMES.keys() & sums}
     groups = [both[name] for name in keys]
-    return select(*groups, *sums).group_by(*groups).subquery()
+    labelled = (value.label(name) for name, value in sums.items())
+    return select(*groups, *labelled).group_by(*groups).subquery()
 
 
 def _aggregates(
@@ -203,7 +191,7 @@ def _aggregates(
         if value is ONE:
             yield name, func.count()
         elif name in TIMES:
-            yield name, _end(name)(value, type_=value.type)
+            yield name, _end(name, value)
         elif name in PEOPLE:
             listed: Any = json_list(value).filter(value.is_not(None))
             yield name, listed if as_json else func.count(distinct(value))
@@ -216,8 +204,9 @@ def _aggregates(
             yield name, func.sum(value)
 
 
-def _end(name: str) -> Any:
-    return getattr(func, TIMES[name].__name__)
+def _end(name: str, time: Any) -> ColumnElement[Any]:
+    end: ColumnElement[Any] = getattr(func, TIMES[name].__name__)(time, type_=time.type)
+    return end
 
 
 def figures_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,17 +248,9 @@ def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def with_intervals(
-    parts: Sequence[Part],
-    spans: Sequence[Any],
-    each: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
+    parts: Sequence[Part], spans: Sequence[Any], each: Sequence[Any], names: Sequence[str]
 ) -> dict[str, Any]:
-    """Return ``totals`` and ``intervals`` as the API shows them.
-
-    Args:
-        spans: the period before, and each interval.
-        each: the figures of each span.
-    """
+    """Return ``totals`` and ``intervals`` from the figures of the period before and of each one."""
     previous, *figures = each
     return {
         "totals": shown(added(figures, parts), names) | {"previous": shown(previous, names)},
@@ -294,6 +275,5 @@ def _table_of(spans: Sequence[Any]) -> tuple[FromClause, Any, _Columns]:
     return rows, rows.c.key, _Columns(*columns)
 
 
-def _stored(instant: datetime) -> str:
-    """Return an instant as SQLite stores it."""
+def _stored(instant: datetime) -> str:  # as SQLite stores it
     return instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, String, func, literal, select, type_coerce
+from sqlalchemy import ColumnElement, Select, func, select
 
+from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import RowStream
-from app.db.sql.types import TextList
 from app.services.common.pagination import Page, page_size
 from app.services.reports.figures import read_sums
-from app.services.reports.scope import Scope, on_postgresql, reading, scope_of
+from app.services.reports.scope import Scope, reading, scope_of
 
 TOTAL = "number_of_rows"
 """Name of the number of rows on all pages."""
@@ -22,15 +22,10 @@ TOTAL = "number_of_rows"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report that is a list.
-
-    Attributes:
-        page: rows of a page.
-        shown: function that returns rows as the API shows them.
-    """
+    """A page of a report that is a list."""
 
     page: Page
-    shown: Callable[[Sequence[Any]], list[dict[str, Any]]]
+    shown: Callable[[Sequence[Any]], list[dict[str, Any]]]  # returns rows as the API shows them
 
 
 def in_order(key: Sequence[ColumnElement[Any]], query: Mapping[str, Any]) -> list[Any]:
@@ -45,6 +40,7 @@ def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Se
 
 
 def fetch_list(
+    actor: Principal,
     build: Callable[[Scope, bool], Select[Any]],
     shown: Callable[[Sequence[Any], Scope], list[dict[str, Any]]],
     currency: str,
@@ -57,12 +53,9 @@ def fetch_list(
             sums can exceed 64 bits on SQLite.
         shown: function that returns rows as the API shows them.
         query: ``page`` and ``limit``.
-
-    Raises:
-        ShopError: a statement took too long.
     """
     size = page_size(query)
-    with reading() as fetch:
+    with reading(actor) as fetch:
         scope = scope_of(fetch, currency)
 
         def build_page(exact: bool) -> Select[Any]:
@@ -77,13 +70,3 @@ def fetch_list(
         if size is None:
             rows = read_sums(RowStream, partial(build, scope))
     return Report(Page(rows, total, query["page"], size), lambda rows: shown(rows, scope))
-
-
-def list_of_texts(texts: Sequence[str]) -> tuple[Any, ColumnElement[str]]:
-    """Return a table of texts, and its column."""
-    values = literal(list(texts), TextList)
-    if on_postgresql():
-        table = func.unnest(values).table_valued("value", name="texts").render_derived()
-    else:
-        table = func.json_each(values).table_valued("value", name="texts")
-    return table, type_coerce(table.c.value, String)

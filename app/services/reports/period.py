@@ -48,11 +48,7 @@ class Period:
         return replace(self, first=end - (self.last - self.first), last=end)
 
     def intervals(self) -> list[Interval]:
-        """Return the intervals in ascending order.
-
-        Raises:
-            InvalidParams: there are more than MAX_INTERVALS.
-        """
+        """Return the intervals in ascending order, at most MAX_INTERVALS."""
         found = intervals(self.first, self.last, self.interval, self.zone)
         listed = list(islice(found, MAX_INTERVALS + 1))
         if len(listed) > MAX_INTERVALS:
@@ -61,12 +57,8 @@ class Period:
         return listed
 
     def spans(self) -> list[Period | Interval]:
-        """Return the period before and the intervals, which are contiguous.
-
-        Raises:
-            InvalidParams: there are more than MAX_INTERVALS.
-        """
-        listed = self.intervals()
+        """Return the period before and the intervals, which are contiguous."""
+        listed = self.intervals()  # of a period of 7,000 years, no date is before it
         return [self.previous, *listed]
 
 
@@ -81,14 +73,7 @@ def shop_zone() -> ZoneInfo:
 
 
 def period_of(query: Mapping[str, Any]) -> Period:
-    """Return the period of a loaded ``ReportQuery``: by default, 30 days until today.
-
-    Args:
-        query: ``since`` and ``until``, dates or None, and optionally ``interval``.
-
-    Raises:
-        InvalidParams: the period ends before it begins.
-    """
+    """Return the period of a loaded ``PeriodQuery``: by default, 30 days until today."""
     zone = shop_zone()
     last = query["until"] or now().astimezone(zone).date()
     first = query["since"] or last - timedelta(days=DEFAULT_DAYS - 1)
@@ -99,7 +84,7 @@ def period_of(query: Mapping[str, Any]) -> Period:
 
 def currency_of(query: Mapping[str, Any]) -> str:
     """Return the currency of a loaded ``ReportQuery``, by default that of the shop."""
-    return query["currency"] or current_app.config["SHOP_CURRENCY"]  # type: ignore[no-any-return] # a setting
+    return str(query["currency"] or current_app.config["SHOP_CURRENCY"])
 
 
 def text_of(instant: datetime) -> str:

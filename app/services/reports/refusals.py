@@ -12,7 +12,7 @@ from app.db.read_pool import RowStream
 from app.models import COUPON_REFUSALS, COUPONS
 from app.services.common.pagination import Page, page_size
 from app.services.reports.lists import Report, on_page
-from app.services.reports.period import Period, require_reports, text_of
+from app.services.reports.period import Period, text_of
 from app.services.reports.scope import reading
 
 # A published coupon, or else one in the trash.
@@ -27,15 +27,7 @@ _COUPON_ID = (
 
 
 def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) -> Report:
-    """Return a page of the codes that were refused in a period, each reason by itself.
-
-    Args:
-        query: ``page`` and ``limit``.
-
-    Raises:
-        ShopError: the capability is missing, or a statement took too long.
-    """
-    require_reports(actor)
+    """Return a page of the codes that were refused in a period, each reason by itself."""
     key = COUPON_REFUSALS.c.code, COUPON_REFUSALS.c.reason
     of_period = COUPON_REFUSALS.c.day.between(period.first, period.last)
     grouped = select(*key).where(of_period).group_by(*key)
@@ -47,24 +39,18 @@ def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) 
         func.max(COUPON_REFUSALS.c.last_at, type_=COUPON_REFUSALS.c.last_at.type).label("last"),
     ).order_by(number.desc(), *key)
     size = page_size(query)
-    with reading() as fetch:
+    with reading(actor) as fetch:
         total = fetch(select(func.count()).select_from(grouped.subquery()))[0][0]
         found: Any = RowStream(rows) if size is None else fetch(on_page(rows, query, size))
     return Report(Page(found, total, query["page"], size), _shown)
 
 
 def refusals_by_day(actor: Principal, period: Period) -> list[dict[str, Any]]:
-    """Return how many codes were refused on each day of a period: ``label`` and ``refused``.
-
-    Raises:
-        ShopError: the capability is missing, or a statement took too long.
-        InvalidParams: the period has too many days.
-    """
-    require_reports(actor)
+    """Return how many codes were refused on each day of a period: ``label`` and ``refused``."""
     day = COUPON_REFUSALS.c.day
     counts = select(day, func.sum(COUPON_REFUSALS.c.count))
     of_period = counts.where(day.between(period.first, period.last)).group_by(day)
-    with reading() as fetch:
+    with reading(actor) as fetch:
         found = {each.isoformat(): int(number) for each, number in fetch(of_period)}
     labels = (part.label for part in period.intervals())
     return [{"label": label, "refused": found.get(label, 0)} for label in labels]

@@ -1,4 +1,4 @@
-"""The report of sales: orders, refunds, new customers and uses of coupons (reports 2)."""
+"""The reports of sales, and of orders by status (reports 1 and 2)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, func, literal, select
+from sqlalchemy import ColumnElement, Select, case, func, literal, select
 
 from app.auth.principals import Principal
+from app.catalog import current_catalog
 from app.db.read_pool import Fetch
 from app.db.sql.functions import is_indexed
 from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
-from app.services.reports.figures import ONE, SALES_FIGURES, Part, by_span, in_cents, with_intervals
-from app.services.reports.period import Period, require_reports
+from app.services.reports.figures import (
+    ONE,
+    SALES_FIGURES,
+    Part,
+    by_group,
+    by_span,
+    figures_of,
+    in_cents,
+    read_sums,
+    shown,
+    with_intervals,
+)
+from app.services.reports.period import Period
 from app.services.reports.scope import (
     ORDERS_INDEX,
     Scope,
@@ -34,18 +46,13 @@ ORDER_SUMS: dict[str, ColumnElement[Any]] = {
     "shipping_tax": in_cents(ORDERS.c.shipping_tax),
     "fees": in_cents(ORDERS.c.fees),
 }
+STATUS_SUMS = {name: ORDER_SUMS[name] for name in ("orders", "total")}
 REFUND_SUMS = {"refunds": ONE, "refunded": in_cents(ORDER_REFUNDS.c.amount)}
 
 
 def sales_report(actor: Principal, period: Period, currency: str) -> dict[str, Any]:
-    """Return the sales of a period as the API shows them.
-
-    Raises:
-        ShopError: the capability is missing, or a statement took too long.
-        InvalidParams: the period has too many intervals.
-    """
-    require_reports(actor)
-    with reading() as fetch:
+    """Return the sales of a period as the API shows them."""
+    with reading(actor) as fetch:
         scope = scope_of(fetch, currency)
         found = read_sales(fetch, scope, period)
         currencies = _other_currencies(fetch, scope, period) if scope.others else []
@@ -61,14 +68,7 @@ def sales_report(actor: Principal, period: Period, currency: str) -> dict[str, A
 
 
 def read_sales(fetch: Fetch, scope: Scope, period: Period, role: str = "") -> dict[str, Any]:
-    """Return ``totals`` and ``intervals`` of the sales of a period.
-
-    Args:
-        role: counts only new accounts with this role.
-
-    Raises:
-        InvalidParams: the period has too many intervals.
-    """
+    """Return ``totals`` and ``intervals`` of sales. With a role, only its new accounts count."""
     uses = uses_of(scope, {"uses": ONE})
     parts = [*_with_customers(orders_of(scope)), refunds_of(scope), _accounts(role), uses]
     spans = period.spans()
@@ -130,3 +130,22 @@ def _other_currencies(fetch: Fetch, scope: Scope, period: Period) -> list[str]:
             in_period = rows.add_columns(literal(1)).where(*within(time, period)).limit(1)
             found += [last] if fetch(in_period) else []
     return found
+
+
+def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[str, Any]]:
+    """Return the number and total of the orders of a period in each known status."""
+    labels = current_catalog().order_statuses
+    with reading(actor) as fetch:
+        orders = orders_of(scope_of(fetch, currency, tuple(labels)))._replace(figures=STATUS_SUMS)
+
+        def build(exact: bool) -> Select[Any]:
+            found = by_group([orders], {"status": ORDERS.c.status}, period, exact=exact)
+            return select(*found.c)
+
+        rows = [dict(row._mapping) for row in read_sums(fetch, build)]
+    found = {row.pop("status"): figures_of(row) for row in rows}
+    nothing = dict.fromkeys(STATUS_SUMS, 0)
+    return [
+        {"status": status, "label": label} | shown(found.get(status, nothing), STATUS_SUMS)
+        for status, label in labels.items()
+    ]

@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
+from app.auth.principals import Principal
 from app.db import read_pool, timeouts
 from app.db.read_pool import Fetch, read_engine
 from app.db.sql.functions import email_is, has_unicode, json_lookup
@@ -36,6 +37,7 @@ from app.db.sql.index_hints import unindexed
 from app.errors import unavailable
 from app.models import ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
+from app.services.reports.period import require_reports
 
 ORDERS_INDEX = "ix_orders_report_sqlite"
 """Index of the orders of a time on SQLite."""
@@ -43,19 +45,12 @@ ORDERS_INDEX = "ix_orders_report_sqlite"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The orders and uses that a report counts.
-
-    Attributes:
-        currency: their currency.
-        statuses: the statuses of counted orders.
-        others: whether any order has another currency than that of the shop.
-        folded: the lower-case form of each e-mail address of a guest with characters beyond ASCII.
-    """
+    """The orders and uses that a report counts."""
 
     currency: str
-    statuses: tuple[str, ...]
-    others: bool
-    folded: Mapping[str, str]
+    statuses: tuple[str, ...]  # of counted orders
+    others: bool  # whether any order has another currency than that of the shop
+    folded: Mapping[str, str]  # lower-case forms of guests' addresses with characters beyond ASCII
 
     def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
         """Return whether an order counts. The index of the report begins with both columns."""
@@ -96,63 +91,54 @@ class Scope:
         entry = json_lookup(literal(json.dumps(self.folded), String), orders.billing_email)
         return case((has_unicode(orders.billing_email), entry), else_=email)
 
-    def by_guest(
-        self, orders: Any, key: ColumnElement[str]
-    ) -> Iterator[tuple[str, ColumnElement[bool]]]:
-        """Yield conditions for the orders of a guest, each with the index that it needs."""
-        is_guest = orders.customer_id.is_(None)
-        yield "ix_orders_guest_email_sqlite", and_(is_guest, email_is(orders.billing_email, key))
+    def by_guest(self, orders: Any, key: ColumnElement[str]) -> Iterator[tuple[str, Any]]:
+        """Yield the index and the condition of each search for the orders of a guest."""
+        is_guest, email = orders.customer_id.is_(None), orders.billing_email
+        yield "ix_orders_guest_email_sqlite", and_(is_guest, email_is(email, key))
         if self.folded:
-            is_theirs = and_(has_unicode(orders.billing_email), self.guest(orders) == key)
-            yield "ix_orders_unicode_emails", and_(is_guest, is_theirs)
+            is_theirs = has_unicode(email), self.guest(orders) == key
+            yield "ix_orders_unicode_emails", and_(is_guest, *is_theirs)
 
     def is_first(self) -> ColumnElement[bool]:
         """Return whether an order is the first counted order of its customer."""
         earlier = ORDERS.alias("earlier")
-        each = earlier.c
+        each, key = earlier.c, self.guest()
         before = and_(
             self.counts(each),
             each.created_at <= ORDERS.c.created_at,
             or_(each.created_at < ORDERS.c.created_at, each.id < ORDERS.c.id),
         )
-        key = self.guest()
 
         def exists_by(index: str, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
             found = select(literal(1)).select_from(earlier).where(*conditions, before)
             return read_by(found, earlier, index).exists()
 
-        of_account = exists_by(
-            "ix_orders_customer_created", each.customer_id == ORDERS.c.customer_id
-        )
+        is_theirs = each.customer_id == ORDERS.c.customer_id
+        of_account = exists_by("ix_orders_customer_created", is_theirs)
         of_guest = or_(*(exists_by(*found) for found in self.by_guest(each, key)))
         return ~case((ORDERS.c.customer_id.is_(None), of_guest), else_=of_account)
 
 
 @contextmanager
-def reading() -> Iterator[Fetch]:
+def reading(actor: Principal) -> Iterator[Fetch]:
     """Yield a ``fetch`` function for the selects of a report, which see one state of the database.
 
     Raises:
-        ShopError: a select exceeded the statement timeout.
+        ShopError: the capability is missing, or a select exceeded the statement timeout.
     """
+    require_reports(actor)
     try:
         with read_pool.snapshot() as fetch:
             yield fetch
     except DBAPIError as error:
         if not timeouts.is_statement_timeout(error):
             raise
-        raise unavailable(
-            "The report takes longer than a statement may. Choose a shorter period."
-        ) from error
+        reason = "The report takes longer than a statement may. Choose a shorter period."
+        raise unavailable(reason) from error
 
 
 def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None) -> Scope:
-    """Return what a report counts.
-
-    Args:
-        statuses: the statuses of counted orders, by default ``SHOP_PAID_STATUSES`` and
-            ``refunded`` (reports 2).
-    """
+    """Return what a report counts, by default in ``SHOP_PAID_STATUSES`` and ``refunded``."""
     counted = statuses or (*current_app.config["SHOP_PAID_STATUSES"], "refunded")
     shop = current_app.config["SHOP_CURRENCY"]
     first, last = (select(end(ORDERS.c.currency)).scalar_subquery() for end in (func.min, func.max))

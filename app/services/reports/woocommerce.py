@@ -1,4 +1,4 @@
-"""Sales and best sellers as WooCommerce reports them, for its two APIs (reports 3).
+"""Sales, best sellers and numbers of records as WooCommerce reports them (reports 3, wc-v3).
 
 Orders that are on hold count too, and refunded orders count as sales, from which all refunds of the
 period are subtracted. Amounts are in the currency of the shop.
@@ -13,14 +13,14 @@ from typing import Any
 
 from dateutil.relativedelta import relativedelta
 from flask import current_app
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, exists, func, select
 
 from app.auth.principals import Principal
 from app.conversions.intervals import DAY, MONTH
 from app.db.session import now
-from app.models import ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
+from app.models import COUPONS, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
 from app.services.orders.sums import amount_text, cents, divided
-from app.services.reports.period import Period, require_reports, shop_zone
+from app.services.reports.period import Period, shop_zone
 from app.services.reports.sales import read_sales
 from app.services.reports.scope import reading, scope_of, within
 
@@ -28,6 +28,7 @@ SOLD = ("processing", "completed", "on-hold")
 MAX_YEARS = 20
 MAX_MONTHS_BY_DAY = 3
 SELLERS = 12
+STAFF = ("administrator", "shop_manager")
 
 SALES = {
     "sales": "total", "orders": "orders", "items": "items", "tax": "tax", "shipping": "shipping",
@@ -67,15 +68,9 @@ def woocommerce_period(
 
 
 def woocommerce_sales(actor: Principal, period: Period) -> dict[str, Any]:
-    """Return the sales of a period, in the form of WooCommerce.
-
-    Raises:
-        ShopError: the capability is missing, or a statement took too long.
-        InvalidParams: the period has too many intervals.
-    """
-    require_reports(actor)
+    """Return the sales of a period, in the form of WooCommerce."""
     currency = current_app.config["SHOP_CURRENCY"]
-    with reading() as fetch:
+    with reading(actor) as fetch:
         scope = scope_of(fetch, currency, (*SOLD, "refunded"))
         found = read_sales(fetch, scope, period, "customer")
     totals, intervals = found["totals"], found["intervals"]
@@ -105,22 +100,15 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
 
     Units that were refunded in the period are subtracted. The name is that in the latest order of
     the product. Products that sold equally are in the order of their IDs.
-
-    Raises:
-        ShopError: the capability is missing, or a statement took too long.
     """
-    require_reports(actor)
     product_id, quantity = ORDER_PRODUCTS.c.product_id, func.sum(ORDER_PRODUCTS.c.quantity)
-    with reading() as fetch:
+    with reading(actor) as fetch:
         scope = scope_of(fetch, current_app.config["SHOP_CURRENCY"], SOLD)
         returned = Counter[int]()
         refunded = (
             select(ORDER_REFUNDS.c.line_items)
             .join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
-            .where(
-                scope.counts_found(),
-                *within(ORDER_REFUNDS.c.created_at, period),
-            )
+            .where(scope.counts_found(), *within(ORDER_REFUNDS.c.created_at, period))
         )
         for (items,) in fetch(refunded):
             for each in items:
@@ -137,9 +125,8 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
         found = sorted(sums, key=lambda row: (-row[1], row[0]))[:limit]
         ids = [row[0] for row in found]
         latest = select(func.max(ORDER_PRODUCTS.c.order_id)).where(product_id.in_(ids))
-        items = fetch(
-            select(ORDERS.c.line_items).where(ORDERS.c.id.in_(latest.group_by(product_id)))
-        )
+        in_latest = ORDERS.c.id.in_(latest.group_by(product_id))
+        items = fetch(select(ORDERS.c.line_items).where(in_latest))
     names: dict[int, str] = {
         line["product_id"]: line.get("name", "") for (lines,) in items for line in lines
     }
@@ -147,3 +134,30 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
         {"name": names.get(number, ""), "product_id": number, "quantity": units}
         for number, units in found
     ]
+
+
+def _numbers_by(actor: Principal, column: ColumnElement[str]) -> dict[str, int]:
+    with reading(actor) as fetch:
+        rows = fetch(select(column, func.count()).group_by(column))
+    return {row[0]: row[1] for row in rows}
+
+
+def orders_by_status(actor: Principal) -> dict[str, int]:
+    """Return the number of orders in each status."""
+    return _numbers_by(actor, ORDERS.c.status)
+
+
+def coupons_by_type(actor: Principal) -> dict[str, int]:
+    """Return the number of coupons of each type."""
+    return _numbers_by(actor, COUPONS.c.type)
+
+
+def paying_customers(actor: Principal) -> tuple[int, int]:
+    """Return how many accounts have a completed order, and how many have none, without staff."""
+    is_staff = exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role.in_(STAFF))
+    is_theirs = ORDERS.c.customer_id == USERS.c.id
+    has_paid = exists().where(is_theirs, ORDERS.c.completed_at.is_not(None))
+    everyone = select(func.count()).select_from(USERS).where(~is_staff)
+    with reading(actor) as fetch:
+        paying = fetch(everyone.where(has_paid))[0][0]
+        return paying, fetch(everyone)[0][0] - paying
