@@ -53,7 +53,7 @@ class Button:
         """The ID of its question in the page."""
         return self.href.strip("/").replace("/", "-")
 
-    def request(self, key: str) -> ApiRequest:
+    def request(self, key: str = "") -> ApiRequest:
         """Return the request of its action, whose body has a wrapper key."""
         body = {key: dict(self.fields)} if self.fields else None
         return api_request(self.view.needs[0], query=self.query, body=body, **self.path)
@@ -82,8 +82,12 @@ class Section:
     form: tuple[str, Sequence[FieldSpec], str] | None = None  # address, fields, text of its button
     after: Markup | str = ""  # what follows the content in its box
     note: str = ""  # what follows the box
-    requests: Requests = ()  # those of its buttons
     id: str = ""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it says anything."""
+        return bool(self.content is None or self.content or self.empty or self.form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,40 +103,30 @@ class Parts:
 
 
 def record_page(
-    title: str, back: tuple[str, str], parts: Parts, requests: Requests = (), **more: Any
-) -> Response:
-    """Return the page of a record.
+    title: str, back: tuple[str, str], parts: Parts, sent: ApiRequest | None = None, key: str = "",
+    **more: Any,
+) -> Response:  # fmt: skip
+    """Return the page of a record. It shows its request, and those of its buttons.
 
     Args:
         back: address and text of the link above the title.
-        requests: the requests that it shows.
+        sent: its request.
+        key: the wrapper key of the requests of its buttons.
         more: further values of the template: ``status_badge``, what an action reports as its
             ``result``, ``secrets`` that are shown only once with a ``note``, and whether the
             request ``opens``.
     """
     shown = {name: getattr(parts, name) for name in Parts.__slots__}
     shown |= {name: allowed(shown[name]) for name in ("buttons", "dangers")}
+    shown |= {name: [each for each in shown[name] if each.is_shown] for name in ("main", "side")}
+    actions = [each for each in (*shown["buttons"], *shown["dangers"]) if each.kind != "link"]
+    requests = [("", sent), *((each.label, each.request(key)) for each in actions)] if sent else ()
     return render("record.html", title=title, back=back, requests=requests, **shown, **more)
 
 
 def allowed(buttons: Sequence[Button]) -> list[Button]:
     """Return the buttons that the session can use."""
     return [each for each in buttons if may_open(each.endpoint)]
-
-
-def row_button(label: str, endpoint: str, name: str, **path: Any) -> Markup | str:
-    """Return the button of an action on a row, or nothing if the session cannot run it."""
-    if not may_open(endpoint):
-        return ""
-    return Markup(
-        '<form method="post" action="{}"><button class="link">{}'
-        '<span class="sr-only"> {}</span></button></form>'
-    ).format(url_for(endpoint, **path), label, name)
-
-
-def requests_of(label: str, operation: str, **path: Any) -> list[tuple[str, ApiRequest]]:
-    """Return the request of a button with its label, unless the session cannot use it."""
-    return [(label, api_request(operation, **path))] if rights.can(operation) else []
 
 
 def call_if_allowed(operation: str, **arguments: Any) -> Reply | None:

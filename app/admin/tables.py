@@ -9,6 +9,7 @@ from flask import Response, request
 
 from app.admin import html
 from app.admin.calls import ApiRequest, Reply
+from app.admin.pages import Button, Requests, allowed
 from app.api.csv_responses import csv_response
 from app.conversions.numbers import whole_number
 from app.import_export.csv_format import to_cell
@@ -75,7 +76,8 @@ class Table:
     rows: Sequence[Row]
     total: int = 0  # the number of records that match
     pages: int = 1
-    requests: list[tuple[str, ApiRequest]] = field(default_factory=list)  # its own, and of buttons
+    own_requests: Sequence[tuple[str, ApiRequest]] = ()  # its own, and those of its actions
+    buttons: Callable[[Row], Sequence[Button]] | None = None  # at the end of a row
     searches: str = ""  # the label of the search box
     filters: Sequence[Filter] = ()
     tabs: Sequence[Tab] = ()  # of the parameter ``state``
@@ -90,6 +92,18 @@ class Table:
         """Return the table of the response to a list."""
         requests = [("", reply.request)]
         return cls(caption, columns, reply.content, reply.total, reply.pages, requests)
+
+    @property
+    def requests(self) -> Requests:
+        """Its own requests, if any, and those of the buttons of the first row that has some."""
+        found = list(self.own_requests)
+        buttons = next(filter(None, map(self.buttons_of, self.rows)), ()) if found else ()
+        more = [(each.label, each.request()) for each in buttons]
+        return found + [each for each in more if each not in found]
+
+    def buttons_of(self, row: Row) -> list[Button]:
+        """Return the buttons at the end of a row that the session can use."""
+        return allowed(self.buttons(row)) if self.buttons else []
 
     @property
     def page(self) -> int:

@@ -19,7 +19,7 @@ from app.admin import history, html, rights
 from app.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
 from app.admin.forms import FieldSpec, Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, may_open, panels, render, see_other
-from app.admin.pages import Button, Parts, Section, allowed, record_page, row_button
+from app.admin.pages import Button, Parts, Section, allowed, record_page
 from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
 from app.conversions.numbers import whole_number
@@ -252,15 +252,6 @@ class Noun:
         path, name = self._path(record["id"]), self.name_of(record)
         return Button(label, self.endpoint(endpoint), path, name=name, **more)
 
-    def restore_column(self) -> Column:
-        """Return the column of the trash that restores a record."""
-
-        def button(row: Record) -> Markup | str:
-            endpoint, path = self.endpoint("restore"), self._path(row["id"])
-            return row_button(_("Restore"), endpoint, self.name_of(row), **path)
-
-        return Column("", button, on_phone=True)
-
     # Pages
 
     def read(self, record_id: int) -> tuple[Record, str]:
@@ -292,10 +283,12 @@ class Noun:
         table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
         acts = self._allowed_actions(trashed=trashed).values()
         table.selects = bool(acts)
-        table.requests += [
+        table.own_requests = [*table.own_requests, *(
             (each.label, self._request(each, self._body(each), row["id"]))
             for row in table.rows[:1] for each in acts if each.title
-        ]  # fmt: skip
+        )]  # fmt: skip
+        if trashed:
+            table.buttons = lambda row: [self.button(_("Restore"), "restore", row)]
         return table
 
     def show(self, **path: Any) -> Response:
@@ -317,16 +310,12 @@ class Noun:
         if self.resource in history.RESOURCES:
             main.append(self._history(record_id))
         side += [Section(label, "plain", value) for label, value in panels(self.name, record)]
-        requests = [("", sent or api_request(f"get_{self.operation}", **self._path(record_id)))]
-        requests += [
-            (each.label, each.request(self.name))
-            for each in allowed([*parts.buttons, *dangers]) if each.kind != "link"
-        ]  # fmt: skip
         shown = Parts(parts.notices, parts.buttons, parts.tiles, main, side, dangers)
         back = self.url("show_list"), _(self.title)
         return record_page(
-            self.title_of(record), back, shown, requests, status_badge=self.badge(record),
-            opens=bool(sent), **more,
+            self.title_of(record), back, shown,
+            sent or api_request(f"get_{self.operation}", **self._path(record_id)), self.name,
+            status_badge=self.badge(record), opens=bool(sent), **more,
         )  # fmt: skip
 
     def _history(self, record_id: int) -> Section:

@@ -95,7 +95,7 @@ class Batches(Noun):
             ],
             tiles=[Tile(label, html.number(record[name])) for name, label in names.items()],
             main=[
-                *([Section(_("Reports"), "plots", plots)] if plots else []),
+                Section(_("Reports"), "plots", plots),
                 Section(_("Details"), "facts", facts),
             ],
             dangers=[trash] if record["unused"] else [],

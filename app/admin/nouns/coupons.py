@@ -11,15 +11,7 @@ from app.admin import html, reports, rights
 from app.admin.calls import Reply, call, loaded_query
 from app.admin.forms import CHOICES, FieldSpec, Form, specs_of
 from app.admin.nouns import NOUNS, Action, AnyResponse, Noun, Record, selected_ids
-from app.admin.pages import (
-    Button,
-    Parts,
-    Section,
-    Tile,
-    call_if_allowed,
-    requests_of,
-    row_button,
-)
+from app.admin.pages import Button, Parts, Section, Tile, call_if_allowed
 from app.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -72,6 +64,11 @@ def reserved_of(coupon: Record) -> str:
     return _("%(count)s of them reserved", count=html.number(count)) if count else ""
 
 
+def _user_of(use: Record) -> str:
+    number = f"#{use['customer_id']}" if use["customer_id"] else _("Guest")
+    return use["email"] or number
+
+
 def _last_day(coupon: Record) -> str:
     day = html.last_day(coupon["expiry_date"])
     return html.short_date(day) if day else html.NONE
@@ -117,7 +114,7 @@ class Coupons(Noun):
         if trashed:
             since = _("In the trash since")
             columns[3] = Column.of(since, "trashed_at", html.time, on_phone=True)
-            columns[5] = self.restore_column()
+            del columns[5]
         return columns
 
     def filters(self) -> list[Filter]:
@@ -177,7 +174,7 @@ class Coupons(Noun):
                 Tile(_("Works until"), day),
             ],
             main=[
-                *([Section(_("Reports"), "plots", plots)] if plots else []),
+                Section(_("Reports"), "plots", plots),
                 self._uses(record),
             ],
             side=[
@@ -197,10 +194,8 @@ class Coupons(Noun):
         reply = call_if_allowed("list_redemptions", query=query)
         if reply is None:
             return Section(_("Uses"), "rows", None, what=_("redemptions"))
-        uses = Table.of_reply(_("Uses"), self._use_columns(coupon), reply)
-        for use in uses.rows[:1]:
-            for name, label in (("confirm", _("Confirm")), ("release", _("Release"))):
-                uses.requests += requests_of(label, f"{name}_redemption", redemption_id=use["id"])
+        uses = Table.of_reply(_("Uses"), self._use_columns(), reply)
+        uses.buttons = self._use_buttons
         note, shown, total = "", len(uses.rows), html.number(reply.total)
         if reply.total > shown:
             note = _("The latest %(shown)s of %(total)s. The CSV file has all.",
@@ -208,29 +203,22 @@ class Coupons(Noun):
         link = (self.url("download", coupon["id"]), _("Download CSV")) if uses.rows else None
         return Section(_("Uses"), "rows", uses, unused, link=link, note=note)
 
-    def _use_columns(self, coupon: Record) -> list[Column]:
-        def who(row: Record) -> str:
-            number = f"#{row['customer_id']}" if row["customer_id"] else _("Guest")
-            return row["email"] or number
+    def _use_buttons(self, use: Record) -> list[Button]:
+        if use["order_id"] or use["status"] == "released":
+            return []
+        path = {"coupon_id": use["coupon_id"], "redemption_id": use["id"]}
+        confirm, release = (
+            Button(label, self.endpoint(way), path, name=_user_of(use))
+            for way, label in (("confirm", _("Confirm")), ("release", _("Release")))
+        )
+        return [confirm, release] if use["status"] == "reserved" else [release]
 
+    def _use_columns(self) -> list[Column]:
         def customer(row: Record) -> Markup:
             source: Any = row["reference"]
             if number := row["order_id"]:
                 source = NOUNS["order"].link_to(number, _("Order %(id)s", id=number))
-            return Markup('{}<br><small class="muted">{}</small>').format(who(row), source)
-
-        def actions(row: Record) -> Markup | str:
-            if row["order_id"] or row["status"] == "released":
-                return ""
-            ways = {"confirm": _("Confirm"), "release": _("Release")}
-            if row["status"] != "reserved":
-                del ways["confirm"]
-            path = {"coupon_id": coupon["id"], "redemption_id": row["id"]}
-            buttons = (
-                row_button(label, self.endpoint(way), who(row), **path)
-                for way, label in ways.items()
-            )
-            return html.joined(buttons, " ")
+            return Markup('{}<br><small class="muted">{}</small>').format(_user_of(row), source)
 
         return [
             Column(_("Customer"), customer),
@@ -238,7 +226,6 @@ class Coupons(Noun):
                    on_phone=True),
             Column.of(_("Discount"), "amount", html.money),
             Column.of(_("Time"), "updated_at", html.time, on_phone=True),
-            Column("", actions, on_phone=True),
         ]  # fmt: skip
 
     def actions(self) -> dict[str, Action]:

@@ -87,7 +87,7 @@ def _main(number: int) -> list[Section]:
     return [
         Section(_("Orders"), "rows", orders, none, _("orders"), link=link),
         uses_section(_("Coupons used"), {"customer_id": number, "limit": MAX_USES}),
-        *([Section(_("Downloads"), "items", files)] if files else []),
+        Section(_("Downloads"), "items", files),
     ]
 
 
@@ -102,7 +102,7 @@ def _side(record: Record) -> list[Section]:
     return [
         Section(_("Account"), "facts", filled(account)),
         *address_sections(record),
-        *([Section(_("Metadata"), "facts", metadata)] if metadata else []),
+        Section(_("Metadata"), "facts", metadata),
     ]
 
 

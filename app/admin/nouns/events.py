@@ -60,7 +60,7 @@ class Events(Noun):
         events = [EVENT.row(row[:-4]) | {"username": row[-4]} for row in rows]
         table = Table(_("Events"), self.columns(trashed=False), events[:SIZE],
                       total=len(events[:SIZE]), filters=self.filters(),
-                      requests=[("", api_request("list_events", query=wanted))])  # fmt: skip
+                      own_requests=[("", api_request("list_events", query=wanted))])  # fmt: skip
         if len(events) > SIZE:
             table.older = table.address(before=events[SIZE - 1]["id"])
         table.newest = table.address(before="") if before else ""

@@ -11,15 +11,7 @@ from app.admin.calls import Reply, call, loaded_query
 from app.admin.forms import CHOICES, FieldSpec, specs_of
 from app.admin.nouns import NOUNS, Action, Noun, Record
 from app.admin.nouns.coupons import COUPONS, USE_STATES
-from app.admin.pages import (
-    Button,
-    Parts,
-    Section,
-    allowed,
-    call_if_allowed,
-    filled,
-    requests_of,
-)
+from app.admin.pages import Button, Parts, Section, call_if_allowed, filled
 from app.admin.tables import Column, Filter, Tab, Table
 from app.admin.texts import gettext as _
 from app.admin.texts import ngettext
@@ -87,7 +79,6 @@ class Orders(Noun):
             Column(_("Status"), self.badge, on_phone=True),
             Column.of(_("Ordered"), "created_at", html.time, sort="date"),
             Column(_("Total"), total, sort="total", is_number=True, on_phone=True),
-            *([self.restore_column()] if trashed else []),
         ]
 
     def panel(self, query: Mapping[str, Any], without: str) -> Table | None:
@@ -158,7 +149,7 @@ class Orders(Noun):
                 items,
                 *([uses] if uses.content else []),
                 self._notes(number),
-                *([self._refunds(refunded, record)] if refunded else []),
+                self._refunds(refunds, record),
             ],
             side=self._side(record),
         )
@@ -173,22 +164,27 @@ class Orders(Noun):
             id="notes",
         )  # fmt: skip
 
-    def _refunds(self, refunds: Sequence[Record], order: Record) -> Section:
-        """Return the section of refunds: amount, time, reason, and the button that deletes it."""
-        found = []
-        for refund in refunds:
-            amount = html.money(refund["amount"], order["currency"])
-            path = {"order_id": order["id"], "refund_id": refund["id"]}
-            delete = Button(
-                _("Delete"), self.endpoint("delete_refund"), path,
-                name=_("refund %(id)s", id=refund["id"]),
-                question=_("Delete the refund of %(amount)s?", amount=amount),
-            )  # fmt: skip
-            found.append((amount, html.time(refund["created_at"]), refund["reason"],
-                          allowed([delete])))  # fmt: skip
-        requests = requests_of(_("Delete"), "delete_order_refund", order_id=order["id"],
-                               refund_id=refunds[0]["id"])  # fmt: skip
-        return Section(_("Refunds"), "refunds", found, requests=requests, id="refunds")
+    def _refunds(self, refunds: Reply | None, order: Record) -> Section:
+        def money(amount: str) -> str:
+            return html.money(amount, order["currency"])
+
+        def delete(row: Record) -> list[Button]:
+            path = {"order_id": order["id"], "refund_id": row["id"]}
+            question = _("Delete the refund of %(amount)s?", amount=money(row["amount"]))
+            name = _("refund %(id)s", id=row["id"])
+            endpoint = self.endpoint("delete_refund")
+            return [Button(_("Delete"), endpoint, path, name=name, question=question)]
+
+        columns = [
+            Column(_("Amount"), lambda row: money(row["amount"])),
+            Column(_("Reason"), lambda row: row["reason"] or html.NONE, on_phone=True),
+            Column.of(_("Time"), "created_at", html.time, on_phone=True),
+        ]
+        title, table = _("Refunds"), None
+        if refunds and refunds.content:
+            table = Table.of_reply(title, columns, refunds)
+            table.buttons = delete
+        return Section(title, "rows", table or (), id="refunds")
 
     def _side(self, record: Record) -> list[Section]:
         payment, name = record["payment_details"], customer_of(record)

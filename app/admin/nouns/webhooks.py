@@ -1,5 +1,6 @@
 """Webhooks and their deliveries (admin 2)."""
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,15 +12,7 @@ from app.admin import html, rights
 from app.admin.calls import api_request, call
 from app.admin.forms import specs_of
 from app.admin.nouns import Noun, Record
-from app.admin.pages import (
-    Button,
-    Parts,
-    Section,
-    filled,
-    record_page,
-    requests_of,
-    row_button,
-)
+from app.admin.pages import Button, Parts, Section, filled, record_page
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
 from app.conversions.numbers import whole_number
@@ -98,9 +91,7 @@ class Webhooks(Noun):
         reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
         table = Table.of_reply(_("Deliveries"), self._delivery_columns(webhook_id), reply)
         table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
-        for row in table.rows[:1]:
-            path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
-            table.requests += requests_of(_("Send again"), "redeliver_webhook_delivery", **path)
+        table.buttons = self._delivery_buttons(webhook_id)
         none = _("Nothing was delivered yet. Send a ping, or change a record.")
         return Section(_("Deliveries"), "table", table, none)
 
@@ -108,11 +99,6 @@ class Webhooks(Noun):
         def event(row: Record) -> Markup:
             text = _("Event %(id)s", id=row["event_id"]) if row["event_id"] else _("Ping")
             return html.link(self.url("show_delivery", webhook_id, delivery_id=row["id"]), text)
-
-        def actions(row: Record) -> Markup | str:
-            path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
-            name = _("event %(id)s", id=row["event_id"])
-            return row_button(_("Send again"), self.endpoint("redeliver"), name, **path)
 
         def result(row: Record) -> str:
             return _result(row["attempts"][-1]) if row["attempts"] else html.NONE
@@ -122,8 +108,15 @@ class Webhooks(Noun):
             Column(_("State"), lambda row: html.state_badge(STATES, row["state"]), on_phone=True),
             Column(_("Last result"), result),
             Column.of(_("Created"), "created_at", html.time, on_phone=True),
-            Column("", actions, on_phone=True),
         ]
+
+    def _delivery_buttons(self, webhook_id: int) -> Callable[[Record], list[Button]]:
+        def buttons(row: Record) -> list[Button]:
+            path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
+            name = _("event %(id)s", id=row["event_id"])
+            return [Button(_("Send again"), self.endpoint("redeliver"), path, name=name)]
+
+        return buttons
 
     def _side(self, record: Record) -> list[Section]:
         times = {"failing_since": _("Failing since"), "last_delivery_at": _("Last delivery")}
@@ -170,10 +163,10 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
     no_event = _("A ping has no event.")
     if delivery["event_id"]:
         no_event = _("The event is not kept any more, or your key cannot read events.")
-    again, next_at = _("Send again"), delivery["next_attempt_at"]
+    next_at = delivery["next_attempt_at"]
     parts = Parts(
         notices=[html.joined([_("Next attempt:"), html.time(next_at)], " ")] if next_at else [],
-        buttons=[Button(again, WEBHOOKS.endpoint("redeliver"), path, tone="primary")],
+        buttons=[Button(_("Send again"), WEBHOOKS.endpoint("redeliver"), path, tone="primary")],
         main=[
             Section(_("Attempts"), "rows", attempts, _("Not sent yet.")),
             Section(_("Response"), "copyable", delivery["response_body"],
@@ -181,11 +174,10 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
             Section(_("Event"), "copyable", _event(delivery["event_id"]), no_event),
         ],
     )  # fmt: skip
-    requests = [("", api_request("get_webhook_delivery", **path)),
-                *requests_of(again, "redeliver_webhook_delivery", **path)]  # fmt: skip
     return record_page(
         _("Delivery %(id)s", id=delivery_id), (WEBHOOKS.url("show", webhook_id), _("Webhook")),
-        parts, requests, status_badge=html.state_badge(STATES, delivery["state"]),
+        parts, api_request("get_webhook_delivery", **path),
+        status_badge=html.state_badge(STATES, delivery["state"]),
     )  # fmt: skip
 
 

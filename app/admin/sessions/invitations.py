@@ -13,7 +13,7 @@ from app.admin.forms import Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.nouns import FORM, Record, form_page
 from app.admin.nouns.keys import KEYS, invite_button
-from app.admin.pages import Parts, Section, allowed, record_page, row_button
+from app.admin.pages import Button, Parts, Section, allowed, record_page
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -42,15 +42,16 @@ def _browser(user_agent: str) -> str:
     return shown or user_agent[:40] or "Unknown browser"
 
 
-def _session_columns() -> list[Column]:
-    actor, own = current_principal(), frame.current_session().id
-    ends_all = sessions.manages_keys(actor, "DELETE")
+def _session_buttons(row: Record) -> list[Button]:
+    actor = current_principal()
+    if row["user_id"] != actor.user_id and not sessions.manages_keys(actor, "DELETE"):
+        return []
+    path = {"session_id": row["id"]}
+    return [Button(_("Sign out"), "admin_sessions.end_session", path, name=row["browser"])]
 
-    def end(row: Record) -> Any:
-        if row["user_id"] != actor.user_id and not ends_all:
-            return ""
-        endpoint, path = "admin_sessions.end_session", {"session_id": row["id"]}
-        return row_button(_("Sign out"), endpoint, row["browser"], **path)
+
+def _session_columns() -> list[Column]:
+    own = frame.current_session().id
 
     def browser(row: Record) -> Any:
         mark = html.badge(_("This browser"), "ok") if row["id"] == own else ""
@@ -62,7 +63,6 @@ def _session_columns() -> list[Column]:
         Column(_("Key"), lambda row: row["description"] or f"…{row['truncated_key']}"),
         Column.of(_("Last used"), "last_used_at", html.time, on_phone=True),
         Column.of(_("Ends"), "expires_at", html.time),
-        Column("", end, on_phone=True),
     ]
 
 
@@ -73,7 +73,7 @@ def show() -> Response:
         row._asdict() | {"browser": _browser(row.user_agent)}
         for row in sessions.list_sessions(current_principal())
     ]
-    table = Table(_("Sessions"), _session_columns(), rows, total=len(rows))
+    table = Table(_("Sessions"), _session_columns(), rows, len(rows), buttons=_session_buttons)
     invitations = _invitations()
     return render(
         "list.html", title=_("Sessions"), table=table, buttons=allowed([invite_button()]),
@@ -86,19 +86,18 @@ def show() -> Response:
 def _invitations() -> Table:
     """Return the table of open invitations."""
 
-    def withdraw(row: Record) -> Any:
-        endpoint, path = "admin_sessions.withdraw", {"link_id": row["id"]}
-        return row_button(_("Withdraw"), endpoint, row["login"], **path)
+    def withdraw(row: Record) -> list[Button]:
+        path = {"link_id": row["id"]}
+        return [Button(_("Withdraw"), "admin_sessions.withdraw", path, name=row["login"])]
 
     columns = [
         Column(_("Username"), lambda row: row["login"]),
         Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
         Column(_("Invited by"), lambda row: row["username"]),
         Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
-        Column("", withdraw, on_phone=True),
     ]
     rows = [asdict(each) for each in links.list_invitations(current_principal())]
-    return Table(_("Open invitations"), columns, rows)
+    return Table(_("Open invitations"), columns, rows, buttons=withdraw)
 
 
 @blp.action("/sessions/<int:session_id>/end")
