@@ -20,7 +20,8 @@ def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature 
     if not app.config["SHOP_ADMIN"]:
         return
     prefix = f"{app.config['SHOP_URL_PREFIX']}/admin"
-    for part in (frame, texts, html, assets):
+    app.extensions[frame.ADMIN] = frame.Admin()
+    for part in (texts, html, assets):
         part.init_app(app)
     pages = (overview, search, refusals, data, sign_in, invitations, assets)
     for blp in (*(noun.blp for noun in NOUNS.values()), *(p.blp for p in pages)):

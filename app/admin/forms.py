@@ -55,28 +55,21 @@ CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
 }
 """What a ``select`` or boxes offer: labels by values."""
 
-_KINDS: tuple[tuple[type[ma.fields.Field[Any]], str], ...] = (
-    (inputs.StrictTrue, "checkbox"),
-    (inputs.DecimalInput, "amount"),
-    (inputs.Price, "amount"),
-    (inputs.Count, "number"),
-    (inputs.Integer, "number"),
-    (inputs.Quantity, "number"),
-    (CodeCount, "number"),
-    (EventId, "number"),
-    (inputs.AccountId, "number"),
-    (inputs.DateText, "date"),
-    (inputs.TimestampInput, "time"),
-    (inputs.Choice, "select"),
-    (lists.IdArray, "ids"),
-    (lists.EmailArray, "list"),
-    (lists.CodeArray, "list"),
-    (inputs.MetadataInput, "hidden"),
-)
+_KINDS: Mapping[str, tuple[type[ma.fields.Field[Any]], ...]] = {
+    "checkbox": (inputs.StrictTrue,),
+    "amount": (inputs.DecimalInput, inputs.Price),
+    "number": (inputs.Count, inputs.Integer, inputs.Quantity, inputs.AccountId, CodeCount, EventId),
+    "date": (inputs.DateText,),
+    "time": (inputs.TimestampInput,),
+    "select": (inputs.Choice,),
+    "ids": (lists.IdArray,),
+    "list": (lists.EmailArray, lists.CodeArray),
+    "hidden": (inputs.MetadataInput,),
+}
+"""How a form shows fields, by their classes. Others are text."""
 
 _LISTS = {"ids", "list", "checks"}
 """Kinds whose values are arrays, a line of the text for each entry."""
-
 
 _PLAIN = FormField()
 
@@ -121,63 +114,59 @@ class FieldSpec:
         Raises:
             ValueError: the text has another form. The message says what to write.
         """
-        convert = _CONVERTERS.get(self.kind)
-        return convert(text) if convert else text
+        convert, message = _CONVERTERS.get(self.kind, (str, ""))
+        try:
+            return convert(text)
+        except ValueError:
+            raise ValueError(message) from None
 
 
 def _amount(text: str) -> str:
     if text and not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
-        raise ValueError(
-            _("Write a number with a point and without other separators, for example 1000.50.")
-        )
+        raise ValueError
     return text
 
 
 def _number(text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]*", text) or text == "-":
-        raise ValueError(_("Write a whole number without separators, for example 1000."))
+    if text and not re.fullmatch(r"-?[0-9]+", text):
+        raise ValueError
     return int(text or 0)
 
 
-def _date(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat() if text else ""
-    except ValueError:
-        raise ValueError(_("Write a date in the form 2026-11-29.")) from None
-
-
 def _time(text: str) -> str:
-    """Return a local time of the shop in UTC, as the API expects it."""
-    try:
-        local = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        raise ValueError(_("Write a date and a time in the form 2026-11-29T18:00.")) from None
-    if local is None:
-        return ""
-    return (local if local.tzinfo else local.replace(tzinfo=html.zone())).isoformat()
+    """Return a local time of the shop with its offset, as the API expects it."""
+    local = datetime.fromisoformat(text) if text else None
+    return local.replace(tzinfo=local.tzinfo or html.zone()).isoformat() if local else ""
 
 
 def _ids(text: str) -> list[int]:
-    words = re.split(r"[\s,;]+", text.strip())
-    if any(word and not re.fullmatch(r"[0-9]{1,18}", word) for word in words):
-        raise ValueError(_("Write the numbers of the IDs, one per line."))
-    return [int(word) for word in words if word]
+    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    if not all(re.fullmatch(r"[0-9]{1,18}", word) for word in words):
+        raise ValueError
+    return [int(word) for word in words]
 
 
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in re.split(r"[\n,;]+", text) if line.strip()]
 
 
-_CONVERTERS: Mapping[str, Callable[[str], Any]] = {
-    "amount": _amount,
-    "number": _number,
-    "date": _date,
-    "time": _time,
-    "ids": _ids,
-    "list": _lines,
-    "checks": _lines,
-    "checkbox": lambda text: text == "true",
-}
+_CONVERTERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "amount": (
+        _amount,
+        _("Write a number with a point and without other separators, for example 1000.50."),
+    ),
+    "number": (_number, _("Write a whole number without separators, for example 1000.")),
+    "date": (
+        lambda text: date.fromisoformat(text).isoformat() if text else "",
+        _("Write a date in the form 2026-11-29."),
+    ),
+    "time": (_time, _("Write a date and a time in the form 2026-11-29T18:00.")),
+    "ids": (_ids, _("Write the numbers of the IDs, one per line.")),
+    "list": (_lines, ""),
+    "checks": (_lines, ""),
+    "checkbox": (lambda text: text == "true", ""),
+}  # fmt: skip
+"""Functions that return the JSON value of a text, and what to write instead if they fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,40 +195,31 @@ def _declared(schema: type[Base], prefix: str = "") -> tuple[tuple[FieldSpec, in
                     for spec, of in inner
                 )
             found += [(form.order, *each) for each in inner]
-        elif isinstance(declared, inputs.Input) and form.kind != "hidden":
-            kind = form.kind or ("select" if form.values else _kind(declared))
+        elif isinstance(declared, inputs.Input):
+            by_class = (kind for kind, classes in _KINDS.items() if isinstance(declared, classes))
+            kind = form.kind or ("select" if form.values else next(by_class, "text"))
+            described = declared.metadata.get("description", "")
+            shown = "" if described.removesuffix(".") == label else described
+            length = declared.max_text_length or declared.openapi.get("maxLength")
+            spec = FieldSpec(f"{prefix}{name}", label, kind, form,
+                             shown if form.help is None else form.help, declared.required,
+                             max_length=length)  # fmt: skip
             if kind != "hidden":
-                spec = _spec(declared, form, kind=kind, name=f"{prefix}{name}", label=label)
                 found.append((form.order, spec, declared))
     return tuple(each[1:] for each in sorted(found, key=lambda each: each[0]))
 
 
-def _kind(declared: ma.fields.Field[Any]) -> str:
-    return next((kind for cls, kind in _KINDS if isinstance(declared, cls)), "text")
-
-
-def _spec(
-    declared: inputs.Input, form: FormField, *, kind: str, name: str, label: str
-) -> FieldSpec:
-    described = declared.metadata.get("description", "")
-    if form.help is not None:
-        described = form.help
-    elif described.removesuffix(".") == label:
-        described = ""
-    length = declared.max_text_length or declared.openapi.get("maxLength")
-    return FieldSpec(name, label, kind, form, described, declared.required, max_length=length)
-
-
 def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
     """Return the fields of a schema of requests, in the order in which a form shows them."""
-    if schema is None:
-        return []
-    return [
-        replace(spec, options=_options(spec, declared))
-        if spec.kind in {"select", "checks"}
-        else spec
-        for spec, declared in _declared(schema)
-    ]
+    found = []
+    for spec, declared in _declared(schema) if schema else ():
+        options: Mapping[str, str] = {}
+        if spec.form.values:
+            options = CHOICES[spec.form.values]()
+        elif spec.kind in {"select", "checks"}:
+            options = {each: each for each in declared.openapi.get("enum", ())}
+        found.append(replace(spec, options=options))
+    return found
 
 
 def line_specs(schema: type[Base], name: str, lines: Mapping[int, str]) -> list[FieldSpec]:
@@ -255,12 +235,6 @@ def line_specs(schema: type[Base], name: str, lines: Mapping[int, str]) -> list[
         for number, line in lines.items()
         for spec in specs_of(schema)
     ]
-
-
-def _options(spec: FieldSpec, declared: inputs.Input) -> Mapping[str, str]:
-    if spec.form.values:
-        return CHOICES[spec.form.values]()
-    return {each: each for each in declared.openapi.get("enum", ())}
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 import flask
-from flask import Flask, Response, current_app, g, redirect, render_template, request, url_for
+from flask import Response, current_app, g, redirect, render_template, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -134,13 +134,9 @@ def _require_same_origin() -> None:
     """Reject unsafe requests that no page of this origin has sent (admin 5)."""
     if request.method in SAFE_METHODS:
         return
-    site = request.headers.get("Sec-Fetch-Site")
-    if site is None:
-        origin = request.headers.get("Origin", "").lower()
-        is_same = origin == f"{request.scheme}://{request.headers.get('Host', '')}".lower()
-    else:
-        is_same = site == "same-origin"
-    if not is_same:
+    own = f"{request.scheme}://{request.headers.get('Host', '')}"
+    is_own = request.headers.get("Origin", "").lower() == own.lower()
+    if request.headers.get("Sec-Fetch-Site", "same-origin" if is_own else "") != "same-origin":
         raise ShopError("shop_api_cross_site_request")
 
 
@@ -148,11 +144,8 @@ def _find_session() -> None:
     token = cookies.token()
     session = find_session(token) if token else None
     if session is not None:
-        principal = replace(
-            session.principal,
-            request_id=g.request_start.ids["request_id"],
-            session_id=session.id,
-        )
+        request_id = g.request_start.ids["request_id"]
+        principal = replace(session.principal, request_id=request_id, session_id=session.id)
         g.admin_session = replace(session, principal=principal)
         g.principal = principal
 
@@ -193,16 +186,13 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
     session = g.get("admin_session")
     items = sorted(admin.navigation, key=lambda item: item.position) if session else []
     page = render_template(
-        f"admin/{template}",
-        title=title,
-        session=session,
+        f"admin/{template}", title=title, session=session, can=rights.can,
         shop=current_app.config["SHOP_NAME"],
         navigation=[item for item in items if may_open(item.endpoint)],
-        can=rights.can,
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
-        form_id=new_form_id(),
+        form_id=uuid.uuid4().hex,  # acts like an Idempotency-Key
         **context,
-    )
+    )  # fmt: skip
     return Response(page, status, mimetype="text/html")
 
 
@@ -246,59 +236,39 @@ def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]
     ]
 
 
-def new_form_id() -> str:
-    """Return a random ID of a form, which acts like an Idempotency-Key."""
-    return uuid.uuid4().hex
-
-
 def see_other(endpoint: str, **values: Any) -> BaseResponse:
     """Return the redirect after an action."""
     return redirect(url_for(endpoint, **values), 303)
 
 
-_TITLES = {
-    401: "You cannot do this",
-    403: "This request was rejected",
-    404: "Page not found",
-    405: "This page does not accept the request",
-    409: "This is not possible now",
-    410: "This link does not work any more",
-    413: "This is too large",
-    429: "Too many failed attempts",
-    500: "Something went wrong",
-    503: "The service is not available",
-}
-
-_ADVICE = {
-    401: "Your key does not have this right. An administrator of the shop can give it to you.",
-    404: "It may have been deleted. Search for it, or open the overview.",
-    409: "Go back, and open the record again.",
-    410: "Ask the person who sent it for another one, or sign in with a key.",
-    500: "Try again. If it happens again, give the request ID to the people who run the service.",
-    503: "Try again in a few seconds. Nothing that you typed is lost if you go back.",
-}
+_ERRORS = {
+    401: (_("You cannot do this"), _("Your key does not have this right. An administrator of the "
+                                     "shop can give it to you.")),
+    404: (_("Page not found"), _("It may have been deleted. Search for it, or open the overview.")),
+    405: (_("This page does not accept the request"), ""),
+    409: (_("This is not possible now"), _("Go back, and open the record again.")),
+    410: (_("This link does not work any more"),
+          _("Ask the person who sent it for another one, or sign in with a key.")),
+    413: (_("This is too large"), ""),
+    429: (_("Too many failed attempts"), _("Wait %(seconds)s seconds, then try again.")),
+    500: (_("Something went wrong"), _("Try again. If it happens again, give the request ID to the "
+                                       "people who run the service.")),
+    503: (_("The service is not available"),
+          _("Try again in a few seconds. Nothing that you typed is lost if you go back.")),
+}  # fmt: skip
+"""The title of an error page and what to do, by the status. Others were rejected."""
 
 
 def error_page(error: ShopError) -> Response:
     """Return the page of an error below ``/admin``."""
     if error.status in {404, 405} and "admin_session" not in g:
         _find_session()  # no blueprint has this address
-    advice = _ADVICE.get(error.status, "")
-    seconds = error.headers.get("Retry-After") if error.status == 429 else None
-    if seconds:
-        advice = _("Wait %(seconds)s seconds, then try again.", seconds=seconds)
+    title, advice = _ERRORS.get(error.status, (_("This request was rejected"), ""))
+    if error.status == 429:
+        advice %= {"seconds": error.headers.get("Retry-After", "60")}
     page = render(
-        "error.html",
-        title=_(_TITLES.get(error.status, "This request was rejected")),
-        status=error.status,
-        error=error,
-        advice=_(advice) if advice else "",
+        "error.html", title=title, status=error.status, error=error, advice=advice,
         request_id=g.request_start.ids["request_id"],
-    )
+    )  # fmt: skip
     page.headers.update(error.headers)
     return secured(page)
-
-
-def init_app(app: Flask) -> None:
-    """Prepare an app for the pages."""
-    app.extensions[ADMIN] = Admin()

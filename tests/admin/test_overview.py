@@ -89,7 +89,7 @@ def test_a_report_that_takes_too_long_leaves_the_rest_of_the_page(admin, browser
     admin.post("/orders", {"order": order})
     coupon = admin.post("/coupons", {"coupon": {"code": "tea"}}).get_json()["coupon"]
 
-    def reading():
+    def reading(_actor):
         raise unavailable("The report takes longer than a statement may.")
 
     for module in ("coupons", "lists", "sales"):

@@ -16,12 +16,21 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import history, html, rights
-from app.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
+from app.admin.calls import (
+    ApiRequest,
+    Reply,
+    api_request,
+    call,
+    form_headers,
+    loaded_query,
+    record_of,
+)
 from app.admin.forms import FieldSpec, Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, may_open, panels, render, see_other
 from app.admin.pages import Button, Parts, Section, allowed, record_page
 from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
 from app.conversions.numbers import whole_number
 from app.errors import InvalidParams, ShopError
 from app.schemas.base import Base
@@ -85,6 +94,8 @@ class Noun:
     named_by: tuple[str, ...] = ()  # the fields that name the record in the titles of forms
     create_schema: type[Base] | None = None
     update_schema: type[Base] | None = None
+    list_schema: type[Base] = Base  # the parameters of its list
+    queries: Any = None  # the module of its service that finds IDs, if it has a trash
     given: Mapping[str, Any] = {}  # what the form of a new record shows at first
     has_trash = False
     sorts = True
@@ -120,8 +131,8 @@ class Noun:
         NOUNS[self.resource] = self
 
     def runs(
-        self, endpoint: str, operation: str, done: str, *, path: str = "",
-        body: Callable[[], Any] | None = None,
+        self, endpoint: str, operation: str, done: str, *, path: str = "", key: str = "",
+        specs: Callable[[], Sequence[FieldSpec]] = list,
     ) -> None:  # fmt: skip
         """Add an action that runs one operation for a record, and leads back to its page.
 
@@ -130,15 +141,22 @@ class Noun:
             operation: the operation.
             done: what it reports (``frame.DONE``).
             path: its path below that of the record.
-            body: returns the body of the submitted form, which can show its request instead.
+            key: the wrapper key of its body, if it has one.
+            specs: returns the fields of its form, whose values are its body.
         """
 
         def run(**variables: Any) -> AnyResponse:
-            sent, record_id = body() if body else None, variables[f"{self.name}_id"]
-            if wanted := request.form.get("_show"):
-                shown = api_request(operation, body=sent, **variables)
-                return self.page(record_id, sent=shown if wanted == "request" else None)
-            call(operation, body=sent, headers=form_headers() if body else None, **variables)
+            record_id, headers, body = variables[f"{self.name}_id"], {}, None
+            if fields := specs():
+                form, headers = Form.submitted(fields, key), form_headers()
+                values = form.read(everything=True)
+                body = {key: values} if key else values
+                form.sent = api_request(operation, body=body, **variables)
+                if "_show" in request.form:
+                    return self.page(record_id, sent=form.asked_for)
+                if form.errors:
+                    raise InvalidParams(form.errors)
+            call(operation, body=body, headers=headers, **variables)
             return self.see(record_id, done)
 
         run.__name__ = endpoint
@@ -188,7 +206,15 @@ class Noun:
 
     def actions(self) -> dict[str, Action]:
         """Return the actions on several records, by the values of their buttons."""
-        return {}
+        if not self.has_trash:
+            return {}
+        trashing = _("Moving %(nouns)s to the trash", nouns=self.plural)
+        restoring = _("Restoring %(nouns)s", nouns=self.plural)
+        delete, restore = f"delete_{self.operation}", f"restore_{self.operation}"
+        return {
+            "restore": Action(_("Restore"), restoring, restore, in_trash=True),
+            "trash": Action(_("Move to the trash"), trashing, delete, "restore"),
+        }
 
     def parts(self, record: Record) -> Parts:
         """Return what the page of a record shows before its history."""
@@ -209,10 +235,6 @@ class Noun:
     def form_values(self, form: Form) -> dict[str, Any]:
         """Return further values of the template of the forms."""
         return {}
-
-    def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
-        """Return IDs of records that match the parameters of a table and follow an ID."""
-        raise NotImplementedError
 
     # Addresses and links
 
@@ -406,16 +428,6 @@ class Noun:
 
     # Actions on several records
 
-    def _trash_actions(self) -> tuple[Action, Action]:
-        """Return the actions that move records to the trash, and restore them."""
-        trashing = _("Moving %(nouns)s to the trash", nouns=self.plural)
-        restoring = _("Restoring %(nouns)s", nouns=self.plural)
-        delete, restore = f"delete_{self.operation}", f"restore_{self.operation}"
-        return (
-            Action(_("Move to the trash"), trashing, delete, "restore"),
-            Action(_("Restore"), restoring, restore, in_trash=True),
-        )
-
     def _allowed_actions(self, *, trashed: bool) -> dict[str, Action]:
         return {
             name: action
@@ -432,9 +444,13 @@ class Noun:
         return api_request(action.operation, body=body, **self._path(record_id))
 
     def matching_ids(self, after: int, limit: int) -> Sequence[int]:
-        """Return the IDs of the records that match the table of the submitted selection."""
-        shown = parse_qs(request.form.get("query", "")).items()
-        return self.ids_after({name: each[0] for name, each in shown}, after, limit)
+        """Return IDs of records that match the table of the submitted selection, after an ID."""
+        given = {name: each[0] for name, each in parse_qs(request.form.get("query", "")).items()}
+        wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
+        return self.queries.ids_after(  # type: ignore[no-any-return]  # of any of its modules
+            current_principal(), loaded_query(self.list_schema, wanted), after, limit,
+            trashed=_in_trash(given),
+        )  # fmt: skip
 
     def act(self) -> Response:
         """Run the chosen action for the next part of the selected records."""

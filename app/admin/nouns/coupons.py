@@ -1,6 +1,6 @@
 """Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +8,7 @@ from flask import Response, redirect, request
 from markupsafe import Markup
 
 from app.admin import html, reports, rights
-from app.admin.calls import Reply, call, loaded_query
+from app.admin.calls import Reply, call
 from app.admin.forms import CHOICES, FieldSpec, Form, specs_of
 from app.admin.nouns import NOUNS, Action, AnyResponse, Noun, Record, selected_ids
 from app.admin.pages import Button, Parts, Section, Tile, call_if_allowed
@@ -84,6 +84,7 @@ class Coupons(Noun):
         "A coupon is a code that lowers the price of an order. Create one, or generate a thousand.",
     )
     named_by, create_schema, update_schema = ("code",), CouponCreate, CouponUpdate
+    list_schema, queries = CouponListQuery, queries
     has_trash, searches = True, "Search code or description"
 
     def name_of(self, record: Record) -> str:
@@ -230,17 +231,10 @@ class Coupons(Noun):
 
     def actions(self) -> dict[str, Action]:
         spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")
-        expiry = Action(
-            _("Set expiry date"), _("Setting the expiry date"), "update_coupon", spec=spec
-        )
-        trash, restore = self._trash_actions()
+        title = _("Setting the expiry date")
+        expiry = Action(_("Set expiry date"), title, "update_coupon", spec=spec)
         csv = Action(_("Download CSV"), "", "list_coupons", in_trash=None)
-        return {"restore": restore, "trash": trash, "expiry": expiry, "csv": csv}
-
-    def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
-        wanted = self.query(given) | {"q": given.get("q", "")}
-        loaded, trashed = loaded_query(CouponListQuery, wanted), given.get("state") == "trash"
-        return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
+        return {**super().actions(), "expiry": expiry, "csv": csv}
 
     def act(self) -> Response:
         if request.form.get("action") != "csv":

@@ -7,7 +7,7 @@ from flask import request
 from markupsafe import Markup
 
 from app.admin import html, rights
-from app.admin.calls import Reply, call, loaded_query
+from app.admin.calls import Reply, call
 from app.admin.forms import CHOICES, FieldSpec, specs_of
 from app.admin.nouns import NOUNS, Action, Noun, Record
 from app.admin.nouns.coupons import COUPONS, USE_STATES
@@ -15,7 +15,6 @@ from app.admin.pages import Button, Parts, Section, call_if_allowed, filled
 from app.admin.tables import Column, Filter, Tab, Table
 from app.admin.texts import gettext as _
 from app.admin.texts import ngettext
-from app.api.authentication import current_principal
 from app.catalog import current_catalog
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
@@ -40,9 +39,8 @@ def customer_of(order: Record) -> str:
     return name or billing["email"] or order["customer"]["email"] or _("Guest")
 
 
-def _status_field() -> FieldSpec:
-    statuses = CHOICES["order_statuses"]()
-    return FieldSpec("status", _("Status"), "select", options=statuses)
+def _status_field() -> list[FieldSpec]:
+    return [FieldSpec("status", _("Status"), "select", options=CHOICES["order_statuses"]())]
 
 
 class Orders(Noun):
@@ -56,6 +54,7 @@ class Orders(Noun):
         "swagger_ui.show",
         "Open the API documentation",
     )
+    list_schema, queries = OrderListQuery, queries
     has_trash, searches = True, "Search number, name or address"
 
     def name_of(self, record: Record) -> str:
@@ -120,16 +119,9 @@ class Orders(Noun):
         return [*found, Tab("trash", _("Trash"), trashed)]
 
     def actions(self) -> dict[str, Action]:
-        status = Action(
-            _("Change status"), _("Changing the status"), "update_order", spec=_status_field()
-        )
-        trash, restore = self._trash_actions()
-        return {"restore": restore, "status": status, "trash": trash}
-
-    def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
-        wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
-        loaded, trashed = loaded_query(OrderListQuery, wanted), given.get("state") == "trash"
-        return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
+        title, spec = _("Changing the status"), _status_field()[0]
+        status = Action(_("Change status"), title, "update_order", spec=spec)
+        return {"status": status, **super().actions()}
 
     def parts(self, record: Record) -> Parts:
         number, currency = record["id"], record["currency"]
@@ -138,7 +130,7 @@ class Orders(Noun):
         items = Section(_("Items"), "rows", _lines(record), _("The order has no items."),
                         after=_sums(record, refunded))  # fmt: skip
         uses = uses_section(_("Coupon uses"), {"order_id": number}, currency)
-        status = {"fields": {"status": record["status"]}, "spec": _status_field()}
+        status = {"fields": {"status": record["status"]}, "spec": _status_field()[0]}
         return Parts(
             buttons=[
                 self.button(_("Move to the trash"), "trash", record),
@@ -299,17 +291,7 @@ def _address_lines(address: Mapping[str, str]) -> list[str]:
 
 ORDERS = Orders()
 blp = ORDERS.blp
-
-
-def _submitted_status() -> Record:
-    return {"order": {"status": request.form.get("status", "")}}
-
-
-def _submitted_note() -> Record:
-    text = request.form.get("note", "").replace("\r\n", "\n").strip()
-    for_customer = request.form.get("customer_note") == "true"
-    return {"order_note": {"note": text, "customer_note": for_customer}}
-
-
-ORDERS.runs("change_status", "update_order", "saved", path="status", body=_submitted_status)
-ORDERS.runs("add_note", "create_order_note", "note", path="notes", body=_submitted_note)
+ORDERS.runs("change_status", "update_order", "saved", path="status", key="order",
+            specs=_status_field)  # fmt: skip
+ORDERS.runs("add_note", "create_order_note", "note", path="notes", key="order_note",
+            specs=lambda: specs_of(OrderNoteCreate))  # fmt: skip

@@ -10,12 +10,11 @@ from markupsafe import Markup
 
 from app.admin import html, rights
 from app.admin.calls import api_request, call
-from app.admin.forms import specs_of
+from app.admin.forms import FieldSpec, specs_of
 from app.admin.nouns import Noun, Record
 from app.admin.pages import Button, Parts, Section, filled, record_page
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
-from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpdate
 
@@ -206,17 +205,9 @@ def ping(webhook_id: int) -> Response:
     return WEBHOOKS.page(webhook_id, result=text)
 
 
-def _submitted_status() -> Record:
-    return {"webhook": {"status": request.form.get("status", "")}}
-
-
-def _submitted_position() -> Record:
-    text = request.form.get("after", "").strip()
-    number = whole_number(text)
-    return {"after": text if number is None else number}
-
-
-WEBHOOKS.runs("change_status", "update_webhook", "saved", path="status", body=_submitted_status)
-WEBHOOKS.runs("replay", "replay_webhook", "queued", body=_submitted_position)
+STATUS = FieldSpec("status", "Status", "text")
+WEBHOOKS.runs("change_status", "update_webhook", "saved", path="status", key="webhook",
+              specs=lambda: [STATUS])  # fmt: skip
+WEBHOOKS.runs("replay", "replay_webhook", "queued", specs=lambda: specs_of(WebhookReplayRequest))
 WEBHOOKS.runs("redeliver", "redeliver_webhook_delivery", "queued",
               path="deliveries/<int:delivery_id>/redeliver")  # fmt: skip
