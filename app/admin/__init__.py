@@ -7,12 +7,12 @@ A page shows the representations of the API and calls its operations with the pr
 from flask import Flask
 
 from app.admin import assets, data, frame, html, overview, refusals, search, texts
-from app.admin.nouns import NOUNS, batches, coupon_uses, events, refunds, try_it, webhooks
+from app.admin.nouns import NOUNS, batches, coupon_uses, events, try_it, webhooks
 from app.admin.sessions import invitations, sign_in
 from app.api.error_pages import add_error_pages
 
 # Importing these modules adds their records, or pages to those of others.
-_OTHERS = (batches, coupon_uses, events, refunds, try_it, webhooks)
+_OTHERS = (batches, coupon_uses, events, try_it, webhooks)
 
 
 def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature of every plugin

@@ -98,12 +98,10 @@ class Reply:
 
     @property
     def total(self) -> int:
-        """The number of records of the list."""
         return int(self.headers.get("X-Total", 0))
 
     @property
     def pages(self) -> int:
-        """The number of pages of the list."""
         return int(self.headers.get("X-TotalPages", 1))
 
 

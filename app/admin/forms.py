@@ -90,7 +90,6 @@ class FieldSpec:
 
     @property
     def id(self) -> str:
-        """The ID of the input in the page."""
         return f"field-{self.name.replace('.', '-')}"
 
     @property
@@ -270,7 +269,6 @@ class Form:
 
     @classmethod
     def submitted(cls, specs: Sequence[FieldSpec], key: str) -> Self:
-        """Return the form that the current request has sent."""
         form = cls(specs, key, etag=request.form.get("_etag", ""))
         try:
             shown = json.loads(request.form.get("_shown", "{}"))

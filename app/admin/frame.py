@@ -58,7 +58,6 @@ class NavigationItem:
 
     @property
     def is_current(self) -> bool:
-        """Whether the current page belongs to the entry."""
         return request.blueprint == self.endpoint.rpartition(".")[0]
 
 

@@ -14,7 +14,6 @@ from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.nouns.coupons import COUPONS
 from app.admin.nouns.orders import ORDERS
 from app.admin.pages import Section, Tile
-from app.admin.plots import sparkline
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -56,14 +55,13 @@ def _tiles(sales: dict[str, Any]) -> list[Tile]:
             _(label),
             html.money(totals[name]) if name in reports.MONEY else html.number(totals[name]),
             [change(Decimal(str(totals[name])), Decimal(str(previous[name]))) or html.NONE],
-            sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
+            reports.sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
         )
         for name, label in FIGURES.items()
     ]
 
 
 def _top_coupons(days: str) -> Section:
-    """Return the coupons with the highest discount."""
     title, rows, link = _("Coupons by discount"), None, None
     if rights.can("list_coupons"):
         link = COUPONS.url("show_list"), _("All coupons")
@@ -93,7 +91,6 @@ def _coupon_columns() -> list[Column]:
 
 
 def _latest_orders() -> Section:
-    """Return the latest orders."""
     rows, link = ORDERS.panel({}, _("Ordered")), (ORDERS.url("show_list"), _("All orders"))
     return Section(_("Latest orders"), "rows", rows, _("No orders yet."), _("orders"),
                    link=link if rows else None)  # fmt: skip
@@ -153,7 +150,6 @@ def _steps() -> list[tuple[str, str, str, str]]:
 
 
 def _most_used_coupon() -> dict[str, Any] | None:
-    """Return the coupon with the most uses; of several, the latest one."""
     if not rights.can("list_coupons"):
         return None
     query = {"fields": "id,code,usage_count", "orderby": "uses"}

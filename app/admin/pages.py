@@ -33,7 +33,6 @@ class Button:
 
     @property
     def view(self) -> Any:
-        """Its page or action."""
         return current_app.view_functions[self.endpoint]
 
     @property
@@ -45,7 +44,6 @@ class Button:
 
     @property
     def href(self) -> str:
-        """Its address."""
         return url_for(self.endpoint, **self.path)
 
     @property
@@ -132,8 +130,3 @@ def allowed(buttons: Sequence[Button]) -> list[Button]:
 def call_if_allowed(operation: str, **arguments: Any) -> Reply | None:
     """Run an operation that reads, or return None if the session may not."""
     return call(operation, **arguments) if rights.can(operation) else None
-
-
-def filled(pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return facts without those that have no value."""
-    return [(label, value) for label, value in pairs if value]

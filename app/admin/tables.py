@@ -49,12 +49,10 @@ class Filter:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The labels of all values."""
         return {"": self.every, **self.choices}
 
     @property
     def value(self) -> str:
-        """The chosen value."""
         return request.args.get(self.name, "")
 
 
@@ -89,7 +87,6 @@ class Table:
 
     @classmethod
     def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply) -> Self:
-        """Return the table of the response to a list."""
         requests = [("", reply.request)]
         return cls(caption, columns, reply.content, reply.total, reply.pages, requests)
 
@@ -107,12 +104,10 @@ class Table:
 
     @property
     def page(self) -> int:
-        """The number of the shown page."""
         return page_number()
 
     @property
     def query(self) -> str:
-        """The text that was searched for."""
         return request.args.get("q", "")
 
     @property

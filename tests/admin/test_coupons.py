@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from app.admin import nouns
+from app.admin import selections
 
 HOSTILE = "\"><script>alert(1)</script>{{7*7}}'=1+1"
 TODAY = datetime.now(UTC).date()
@@ -203,7 +203,7 @@ def test_duplicating_a_coupon(admin, browser):
 
 
 def test_selected_coupons_in_parts(admin, browser, monkeypatch):
-    monkeypatch.setattr(nouns, "PART", 2)
+    monkeypatch.setattr(selections, "PART", 2)
     for number in range(5):
         make(admin, f"code-{number}")
     make(admin, "other")

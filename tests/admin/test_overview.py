@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from app.admin.overview import change
-from app.admin.plots import Plot, Point, steps
+from app.admin.reports import Plot, Point, steps
 from app.errors import unavailable
 
 

@@ -7,7 +7,6 @@ records. The addresses follow from its name.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -28,54 +27,20 @@ from app.admin.calls import (
 from app.admin.forms import FieldSpec, Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, may_open, panels, render, see_other
 from app.admin.pages import Button, Parts, Section, allowed, record_page
+from app.admin.selections import Action, process
 from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.conversions.numbers import whole_number
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams
 from app.schemas.base import Base
 
 UNDO_SECONDS = 60
 """How long a table offers to restore what was moved to the trash."""
 
-PART = 100
-"""The number of selected records that one request changes."""
-
-MAX_UNDONE = 20_000
-"""The number of records that can be undone. Their IDs must fit into a form."""
-
-MAX_FAILURES = 20
-"""The number of failures that the result names."""
-
 Record = dict[str, Any]
 AnyResponse = Response | BaseResponse
 FORM = ("GET", "POST")
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """An action on several records."""
-
-    label: str  # the text of its button
-    title: str  # what is done: "Moving coupons to the trash". Empty if it changes nothing
-    operation: str  # for each record
-    undo: str = ""  # the action that undoes it
-    spec: FieldSpec | None = None  # the field of the record that it changes, asked for first
-    in_trash: bool | None = False  # whether it is for the trash, or None for both
-
-    def value(self, spec: FieldSpec) -> Any:
-        """Return the submitted value of its field; without one, the first that it offers.
-
-        Raises:
-            InvalidParams: the field does not have this value.
-        """
-        text = request.form.get(spec.name, next(iter(spec.options), ""))
-        try:
-            if spec.options and text not in spec.options:
-                raise ValueError(_("Choose one of the values."))
-            return spec.value(text)
-        except ValueError as error:
-            raise InvalidParams({spec.name: str(error)}) from None
 
 
 class Noun:
@@ -173,7 +138,6 @@ class Noun:
         return []
 
     def tabs(self, reply: Reply) -> list[Tab]:
-        """Return the tabs above the table with their numbers."""
         return []
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
@@ -189,7 +153,6 @@ class Noun:
         raise NotImplementedError
 
     def title_of(self, record: Record) -> str:
-        """Return the title of the page of a record."""
         return self.name_of(record)
 
     def badge(self, record: Record) -> Markup | str:
@@ -212,8 +175,8 @@ class Noun:
         restoring = _("Restoring %(nouns)s", nouns=self.plural)
         delete, restore = f"delete_{self.operation}", f"restore_{self.operation}"
         return {
-            "restore": Action(_("Restore"), restoring, restore, in_trash=True),
-            "trash": Action(_("Move to the trash"), trashing, delete, "restore"),
+            "restore": Action(self.name, _("Restore"), restoring, restore, in_trash=True),
+            "trash": Action(self.name, _("Move to the trash"), trashing, delete, "restore"),
         }
 
     def parts(self, record: Record) -> Parts:
@@ -240,11 +203,9 @@ class Noun:
 
     @property
     def item(self) -> NavigationItem:
-        """The entry of the navigation."""
         return NavigationItem(self.menu or self.title, self.endpoint("show_list"), *self.navigation)
 
     def endpoint(self, name: str) -> str:
-        """Return the endpoint of a page or an action."""
         return f"{self.blp.name}.{name}"
 
     def url(self, endpoint: str, record_id: int | None = None, **more: Any) -> str:
@@ -260,7 +221,6 @@ class Noun:
         return see_other(self.endpoint("show"), done=done, **self._path(record_id))
 
     def link(self, record: Record) -> Markup:
-        """Return a link to the page of a record."""
         return html.link(self.url("show", record["id"]), self.name_of(record))
 
     def link_to(self, record_id: int | None, text: str) -> Markup | str:
@@ -277,12 +237,10 @@ class Noun:
     # Pages
 
     def read(self, record_id: int) -> tuple[Record, str]:
-        """Return a record and its entity tag."""
         record, etag = record_of(f"get_{self.operation}", **self._path(record_id))
         return self.prepared([record])[0], etag
 
     def show_list(self) -> Response:
-        """Show the table, or the trash."""
         table, trashed, buttons = self.table(), _in_trash(request.args), self.list_buttons()
         if self.create_schema:
             buttons.append(Button(_(self.create_label), self.endpoint("create"), tone="primary"))
@@ -306,7 +264,7 @@ class Noun:
         acts = self._allowed_actions(trashed=trashed).values()
         table.selects = bool(acts)
         table.own_requests = [*table.own_requests, *(
-            (each.label, self._request(each, self._body(each), row["id"]))
+            (each.label, each.request(row["id"]))
             for row in table.rows[:1] for each in acts if each.title
         )]  # fmt: skip
         if trashed:
@@ -314,7 +272,6 @@ class Noun:
         return table
 
     def show(self, **path: Any) -> Response:
-        """Show a record."""
         return self.page(*path.values())
 
     def page(self, record_id: int, *, sent: ApiRequest | None = None, **more: Any) -> Response:
@@ -369,7 +326,6 @@ class Noun:
         return self._form(form)
 
     def edit(self, **path: Any) -> AnyResponse:
-        """Show the form of a record, or save what was changed."""
         (record_id,) = path.values()
         specs, noun = specs_of(self.update_schema), self.operation
         if request.method == "GET":
@@ -403,12 +359,10 @@ class Noun:
         return self.with_secrets(call(self._rotation, headers=form_headers(), **path).content)
 
     def with_secrets(self, record: Record) -> Response:
-        """Return the page of a record with its secrets."""
         secrets = [(_(label), record[name]) for name, label in self.secrets.items()]
         return self.page(record["id"], secrets=secrets, note=_(self.secrets_note))
 
     def delete(self, **path: Any) -> BaseResponse:
-        """Delete a record permanently."""
         call(f"delete_{self.operation}", query=self._forced(), **path)
         return see_other(self.endpoint("show_list"), done="deleted")
 
@@ -435,14 +389,6 @@ class Noun:
             if action.in_trash in {None, trashed} and rights.can(action.operation)
         }
 
-    def _body(self, action: Action) -> dict[str, Any] | None:
-        """Return the body of the requests of an action, with the submitted value of its field."""
-        spec = action.spec
-        return {self.name: {spec.name: action.value(spec)}} if spec else None
-
-    def _request(self, action: Action, body: dict[str, Any] | None, record_id: int) -> ApiRequest:
-        return api_request(action.operation, body=body, **self._path(record_id))
-
     def matching_ids(self, after: int, limit: int) -> Sequence[int]:
         """Return IDs of records that match the table of the submitted selection, after an ID."""
         given = {name: each[0] for name, each in parse_qs(request.form.get("query", "")).items()}
@@ -458,42 +404,8 @@ class Noun:
         actions = self.actions()
         if name not in actions:
             raise InvalidParams({"action": f"must be {' or '.join(actions)}."})
-        position = _number("after")
-        if request.form.get("everything"):
-            part = self.matching_ids(position, PART)
-            is_last = len(part) < PART
-        else:
-            ids = sorted(each for each in selected_ids() if each > position)
-            part, is_last = ids[:PART], len(ids) <= PART
         back = self.url("show_list") + (f"?{query}" if query else ""), _(self.title)
-        return self._process(part, actions[name], back, is_last=is_last)
-
-    def _process(
-        self, part: Sequence[int], action: Action, back: tuple[str, str], *, is_last: bool
-    ) -> Response:
-        """Run an action for each record of a part, and show the progress or the result."""
-        given = request.form
-        failures = list(zip(given.getlist("failed_id"), given.getlist("failed"), strict=False))
-        done, failed = _number("done"), _number("failures")
-        changed = [each for each in given.get("changed", "").split(",") if each]
-        body = self._body(action)
-        for record_id in part:
-            try:
-                call(action.operation, body=body, **self._path(record_id))
-                done += 1
-                changed.append(str(record_id))
-            except ShopError as error:
-                failed += 1
-                failures.append((str(record_id), error.message))
-        state = {"after", "done", "failures", "failed", "failed_id", "changed"}
-        return render(
-            "progress.html", title=action.title, back=back, done_count=done, failed=failed,
-            failures=failures[:MAX_FAILURES], is_last=is_last, after=max(part, default=0),
-            kept=[each for each in given.items(multi=True) if each[0] not in state],
-            changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
-            undo_action=action.undo if is_last and 0 < done <= MAX_UNDONE else "",
-            requests=[("", self._request(action, body, part[0]))] if is_last and part else [],
-        )  # fmt: skip
+        return process(actions[name], back, self.matching_ids)
 
 
 NOUNS: dict[str, Noun] = {}
@@ -519,13 +431,3 @@ def form_page(
         "record_form.html", title=title, form=form, back=back, button=button or title,
         has_errors=bool(form.errors), status=400 if form.errors else 200, **more,
     )  # fmt: skip
-
-
-def selected_ids() -> list[int]:
-    """Return the IDs of the rows that were selected, or of those that are undone."""
-    texts = *request.form.getlist("id"), *request.form.get("ids", "").split(",")
-    return [number for each in texts if (number := whole_number(each)) is not None]
-
-
-def _number(name: str) -> int:
-    return whole_number(request.form.get(name, "")) or 0

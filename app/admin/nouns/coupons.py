@@ -10,8 +10,9 @@ from markupsafe import Markup
 from app.admin import html, reports, rights
 from app.admin.calls import Reply, call
 from app.admin.forms import CHOICES, FieldSpec, Form, specs_of
-from app.admin.nouns import NOUNS, Action, AnyResponse, Noun, Record, selected_ids
+from app.admin.nouns import NOUNS, AnyResponse, Noun, Record
 from app.admin.pages import Button, Parts, Section, Tile, call_if_allowed
+from app.admin.selections import Action, selected_ids
 from app.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -148,7 +149,6 @@ class Coupons(Noun):
         return copied | {"code": f"{copied['code']}-copy", "expiry_date": None}
 
     def created(self, record: Record) -> AnyResponse:
-        """Return the response after a coupon was created: its page, or with ``then`` *Try it*."""
         if request.args.get("then") == "try" and rights.can("evaluate_coupons"):
             return redirect(self.url("try_it", record["id"], done="created"), 303)
         return super().created(record)
@@ -185,7 +185,6 @@ class Coupons(Noun):
         )
 
     def _uses(self, coupon: Record) -> Section:
-        """Return the latest uses of a coupon."""
         unused = _("Nobody has used this coupon yet.")
         if coupon["usage_count"]:
             unused = _(
@@ -232,15 +231,15 @@ class Coupons(Noun):
     def actions(self) -> dict[str, Action]:
         spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")
         title = _("Setting the expiry date")
-        expiry = Action(_("Set expiry date"), title, "update_coupon", spec=spec)
-        csv = Action(_("Download CSV"), "", "list_coupons", in_trash=None)
+        expiry = Action(self.name, _("Set expiry date"), title, "update_coupon", spec=spec)
+        csv = Action(self.name, _("Download CSV"), "", "list_coupons", in_trash=None)
         return {**super().actions(), "expiry": expiry, "csv": csv}
 
     def act(self) -> Response:
         if request.form.get("action") != "csv":
             return super().act()
         everything = request.form.get("everything")
-        ids = self.matching_ids(0, INT64_MAX) if everything else sorted(selected_ids())
+        ids = self.matching_ids(0, INT64_MAX) if everything else selected_ids()
         rows: list[Record] = []
         for start in range(0, len(ids), CSV_PART):
             part = ids[start : start + CSV_PART]

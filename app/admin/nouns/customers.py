@@ -9,7 +9,7 @@ from app.admin import history, html
 from app.admin.calls import call
 from app.admin.nouns import Noun, Record
 from app.admin.nouns.orders import ORDERS, address_sections, uses_section
-from app.admin.pages import Parts, Section, Tile, call_if_allowed, filled
+from app.admin.pages import Parts, Section, Tile, call_if_allowed
 from app.admin.tables import Column, Filter
 from app.admin.texts import gettext as _
 from app.auth.principals import ROLES
@@ -51,7 +51,6 @@ class Customers(Noun):
         return [Filter("role", _("Role"), _("Customers"), {"all": _("All accounts"), **roles})]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the parameters of the API for those of the table, by default newest first."""
         order = {} if request.args.get("sort") else {"order": "desc"}
         return super().query(given) | {"fields": FIELDS} | order
 
@@ -76,7 +75,6 @@ class Customers(Noun):
 
 
 def _main(number: int) -> list[Section]:
-    """Return the orders of a customer, the coupons used, and the downloads."""
     orders, link = ORDERS.panel({"customer_id": number}, _("Customer")), None
     if orders and orders.total > len(orders.rows):
         text = _("All %(total)s orders", total=html.number(orders.total))
@@ -100,7 +98,7 @@ def _side(record: Record) -> list[Section]:
     ]
     metadata = [(key, history.shown(value)) for key, value in record["metadata"].items()]
     return [
-        Section(_("Account"), "facts", filled(account)),
+        Section(_("Account"), "facts", account),
         *address_sections(record),
         Section(_("Metadata"), "facts", metadata),
     ]

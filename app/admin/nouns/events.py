@@ -7,7 +7,7 @@ from markupsafe import Markup
 from app.admin import html
 from app.admin.calls import api_request, loaded_query
 from app.admin.nouns import NOUNS, Noun, Record
-from app.admin.pages import Parts, Section, filled
+from app.admin.pages import Parts, Section
 from app.admin.tables import Column, Filter, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -74,7 +74,7 @@ class Events(Noun):
             (_("Request ID"), record["request_id"]),
         ]
         data = orjson.dumps(record["data"], option=orjson.OPT_INDENT_2).decode()
-        details = Section(_("Details"), "facts", filled(facts))
+        details = Section(_("Details"), "facts", facts)
         return Parts(main=[details, Section(_("Data"), "copyable", data)])
 
 

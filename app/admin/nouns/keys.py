@@ -40,7 +40,6 @@ class Keys(Noun):
         return record["description"] or f"…{record['truncated_key']}"
 
     def query(self, given: Any) -> dict[str, Any]:
-        """Return the parameters of the API: the newest keys first."""
         return {"order": "desc"}
 
     def columns(self, *, trashed: bool) -> list[Column]:

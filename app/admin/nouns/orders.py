@@ -1,6 +1,7 @@
-"""Orders: the table, one order, its notes, and several at once (admin 2)."""
+"""Orders: the table, one order, its notes and refunds, and several at once (admin 2)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flask import request
@@ -8,15 +9,17 @@ from markupsafe import Markup
 
 from app.admin import html, rights
 from app.admin.calls import Reply, call
-from app.admin.forms import CHOICES, FieldSpec, specs_of
-from app.admin.nouns import NOUNS, Action, Noun, Record
+from app.admin.forms import CHOICES, FieldSpec, Form, line_specs, specs_of
+from app.admin.nouns import FORM, NOUNS, AnyResponse, Noun, Record, form_page
 from app.admin.nouns.coupons import COUPONS, USE_STATES
-from app.admin.pages import Button, Parts, Section, call_if_allowed, filled
+from app.admin.pages import Button, Parts, Section, call_if_allowed
+from app.admin.selections import Action
 from app.admin.tables import Column, Filter, Tab, Table
 from app.admin.texts import gettext as _
 from app.admin.texts import ngettext
 from app.catalog import current_catalog
 from app.schemas.orders.note import OrderNoteCreate
+from app.schemas.orders.refund import OrderRefundCreate, RefundItemCreate
 from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
 
@@ -120,7 +123,7 @@ class Orders(Noun):
 
     def actions(self) -> dict[str, Action]:
         title, spec = _("Changing the status"), _status_field()[0]
-        status = Action(_("Change status"), title, "update_order", spec=spec)
+        status = Action(self.name, _("Change status"), title, "update_order", spec=spec)
         return {"status": status, **super().actions()}
 
     def parts(self, record: Record) -> Parts:
@@ -199,7 +202,7 @@ class Orders(Noun):
         return [
             Section(_("Customer"), "plain", who),
             *address_sections(record),
-            Section(_("Details"), "facts", filled(facts)),
+            Section(_("Details"), "facts", facts),
         ]
 
 
@@ -295,3 +298,49 @@ ORDERS.runs("change_status", "update_order", "saved", path="status", key="order"
             specs=_status_field)  # fmt: skip
 ORDERS.runs("add_note", "create_order_note", "note", path="notes", key="order_note",
             specs=lambda: specs_of(OrderNoteCreate))  # fmt: skip
+
+
+@blp.page("/orders/<int:order_id>/refund", "get_order", "create_order_refund", methods=FORM)
+def refund(order_id: int) -> AnyResponse:
+    """Show the form of a refund, or record it. No payment provider is called."""
+    order = call("get_order", order_id=order_id).content
+    items = [*order["line_items"], *order["shipping_lines"], *order["fee_lines"]]
+    # By their IDs, because another user can change the items while the form is open.
+    lines = {item["id"]: _line(item, order["currency"]) for item in items}
+    specs = [*specs_of(OrderRefundCreate), *line_specs(RefundItemCreate, "line_items", lines)]
+    countable = {f"line_items.{item['id']}.quantity" for item in order["line_items"]}
+    specs = [each for each in specs if each.name in countable or "quantity" not in each.name]
+    amount = replace(specs[0], form=replace(specs[0].form, unit=order["currency"]))
+    form = Form.of_new([amount, *specs[1:]], "order_refund", {})
+    if request.method == "POST":
+        form = Form.submitted(form.specs, "order_refund")
+        values = form.read(everything=True)
+        refunded = zip(form.lines.get("line_items", ()), values.get("line_items", ()), strict=True)
+        for item_id, item in refunded:
+            item["id"] = item_id
+        if form.send("create_order_refund", values, order_id=order_id):
+            return ORDERS.see(order_id, "refunded")
+    query = {"fields": "id,total,total_refunded"}
+    totals = call("get_order", query=query, order_id=order_id).content
+    labels = {"total": _("Total of the order"), "total_refunded": _("Already refunded")}
+    return form_page(
+        form, _("Refund order %(number)s", number=ORDERS.name_of(order)),
+        (ORDERS.url("show", order_id), ORDERS.title_of(order)), button=_("Refund"),
+        intro=_("Records that money was returned. Return it with your payment provider: no "
+                "provider is called."),
+        facts=[(label, html.money(totals[name], order["currency"]))
+               for name, label in labels.items()],
+    )  # fmt: skip
+
+
+def _line(item: dict[str, Any], currency: str) -> str:
+    """Return what names an item: ``Tea: 2 for $80.00 + $5.00 tax``."""
+    name = item.get("name") or item.get("method_title") or item.get("title")
+    count = _("%(count)s for ", count=html.number(item["quantity"])) if "quantity" in item else ""
+    tax = item["total_tax"]
+    taxes = _(" + %(tax)s tax", tax=html.money(tax, currency)) if float(tax) else ""
+    return f"{name}: {count}{html.money(item['total'], currency)}{taxes}"
+
+
+ORDERS.runs("delete_refund", "delete_order_refund", "deleted",
+            path="refunds/<int:refund_id>/delete")  # fmt: skip

@@ -12,7 +12,7 @@ from app.admin import html, rights
 from app.admin.calls import api_request, call
 from app.admin.forms import FieldSpec, specs_of
 from app.admin.nouns import Noun, Record
-from app.admin.pages import Button, Parts, Section, filled, record_page
+from app.admin.pages import Button, Parts, Section, record_page
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
 from app.errors import ShopError
@@ -129,7 +129,7 @@ class Webhooks(Noun):
         form = self.url("replay", record["id"]), specs_of(WebhookReplayRequest), _("Replay")
         replay = Section(_("Replay events"), "plain", Markup(), form=form)
         may_replay = rights.can("replay_webhook")
-        return [Section(_("Details"), "facts", filled(facts)), *([replay] if may_replay else [])]
+        return [Section(_("Details"), "facts", facts), *([replay] if may_replay else [])]
 
 
 def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
