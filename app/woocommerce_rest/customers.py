@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
@@ -20,6 +19,8 @@ from app.schemas.loading import instance_of
 from app.services.customers import writes
 from app.services.customers.columns import NEW_ROLE
 from app.services.customers.records import (
+    BILLING_PARTS,
+    SHIPPING_PARTS,
     CustomerRecordQuery,
     list_records,
     records_by_id,
@@ -38,16 +39,11 @@ from app.woocommerce_rest.site import ITEM_METHODS, Site, metadata_list
 Record = Mapping[str, Any]
 Object = dict[str, Any]
 
-PARTS = ("first_name", "last_name", "company", "address_1", "address_2", "city")
-SHIPPING_PARTS = (*PARTS, "postcode", "country", "state", "phone")
-BILLING_PARTS = (*PARTS, "postcode", "country", "state", "email", "phone")
 EMAIL = {"type": "string", "format": "email"}
-_BILLING = [f"billing_{part}" for part in BILLING_PARTS]
-_SHIPPING = [f"shipping_{part}" for part in SHIPPING_PARTS]
-_billing_of, _shipping_of = itemgetter(*_BILLING), itemgetter(*_SHIPPING)
 _STORED = frozenset({
     "first_name", "last_name", "last_update", "paying_customer", "nickname", "description",
-    "capabilities", *_BILLING, *_SHIPPING,
+    "capabilities", *(f"billing_{part}" for part in BILLING_PARTS),
+    *(f"shipping_{part}" for part in SHIPPING_PARTS),
 })  # fmt: skip
 """Metadata with the name under which the original stores a field. It is not shown."""
 _OF_WORDPRESS = ("_capabilities", "_user_level")
@@ -100,8 +96,8 @@ def customer_fields(record: Record, site: Site) -> Object:
         "last_name": record["last_name"],
         "role": record["role"],
         "username": record["username"],
-        "billing": dict(zip(BILLING_PARTS, _billing_of(record), strict=True)),
-        "shipping": dict(zip(SHIPPING_PARTS, _shipping_of(record), strict=True)),
+        "billing": record["billing"],
+        "shipping": record["shipping"],
         "is_paying_customer": bool(record["is_paying"]),
         "avatar_url": avatar(record["email"]),
         "meta_data": metadata_list(

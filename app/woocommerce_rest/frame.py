@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 from flask import Response, current_app, g, request
 
 from app.api.authentication import (
@@ -22,7 +23,7 @@ from app.api.authentication import (
 from app.api.error_handlers import handle_exception
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent_in_form
-from app.api.responses import json_response
+from app.api.responses import json_bytes, json_response
 from app.api.strictness import is_strict
 from app.auth.api_keys import key_with_roles
 from app.auth.credentials import REASONS, MalformedCredentials, SignedCredentials
@@ -228,7 +229,9 @@ def _respond(
         except errors.FAILURES as error:
             raise _in_context(error, operation, route) from None
         reply.append(result)
-        shown = _selected(result.body, query["_fields"]) if "_fields" in query else result.body
+        shown = result.body
+        if "_fields" in query:
+            shown = _selected(orjson.loads(json_bytes(shown)), query["_fields"])
         return json_response(shown, result.status)
 
     is_read = request.method in {"GET", "HEAD"}

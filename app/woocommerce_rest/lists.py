@@ -78,8 +78,7 @@ def page(
     takes longer than writing them.
     """
     args = call.args
-    whole = not call.fields
-    shown = [orjson.Fragment(json_bytes(each)[:-1]) if whole else each for each in objects]
+    shown = [orjson.Fragment(json_bytes(each)[:-1]) for each in objects]
     return Reply(
         shown, total=total, size=args["per_page"], page=args["page"], defaults=defaults or {}
     )

@@ -11,31 +11,23 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from app.conversions.numbers import whole_number
+from app.services.common.metadata import first_values
+from app.services.customers.records import BILLING_PARTS, SHIPPING_PARTS
 from app.services.orders.items import COUPON_ID, META_IDS
-from app.woocommerce_rest.customers import (
-    BILLING_PARTS,
-    SHIPPING_PARTS,
-    avatar,
-    customer_fields,
-)
+from app.woocommerce_rest.customers import avatar, customer_fields
 from app.woocommerce_rest.site import VERSION, Site, metadata_list, plain_number
 
 Record = Mapping[str, Any]
 Object = dict[str, Any]
 Entries = Mapping[int, Sequence[tuple[int, str, Any]]]
 
-ORDER_BILLING = (
-    "first_name", "last_name", "company", "address_1", "address_2", "city", "state", "postcode",
-    "country", "email", "phone",
-)  # fmt: skip
-ORDER_SHIPPING = (*ORDER_BILLING[:9], "phone")
-_BILLING = [f"billing_{part}" for part in ORDER_BILLING]
-_SHIPPING = [f"shipping_{part}" for part in ORDER_SHIPPING]
-_billing_of, _shipping_of = itemgetter(*_BILLING), itemgetter(*_SHIPPING)
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
 _STORED = frozenset({
-    *(f"_{name}" for name in (*_BILLING, *_SHIPPING)),
+    *(f"_billing_{part}" for part in BILLING_PARTS),
+    *(f"_shipping_{part}" for part in SHIPPING_PARTS),
     "_order_key", "_order_currency", "_order_total", "_order_tax", "_order_shipping",
     "_order_shipping_tax", "_order_version", "_cart_discount", "_cart_discount_tax", "_cart_hash",
     "_payment_method", "_payment_method_title", "_customer_ip_address", "_customer_user_agent",
@@ -88,10 +80,9 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         "shipping_total": amount(record["total_shipping"]),
         "shipping_tax": amount(record["shipping_tax"]),
         "cart_tax": amount(record["cart_tax"]), "total": amount(record["total"]),
-        "total_tax": amount(_sum(record["cart_tax"], record["shipping_tax"])),
+        "total_tax": amount(record["total_tax"]),
         "customer_id": customer_id, "order_key": key,
-        "billing": dict(zip(ORDER_BILLING, _billing_of(record), strict=True)),
-        "shipping": dict(zip(ORDER_SHIPPING, _shipping_of(record), strict=True)),
+        "billing": record["billing"], "shipping": record["shipping"],
         "payment_method": record["payment_method_id"],
         "payment_method_title": record["payment_method_title"],
         "transaction_id": record["transaction_id"], "customer_ip_address": record["customer_ip"],
@@ -117,9 +108,9 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
 def _links(record: Record, site: Site) -> Object:
     links = site.links("orders", record["id"], methods=site.methods["orders"])
     if record["customer_id"]:
-        links["customer"] = [{"href": site.url("customers", record["customer_id"])}]
+        links["customer"] = [{"href": f"{site.root}/customers/{record['customer_id']}"}]
     if record["parent_id"]:
-        links["up"] = [{"href": site.url("orders", record["parent_id"])}]
+        links["up"] = [{"href": f"{site.root}/orders/{record['parent_id']}"}]
     return links
 
 
@@ -129,7 +120,7 @@ def _items(record: Record, site: Site) -> Object:
     details = record["item_details"] or {}
     return {
         "line_items": [
-            _line(line, entries, site, details.get(str(line["id"]), {}).get(META_IDS, ()))
+            _line(line, entries, site, details.get(str(line["id"]), _NOTHING).get(META_IDS, ()))
             for line in record["line_items"]
         ],
         "tax_lines": [_tax_line(line, entries, site) for line in record["tax_lines"]],
@@ -152,40 +143,33 @@ def customer_of(record: Record, site: Site, known: Customers) -> Object:
                 site = site.with_options(include_meta=frozenset(), exclude_meta=frozenset())
             known[account["id"]] = customer_fields(account, site)
         return known[account["id"]]
+    billing, shipping = orjson.loads(orjson.dumps([record["billing"], record["shipping"]]))
     return {
         "id": 0,
-        "email": record["billing_email"],
-        "first_name": record["billing_first_name"],
-        "last_name": record["billing_last_name"],
-        "billing": {part: record[f"billing_{part}"] for part in BILLING_PARTS},
-        "shipping": {part: record[f"shipping_{part}"] for part in SHIPPING_PARTS},
-        "avatar_url": avatar(record["billing_email"]),
+        "email": billing["email"],
+        "first_name": billing["first_name"],
+        "last_name": billing["last_name"],
+        "billing": {part: billing[part] for part in BILLING_PARTS},
+        "shipping": {part: shipping[part] for part in SHIPPING_PARTS},
+        "avatar_url": avatar(billing["email"]),
     }
 
 
-def _sum(first: str, second: str) -> str:
-    if second == "0.00":
-        return first
-    cents = int(first.replace(".", "")) + int(second.replace(".", ""))
-    units, rest = divmod(abs(cents), 100)
-    return f"{'-' if cents < 0 else ''}{units}.{rest:02}"
-
-
+_NOTHING: Record = {}
+_RATE = "rate_percent"
 TAXES = "_line_tax_data"
 """Metadata with the taxes of an item of a refund by rate, as the original stores them."""
 _FIELDS = frozenset(
-    {"_fee_amount", "_tax_status", "tax_status", "shipping_tax_amount", "rate_percent",
+    {"_fee_amount", "_tax_status", "tax_status", "shipping_tax_amount", _RATE,
      "discount_amount_tax", TAXES, "taxes"}
 )  # fmt: skip
 """Metadata of items, imported or written here, that is a field of an item in this dialect."""
 
 
-def _field(item: Record, entries: Entries, key: str, default: str) -> Any:
-    """Return a field of an item that is stored as metadata."""
+def _fields_of(item: Record, entries: Entries) -> Record:
+    """Return the metadata of an item by its key, some of which are fields in this dialect."""
     own = entries.get(item["id"])
-    if own is None:
-        return default
-    return next((value for _, name, value in own if name == key), default)
+    return first_values(list(own)) if own else _NOTHING
 
 
 def _metadata(item: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -> list[Object]:
@@ -212,7 +196,8 @@ def _metadata(item: Record, entries: Entries, site: Site, ids: Sequence[int] = (
 
 def _refunded_taxes(item: Record, entries: Entries) -> list[Object]:
     """Return the taxes of an item of a refund by rate."""
-    stored = _field(item, entries, TAXES, "") or _field(item, entries, "taxes", "")
+    fields = _fields_of(item, entries)
+    stored = fields.get(TAXES) or fields.get("taxes")
     totals = stored.get("total") if isinstance(stored, dict) else None
     if not isinstance(totals, dict):
         return []
@@ -227,10 +212,10 @@ def _is_amount(value: Any) -> bool:
     return bool(re.fullmatch(r"-?\d+(\.\d+)?", str(value), re.ASCII))
 
 
-def _amount_of(item: Record, entries: Entries, key: str) -> str:
+def _amount_of(fields: Record, key: str) -> str:
     """Return a field with an amount that is stored as metadata; 0 for any other value."""
-    value = _field(item, entries, key, "0")
-    return str(value) if _is_amount(value) else "0"
+    value = fields.get(key)
+    return str(value) if value is not None and _is_amount(value) else "0"
 
 
 def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
@@ -272,16 +257,19 @@ def _line(line: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -
 
 
 def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
-    shipping = Decimal(_amount_of(line, entries, "shipping_tax_amount"))
+    total, shipping, rate = line["total"], "0.00", "0"
+    if fields := _fields_of(line, entries):
+        part, rate = Decimal(_amount_of(fields, "shipping_tax_amount")), _amount_of(fields, _RATE)
+        total, shipping = f"{Decimal(total) - part:.2f}", f"{part:.2f}"
     return {
         "id": line["id"],
         "rate_code": line["code"],
         "rate_id": line["rate_id"],
         "label": line["title"],
         "compound": line["compound"],
-        "tax_total": site.amount(f"{Decimal(line['total']) - shipping:.2f}"),
-        "shipping_tax_total": site.amount(f"{shipping:.2f}"),
-        "rate_percent": plain_number(_amount_of(line, entries, "rate_percent")),
+        "tax_total": site.amount(total),
+        "shipping_tax_total": site.amount(shipping),
+        "rate_percent": plain_number(rate),
         "meta_data": _metadata(line, entries, site),
     }
 
@@ -295,19 +283,19 @@ def _shipping_line(line: Record, entries: Entries, site: Site) -> Object:
         "total": site.amount(line["total"]),
         "total_tax": site.amount(line.get("total_tax") or "0.00"),
         "taxes": _taxes(line, site, has_subtotal=False),
-        "tax_status": _field(line, entries, "tax_status", "taxable"),
+        "tax_status": _fields_of(line, entries).get("tax_status", "taxable"),
         "meta_data": _metadata(line, entries, site),
     }
 
 
 def _fee_line(line: Record, entries: Entries, site: Site) -> Object:
-    amount = _field(line, entries, "_fee_amount", "")
+    fields = _fields_of(line, entries)
     return {
         "id": line["id"],
         "name": line["title"],
         "tax_class": line["tax_class"] or "",
-        "tax_status": _field(line, entries, "_tax_status", "taxable"),
-        "amount": amount,
+        "tax_status": fields.get("_tax_status", "taxable"),
+        "amount": fields.get("_fee_amount", ""),
         "total": site.amount(line["total"]),
         "total_tax": site.amount(line["total_tax"]),
         "taxes": _taxes(line, site, has_subtotal=False),
@@ -327,7 +315,7 @@ def _coupon_line(line: Record, record: Record, site: Site) -> Object:
         "id": line["id"],
         "code": line["code"],
         "discount": _unpadded(line["amount"]),
-        "discount_tax": _unpadded(_amount_of(line, entries, "discount_amount_tax")),
+        "discount_tax": _unpadded(_amount_of(_fields_of(line, entries), "discount_amount_tax")),
         "meta_data": shown,
         "discount_type": kind,
         "nominal_amount": amount,

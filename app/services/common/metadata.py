@@ -4,10 +4,8 @@ A record is identified by its ID, and an item of an order by the IDs of the orde
 """
 
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any
 
-import orjson
 from sqlalchemy import (
     BindParameter,
     Column,
@@ -45,7 +43,6 @@ MANY = 1001
 METADATA, ITEMS_METADATA = "metadata", "items_metadata"
 """Names in a written record of its metadata, and of that of its items by the ID of the item."""
 
-_ID = itemgetter(0)
 _IDS = bindparam("ids", type_=IdList)
 
 
@@ -79,6 +76,12 @@ class MetadataTable:
         found = select(*identity, entries).where(is_one_of(self.record_id, ids))
         return found.group_by(*self.identity)
 
+    def column(self, record_id: ColumnElement[int]) -> ColumnElement[Any]:
+        """Return the entries of the record of a row as a column."""
+        table = self.table
+        entries = select(json_entries(table.c.id, table.c.key, table.c.value))
+        return entries.where(self.record_id == record_id).scalar_subquery().label(METADATA)
+
 
 COUPON = MetadataTable(COUPON_METADATA, "coupon_id")
 CUSTOMER = MetadataTable(CUSTOMER_METADATA, "customer_id")
@@ -93,18 +96,29 @@ ITEM = MetadataTable(ITEM_METADATA, "order_id", "item_id")
 def entries_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[int, Shown]:
     """Return the entries of records by their IDs, in one statement. For items, see below."""
     rows = fetch(kind.select_entries, {"ids": ids}) if ids else ()
-    return {record_id: _parsed(text) for record_id, _, text in rows}
+    return {record_id: entries for record_id, _, entries in rows}
 
 
 _WITH_ITEMS: Any = ORDER.select_entries.union_all(ITEM.select_entries)
 
 
-def entries_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Shown]]:
-    """Return entries by order and by the ID of the item, 0 for the order, in one statement."""
+def entries_with_items(
+    fetch: Fetch, ids: Sequence[int], select_entries: Any = _WITH_ITEMS
+) -> dict[int, dict[int, Shown]]:
+    """Return entries by order and by the ID of the item, 0 for the order, in one statement.
+
+    Args:
+        select_entries: which entries; by default those of orders and items.
+    """
     found: dict[int, dict[int, Shown]] = {}
-    for order_id, item_id, text in fetch(_WITH_ITEMS, {"ids": ids}) if ids else ():
-        found.setdefault(order_id, {})[item_id] = _parsed(text)
+    for order_id, item_id, entries in fetch(select_entries, {"ids": ids}) if ids else ():
+        found.setdefault(order_id, {})[item_id] = entries
     return found
+
+
+def entries_of_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Shown]]:
+    """Return the entries of items by order and by the ID of the item, in one statement."""
+    return entries_with_items(fetch, ids, ITEM.select_entries)
 
 
 _OF_REFUNDS: Any = REFUND.entries_of(bindparam("refunds", type_=IdList)).union_all(
@@ -125,14 +139,9 @@ def entries_of_refunds(
         The entries of the refunds by their IDs, and those of the items by their IDs.
     """
     found: tuple[dict[int, Shown], dict[int, Shown]] = {}, {}
-    for record_id, item_id, text in fetch(_OF_REFUNDS, {"refunds": ids, "orders": orders}):
-        found[bool(item_id)][item_id or record_id] = _parsed(text)
+    for record_id, item_id, entries in fetch(_OF_REFUNDS, {"refunds": ids, "orders": orders}):
+        found[bool(item_id)][item_id or record_id] = entries
     return found
-
-
-def _parsed(text: str) -> Shown:
-    """Return entries, which are IDs, keys and values in any order, by their IDs."""
-    return sorted(zip(*orjson.loads(text), strict=True), key=_ID)
 
 
 def first_values(entries: Shown) -> Metadata:

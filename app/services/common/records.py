@@ -11,6 +11,7 @@ from app.conversions.numbers import INT64_MAX, whole_number
 from app.db.read_pool import fetch
 from app.db.records import Columns, fetch_by_ids
 from app.db.search import comparable, contains, has_part
+from app.db.sql.functions import json_text
 from app.db.sql.index_hints import Condition
 from app.services.common.filtering import Matching
 from app.services.common.plans import fetch_page
@@ -135,6 +136,11 @@ def records_with_ids(
     """Return the records with these IDs by column name, in the order of the IDs."""
     wanted = [min(each, INT64_MAX) for each in ids]
     return as_records(columns, fetch_by_ids(fetch, columns, record_id, wanted))
+
+
+def address(columns: Any, name: str, parts: Sequence[str]) -> ColumnElement[Any]:
+    """Return the column of an address, as the text of an object with these parts in their order."""
+    return json_text({part: columns[f"{name}_{part}"] for part in parts}).label(name)
 
 
 def as_records(columns: Columns, rows: Sequence[Sequence[Any]]) -> list[Record]:

@@ -13,11 +13,12 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
 from app.services.common.filtering import Matching, Part
-from app.services.common.metadata import CUSTOMER, entries_of
+from app.services.common.metadata import CUSTOMER
 from app.services.common.plans import FEW_FOUND
 from app.services.common.records import (
     Record,
     RecordQuery,
+    address,
     conditions_of,
     fetch_records,
     phrase_of,
@@ -27,16 +28,26 @@ from app.services.common.row_counts import RowCountFilter
 from app.services.customers.queries import ALL_ROLES
 from app.services.customers.statistics import COLUMNS
 
-SHOWN = {
+_SHOWN = {
     name: COLUMNS[name]
     for name in (*USERS.c.keys(), "role", "statistics")
     if name not in {"password_hash", "search_text", "revision"}
     and not name.endswith(("_normalized", "_sort"))
+    and not name.startswith(("billing_", "shipping_"))
 }
+SHIPPING_PARTS = (
+    "first_name", "last_name", "company", "address_1", "address_2", "city", "postcode", "country",
+    "state", "phone",
+)  # fmt: skip
+BILLING_PARTS = (*SHIPPING_PARTS[:9], "email", "phone")
+"""Addresses in the order of other dialects."""
 _HAS_PAID = exists().where(ORDERS.c.customer_id == USERS.c.id, ORDERS.c.completed_at.is_not(None))
 _COLUMNS = (
-    *(column.label(name) for name, column in SHOWN.items()),
+    *(column.label(name) for name, column in _SHOWN.items()),
+    address(USERS.c, "billing", BILLING_PARTS),
+    address(USERS.c, "shipping", SHIPPING_PARTS),
     case((_HAS_PAID, 1), else_=0).label("is_paying"),
+    CUSTOMER.column(USERS.c.id),
 )
 _ROLES: Any = select(USER_ROLES.c.user_id, USER_ROLES.c.role).where(
     is_one_of(USER_ROLES.c.user_id, bindparam("ids", type_=IdList))
@@ -76,13 +87,12 @@ def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Rec
         part = Part(exists().where(*has_role), counted=counted)
     matching = Matching(USERS.c.id, conditions, part, search, FEW_FOUND)
     may_read = actor.can(Capability.LIST_USERS)
-    records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
-    return _with_metadata(records), total
+    return fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
 
 
 def records_by_id(ids: Sequence[int]) -> list[Record]:
     """Return accounts in the order of ``ids``. Unknown IDs are left out."""
-    return _with_metadata(records_with_ids(_COLUMNS, USERS.c.id, ids))
+    return records_with_ids(_COLUMNS, USERS.c.id, ids)
 
 
 def roles_of(ids: Sequence[int]) -> dict[int, list[str]]:
@@ -91,10 +101,3 @@ def roles_of(ids: Sequence[int]) -> dict[int, list[str]]:
     for user_id, role in fetch(_ROLES, {"ids": ids}):
         found.setdefault(user_id, []).append(role)
     return found
-
-
-def _with_metadata(records: list[Record]) -> list[Record]:
-    metadata = entries_of(fetch, CUSTOMER, [each["id"] for each in records])
-    for each in records:
-        each["metadata"] = metadata.get(each["id"], [])
-    return records

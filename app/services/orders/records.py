@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, literal, select
+from sqlalchemy import ColumnElement, bindparam, case, exists, literal, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
@@ -13,12 +13,21 @@ from app.db.read_pool import Fetch, fetch
 from app.db.records import as_printed
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
+from app.models import (
+    COUPONS,
+    ITEM_METADATA,
+    ORDER_NOTES,
+    ORDER_PRODUCTS,
+    ORDER_REFUNDS,
+    ORDERS,
+)
+from app.models.address import ADDRESS_COLUMNS, BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
 from app.services.common.filtering import Matching
-from app.services.common.metadata import REFUND, entries_of, entries_with_items
+from app.services.common.metadata import ORDER, REFUND, entries_of, entries_of_items
 from app.services.common.records import (
     Record,
     RecordQuery,
+    address,
     as_records,
     conditions_of,
     fetch_records,
@@ -27,13 +36,21 @@ from app.services.common.records import (
 )
 from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.orders.items import COUPON_ID
-from app.services.orders.queries import part_of
+from app.services.orders.queries import COLUMNS, part_of
 
 _UNUSED = {
     "search_text", "next_item_id", "subtotal", "trashed_at", "status_before_trash", "items", "fees",
-    "revision",
+    "revision", *ADDRESS_COLUMNS, SHIPPING_PHONE,
 }  # fmt: skip
-_COLUMNS = tuple(column for name, column in ORDERS.c.items() if name not in _UNUSED)
+_HAS_ITEMS_METADATA = exists().where(ITEM_METADATA.c.order_id == ORDERS.c.id)
+_COLUMNS = (
+    *(column for name, column in ORDERS.c.items() if name not in _UNUSED),
+    address(ORDERS.c, "billing", BILLING_PARTS),
+    address(ORDERS.c, "shipping", (*SHIPPING_PARTS, "phone")),
+    COLUMNS["total_tax"].label("total_tax"),
+    ORDER.column(ORDERS.c.id),
+    case((_HAS_ITEMS_METADATA, 1), else_=0).label("has_items_metadata"),
+)
 _REFUND = tuple(ORDER_REFUNDS.c)
 _NOTE = tuple(ORDER_NOTES.c)
 _IDS = bindparam("ids", type_=IdList)
@@ -126,11 +143,12 @@ def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Record]:
 def _completed(records: list[Record], *, with_customers: bool) -> list[Record]:
     """Return records with what is stored in other tables.
 
-    ``metadata`` and ``items_metadata`` have entries, ``refunds`` the refunds, newest first,
-    ``coupons`` the coupons of coupon lines by ID, and ``customer`` the account or None.
+    ``items_metadata`` has entries by item, ``refunds`` the refunds, newest first, ``coupons`` the
+    coupons of coupon lines by ID, and ``customer`` the account or None.
     """
-    ids = [each["id"] for each in records]
-    metadata = entries_with_items(fetch, ids)
+    metadata = entries_of_items(
+        fetch, [each["id"] for each in records if each["has_items_metadata"]]
+    )
     refunds = _refunds_of(
         fetch, [each["id"] for each in records if each["total_refunded"] != "0.00"]
     )
@@ -140,9 +158,7 @@ def _completed(records: list[Record], *, with_customers: bool) -> list[Record]:
         accounts = {each["id"]: each for each in accounts_by_id(sorted(wanted))}
     coupons = _coupons_of(fetch, records)
     for each in records:
-        entries = metadata.get(each["id"], {})
-        each["metadata"] = entries.get(0, [])
-        each["items_metadata"] = entries
+        each["items_metadata"] = metadata.get(each["id"], {})
         each["refunds"] = refunds.get(each["id"], [])
         each["coupons"] = coupons
         each["customer"] = accounts.get(each["customer_id"])
@@ -220,7 +236,7 @@ def list_refunds(
 def _with_metadata(refunds: list[Record]) -> list[Record]:
     """Add the entries of refunds, and the entries, taxes and shipping lines of their orders."""
     own = entries_of(fetch, REFUND, [each["id"] for each in refunds])
-    of_orders = entries_with_items(fetch, sorted({each["order_id"] for each in refunds}))
+    of_orders = entries_of_items(fetch, sorted({each["order_id"] for each in refunds}))
     described = {
         each["order_id"]
         for each in refunds
