@@ -21,6 +21,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from app.auth import credentials
+from app.conversions.emails import lower_domain
 from tests.woocommerce_rest.seed import KEYS, SEED, VARIATION, reset
 
 FOLDER = Path(__file__).parent
@@ -284,6 +285,8 @@ def _alike(body):
         result["message"] = _plain(result["message"])
     if isinstance(result.get("code"), str) and "amount" in result:
         result["code"] = _plain(result["code"])
+    if isinstance(result.get("email"), str):
+        result["email"] = lower_domain(result["email"])
     return result
 
 
@@ -397,6 +400,8 @@ def with_status(recorded):
 def _accept(theirs, ours):
     """A recorded body with our values where a row explains each difference of this kind."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
+        if ours.keys() == {"id", "error"} and ours["error"]["code"] == "rest_invalid_param":
+            return ours  # an item of a batch, which is checked like a single request
         result = {name: _accept(each, ours.get(name)) for name, each in theirs.items()}
         for name in ("date_modified", "date_modified_gmt"):
             # Every change moves it, and it is never null.
