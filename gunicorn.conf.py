@@ -4,7 +4,8 @@ On HUP, the main process reads this file again and starts new workers with the c
 workers finish their requests and exit. docs/operations.md describes all signals.
 
 The main process imports the packages that the app uses, so that its workers share their memory, but
-never the app itself, which a reload could not replace.
+not the app itself, which a reload could not replace. Under ``shop-api serve``, whose reload starts
+another main process, it imports the app.
 """
 
 import ctypes
@@ -70,22 +71,32 @@ COLLECT_AFTER = 20_000
 METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 METRICS_PREFIX = "shop-metrics-"
 PARENT_VARIABLE = "SERVE_PID"
+READY_VARIABLE = "SERVE_READY"
 PR_SET_PDEATHSIG = 1
 
 
 def on_starting(server: Any) -> None:
-    """Create the folder of the workers' metrics. It remains until the main process exits."""
+    """Create the folder of the workers' metrics, and import what the workers share.
+
+    The folder remains until the main process exits.
+    """
     log_json(server)
-    if parent := os.environ.pop(PARENT_VARIABLE, None):
+    parent = os.environ.pop(PARENT_VARIABLE, None)
+    if parent:
         stop_with(int(parent))
-    gc.disable()  # a collection of what is imported would find nothing
-    for name in PACKAGES:
-        import_module(name)
-    gc.freeze()  # a collection in a worker would otherwise copy what it shares
-    gc.enable()
     remove_leftovers(Path(worker_tmp_dir or tempfile.gettempdir()))
     own = f"{METRICS_PREFIX}{os.getpid()}-"
-    os.environ[METRICS_VARIABLE] = tempfile.mkdtemp(prefix=own, dir=worker_tmp_dir)
+    os.environ[METRICS_VARIABLE] = folder = tempfile.mkdtemp(prefix=own, dir=worker_tmp_dir)
+    gc.disable()  # a collection of what is imported would find nothing
+    if parent:
+        server.app.wsgi()
+        for file in Path(folder).iterdir():  # of this process, which has no current values
+            file.unlink()
+    else:
+        for name in PACKAGES:
+            import_module(name)
+    gc.freeze()  # a collection in a worker would otherwise copy what it shares
+    gc.enable()
 
 
 def on_reload(server: Any) -> None:
@@ -120,6 +131,8 @@ def post_fork(_: Any, worker: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """Exclude the loaded app from garbage collection, connect to the database, count refusals.
 
+    Then tell ``shop-api serve`` that this main process can replace the previous one.
+
     A full collection would examine all of its objects, which takes 100 ms or more, in the middle of
     any request. The database may be unavailable, so the worker does not wait for it.
     """
@@ -132,6 +145,9 @@ def post_worker_init(worker: Any) -> None:
     from app.services.coupons.refusals import refusals_of  # noqa: PLC0415  # in a worker only
 
     refusals_of(worker.wsgi).start()
+    if pipe := os.environ.get(READY_VARIABLE):
+        with suppress(OSError):  # another worker was first
+            os.write(int(pipe), b"1")
 
 
 def log_json(server: Any) -> None:

@@ -1,11 +1,12 @@
 """The program of ``serve`` after its preparations: runs gunicorn and one worker (events 2).
 
-``serve`` starts the first worker as a copy of itself, which needs no second import of the app, and
-replaces itself by this program, so that it does not keep the app in memory.
+``serve`` starts gunicorn and the first worker as copies of itself, which need no further import of
+the app, and replaces itself by this program, so that it does not keep the app in memory.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -31,6 +32,9 @@ PARENT_VARIABLE = "SERVE_PID"
 They cannot ask for their parent themselves, because it may have ended before they are able to.
 """
 
+READY_VARIABLE = "SERVE_READY"
+"""Environment variable with the descriptor of a pipe, to which a ready gunicorn writes."""
+
 FORWARDED = (
     signal.SIGTERM,
     signal.SIGINT,
@@ -46,38 +50,91 @@ _ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 class Supervisor:
     """Runs gunicorn until it ends, and a worker that is restarted when it dies.
 
+    After HUP, it starts another gunicorn, with the current code, on the same socket. Once that is
+    ready, the previous one and the worker stop. If it ends before, the previous one continues.
+
     Args:
         gunicorn: command of gunicorn.
         worker: command of the worker.
-        first_worker: process ID of a worker that runs already, as a child of this process.
+        first_gunicorn: process ID of a gunicorn that runs already, as a child of this process.
+        first_worker: the same of a worker.
+        listener: descriptor of the socket on which gunicorn listens.
     """
 
     def __init__(
-        self, gunicorn: Sequence[str], worker: Sequence[str], first_worker: int | None = None
+        self,
+        gunicorn: Sequence[str],
+        worker: Sequence[str],
+        first_gunicorn: int | None = None,
+        first_worker: int | None = None,
+        listener: int | None = None,
     ) -> None:
         self._commands = gunicorn, worker
-        self._gunicorn: int | None = None
+        # The one that serves, and the one that follows or precedes it.
+        self._gunicorns = [first_gunicorn] if first_gunicorn else []
+        self._pipe: int | None = None  # of the one that follows, until it is ready
         self._worker = first_worker
-        self._stopping = False
+        self._listener = listener
+        self._reloading = self._stopping = False
         self._pause = RESTART_SECONDS[0]
         self._start_at = time.monotonic()
 
     def run(self) -> int:
-        """Return the exit status of gunicorn, once both processes have ended."""
+        """Return the exit status of gunicorn, once all processes have ended."""
         for number in FORWARDED:
             signal.signal(number, self._forward)
-        gunicorn, _ = self._commands
-        self._gunicorn = running = _start(gunicorn)
+        if not self._gunicorns:
+            self._gunicorns = [_start(self._commands[0])]
         if self._stopping:  # a signal arrived before the process existed
-            _send(running, signal.SIGTERM)
-        while (status := _status(running)) is None:
-            if not self._stopping:
+            _send(self._gunicorns[0], signal.SIGTERM)
+        while (status := _status(self._gunicorns[0])) is None:
+            if self._stopping:
+                self._release_address()
+            else:
+                self._keep_gunicorn()
                 self._keep_worker()
             time.sleep(POLL_SECONDS)
-        self._gunicorn = None
+        del self._gunicorns[0]
         self._stopping = True
-        self._stop_worker()
+        self._release_address()
+        for other in self._gunicorns:
+            _stop(other)
+        if self._worker is not None:
+            _stop(self._worker, STOP_SECONDS)
         return status
+
+    def _keep_gunicorn(self) -> None:
+        """Start the next gunicorn after HUP. Stop the previous one when the next is ready."""
+        serving, *others = self._gunicorns
+        if not others:
+            if self._reloading:
+                self._reloading = False
+                following, self._pipe = _start_next(self._commands[0])
+                self._gunicorns.append(following)
+            return
+        status = _status(others[0])
+        if status is not None:
+            self._gunicorns.pop()
+        if self._pipe is None:  # the other one is the previous one
+            return
+        if status is not None:
+            sys.stderr.write(
+                f"The new gunicorn ended with status {status}. The previous one continues.\n"
+            )
+        elif _is_ready(self._pipe):
+            self._gunicorns.reverse()
+            for previous in filter(None, (serving, self._worker)):
+                _send(previous, signal.SIGTERM)
+        else:
+            return
+        os.close(self._pipe)
+        self._pipe = None
+
+    def _release_address(self) -> None:
+        """Reject new connections, as gunicorn does when it stops."""
+        if self._listener is not None:
+            os.close(self._listener)
+            self._listener = None
 
     def _keep_worker(self) -> None:
         """Start the worker if it does not run."""
@@ -97,31 +154,52 @@ class Supervisor:
                 )
         if now >= self._start_at:
             self._start_at = now
-            self._worker = _start(self._commands[1])
-
-    def _stop_worker(self) -> None:
-        if (worker := self._worker) is None:
-            return
-        _send(worker, signal.SIGTERM)
-        last = time.monotonic() + STOP_SECONDS
-        while _status(worker) is None:
-            if time.monotonic() > last:
-                _send(worker, signal.SIGKILL)
-            time.sleep(POLL_SECONDS)
+            self._worker = _start(self._commands[1], self._listener)
 
     def _forward(self, number: int, _: FrameType | None) -> None:
-        """Send a signal to gunicorn. Stop the worker on TERM and INT, and replace it on HUP."""
+        """Reload on HUP. Send other signals to gunicorn, and stop the worker on TERM and INT."""
+        if number == signal.SIGHUP:
+            self._reloading = True
+            return
         is_ending = number in _ENDING
         self._stopping = self._stopping or is_ending
-        if self._gunicorn is not None:
-            _send(self._gunicorn, signal.SIGTERM if number == signal.SIGINT else number)
-        if self._worker is not None and (is_ending or number == signal.SIGHUP):
+        for gunicorn in self._gunicorns if is_ending else self._gunicorns[:1]:
+            _send(gunicorn, signal.SIGTERM if number == signal.SIGINT else number)
+        if self._worker is not None and is_ending:
             _send(self._worker, signal.SIGTERM)
 
 
-def _start(command: Sequence[str]) -> int:
-    environment = os.environ | {PARENT_VARIABLE: str(os.getpid())}
-    return os.posix_spawn(command[0], [*command], environment)  # returns when the program runs
+def _start(command: Sequence[str], closed: int | None = None, /, **variables: str) -> int:
+    """Start a program without a descriptor of this process. Return its process ID when it runs."""
+    environment = os.environ | {PARENT_VARIABLE: str(os.getpid())} | variables
+    actions = [] if closed is None else [(os.POSIX_SPAWN_CLOSE, closed)]
+    return os.posix_spawn(command[0], [*command], environment, file_actions=actions)
+
+
+def _start_next(command: Sequence[str]) -> tuple[int, int]:
+    """Start a gunicorn. Return its process ID, and the pipe to which it writes when it is ready."""
+    pipe, end = os.pipe()
+    os.set_blocking(pipe, False)
+    os.set_inheritable(end, True)
+    child = _start(command, **{READY_VARIABLE: str(end)})
+    os.close(end)
+    return child, pipe
+
+
+def _is_ready(pipe: int) -> bool:
+    with suppress(BlockingIOError):
+        return bool(os.read(pipe, 1))
+    return False
+
+
+def _stop(child: int, seconds: float = math.inf) -> None:
+    """Stop a child, and kill it if it takes longer."""
+    _send(child, signal.SIGTERM)
+    last = time.monotonic() + seconds
+    while _status(child) is None:
+        if time.monotonic() > last:
+            _send(child, signal.SIGKILL)
+        time.sleep(POLL_SECONDS)
 
 
 def _status(child: int) -> int | None:
@@ -138,11 +216,12 @@ def _send(child: int, number: int) -> None:
 def main() -> None:
     """Run gunicorn and a worker beside it.
 
-    The arguments are the process ID of the first worker and the command of gunicorn.
+    The arguments are the process IDs of the first gunicorn (0 if none runs) and of the first
+    worker, the descriptor of the socket, and the command of gunicorn.
     """
     worker = [sys.executable, "-m", "app.main", "worker"]
-    first, *gunicorn = sys.argv[1:]
-    sys.exit(Supervisor(gunicorn, worker, int(first)).run())
+    first_gunicorn, first_worker, listener = map(int, sys.argv[1:4])
+    sys.exit(Supervisor(sys.argv[4:], worker, first_gunicorn, first_worker, listener).run())
 
 
 if __name__ == "__main__":

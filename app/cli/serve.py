@@ -1,10 +1,13 @@
 """``shop-api serve``: set up the database and run gunicorn, as in ``make run``."""
 
 import errno
+import gc
 import os
 import socket
 import sys
+from contextvars import Context
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from flask import current_app
@@ -34,7 +37,7 @@ def serve() -> None:
 
     Also runs a worker, unless SHOP_WORKER is 0.
     """
-    _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
+    _listener().close()  # raises an error before a key is created
     if session.schema_state() is not SchemaState.CURRENT:
         click.echo(upgraded().description(), err=True)
     config = current_app.config
@@ -65,21 +68,48 @@ def serve() -> None:
     gunicorn = str(Path(sys.executable).parent / "gunicorn")
     command = [gunicorn, "--config", str(RUNTIME / "gunicorn.conf.py"), "wsgi:app"]
     if config["SHOP_WORKER"]:
-        command = [sys.executable, "-m", "server.supervisor", str(_first_worker()), *command]
+        command = _with_worker(command)
     os.execv(command[0], command)  # noqa: S606  # nosec B606  # a known program without a shell
 
 
-def _first_worker() -> int:
-    """Start a worker as a copy of this process, and return its ID."""
+def _with_worker(command: list[str]) -> list[str]:
+    """Start gunicorn and a worker as copies of this process, which share the memory of the app.
+
+    Return the command that runs both. With metrics, it starts gunicorn, because the app must be
+    loaded after gunicorn has created their folder.
+    """
+    listener = _listener().detach()
+    os.set_inheritable(listener, True)
+    command = [*command, "--bind", f"fd://{listener}"]
     session.db.session.remove()
     for engine in session.db.engines.values():
         engine.dispose()  # a connection must not be used by two processes
+    gc.freeze()  # a collection would copy what the processes share
     parent = os.getpid()
-    child = os.fork()
-    if not child:
+    worker = os.fork()
+    if not worker:
+        os.close(listener)
         run_worker(parent)
         sys.exit()
-    return child
+    has_metrics = current_app.config["SHOP_METRICS"]
+    gunicorn = 0 if has_metrics else os.fork()
+    if not (has_metrics or gunicorn):
+        _run_gunicorn(command, parent)
+    numbers = map(str, (gunicorn, worker, listener))
+    return [sys.executable, "-m", "server.supervisor", *numbers, *command]
+
+
+def _run_gunicorn(command: list[str], parent: int) -> NoReturn:
+    """Be gunicorn's main process, with the app that is loaded already."""
+    from gunicorn.app.wsgiapp import WSGIApplication  # noqa: PLC0415  # for this command only
+
+    os.environ["SERVE_PID"] = str(parent)
+    sys.path.insert(0, str(RUNTIME))
+    sys.argv = command
+    gunicorn = WSGIApplication()
+    gunicorn.callable = current_app._get_current_object()  # type: ignore[attr-defined] # as Flask documents it
+    Context().run(gunicorn.run)  # without the app context of the command
+    sys.exit()
 
 
 def _admin(address: str) -> str:
@@ -90,13 +120,19 @@ def _admin(address: str) -> str:
     return f"{sign_in_url(key_id, address)} (signs in once within 10 minutes)"
 
 
-def _require_free_port(host: str, port: int) -> None:
-    """Raise ClickException if the port is in use, before creating a key and before gunicorn."""
+def _listener() -> socket.socket:
+    """Return a socket that listens on the address of the service.
+
+    Raises:
+        ClickException: the address cannot be used.
+    """
+    host, port = current_app.config["HOST"], current_app.config["PORT"]
+    is_ipv6 = ":" in host
+    family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+        address = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0][4]
+        # The other options are gunicorn's defaults.
+        return socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=is_ipv6)
     except socket.gaierror:
         raise click.ClickException(
             f"The host {host!r} cannot be resolved. Set HOST to an address of this machine: "
@@ -108,6 +144,6 @@ def _require_free_port(host: str, port: int) -> None:
                 f"{host} is not an address of this machine. Correct HOST: HOST=127.0.0.1 make run"
             ) from None
         raise click.ClickException(
-            f"{host}:{port} cannot be used: {error.strerror}. "
+            f"{host}:{port} cannot be used: {os.strerror(error.errno or 0)}. "
             "Choose another port: PORT=8001 make run"
         ) from None

@@ -3,34 +3,23 @@
 import http.client
 import json
 import os
-import shutil
 import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
-from threading import Event
+from contextlib import closing, suppress
 
 import psutil
 import pytest
 
 from tests.cluster.writers import SECONDS, Caller
-from tests.server.service import Service
-from tests.serving import ROOT, reserved_port, wait_for
-
-CLIENTS = 12
+from tests.server.service import Service, begin, copied_code, get, load, refuses, response_of
+from tests.serving import reserved_port, wait_for
 
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory):
-    """A copy of the code, which a test may change."""
-    folder = tmp_path_factory.mktemp("code")
-    shutil.copytree(ROOT / "app", folder / "app")
-    shutil.copytree(ROOT / "migrations", folder / "migrations")
-    shutil.copytree(ROOT / "server", folder / "server")
-    for file in ("wsgi.py", "gunicorn.conf.py"):
-        shutil.copy(ROOT / file, folder)
-    return folder
+    return copied_code(tmp_path_factory.mktemp("code"))
 
 
 @pytest.fixture(scope="module")
@@ -53,47 +42,6 @@ def service(shop, code):
         shop.wait_until_ready(caller)
     wait_for(lambda: len(shop.workers()) == 2, "two workers run")
     return shop
-
-
-def get(port, path="/healthz"):
-    """Return the body of a response on a new connection."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)) as connection:
-        connection.request("GET", path)
-        return json.loads(connection.getresponse().read())
-
-
-@contextmanager
-def load(service):
-    """Send requests meanwhile, half of the clients over kept connections. All must succeed."""
-    stop = Event()
-
-    def count():
-        with closing(Caller(service.port, service.key)) as caller:
-            status, body = caller.send("GET", "/coupons/count")
-        assert status == 200, body
-        return body["count"]
-
-    def send(number):
-        sent = 0
-        with closing(Caller(service.port, service.key)) as caller:
-            while not stop.is_set():
-                sent += 1
-                coupon = {"code": f"{begun}-{number}-{sent}"}
-                assert caller.send("POST", "/coupons", {"coupon": coupon})[0] == 201
-                assert caller.send("GET", "/coupons/count")[0] == 200
-                if number % 2:
-                    caller.close()
-        return sent
-
-    begun = count()
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        clients = [pool.submit(send, number) for number in range(CLIENTS)]
-        try:
-            yield
-        finally:
-            stop.set()
-        sent = sum(client.result() for client in clients)
-    assert count() == begun + sent
 
 
 def reload(service):
@@ -162,16 +110,6 @@ def test_usr2_replaces_the_main_process_under_load(service):
     assert get(service.port) == {"status": "ok"}
     new.terminate()
     wait_for(lambda: refuses(service.port), "the new main process has stopped")
-
-
-def refuses(port):
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
-    except ConnectionRefusedError:
-        return True
-    except ConnectionResetError:
-        pass
-    return False
 
 
 def waits(service):
@@ -261,28 +199,6 @@ def test_connections_wait_for_the_next_workers_when_all_are_killed(service):
         worker.kill()
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(get, [service.port] * 8)) == [{"status": "ok"}] * 8
-
-
-def begin(service, body):
-    """Send the head of a request. Return the connection when a worker has read it."""
-    connection = socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS)
-    head = [
-        "POST /coupons HTTP/1.1",
-        "Host: shop.example",
-        f"Authorization: {Caller(service.port, service.key)._headers['Authorization']}",
-        f"Content-Length: {len(body)}",
-        "Expect: 100-continue",
-    ]
-    connection.sendall("\r\n".join([*head, "", ""]).encode())
-    assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
-    return connection
-
-
-def response_of(connection):
-    """The status and the body of a response."""
-    response = http.client.HTTPResponse(connection)
-    response.begin()
-    return response.status, json.loads(response.read())
 
 
 def test_log_of_gunicorn_is_json_after_hup(service):

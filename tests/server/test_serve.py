@@ -5,13 +5,14 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from urllib.request import urlopen
 
 import psutil
 import pytest
 
-from tests.serving import PATIENCE, ROOT, SECRET, Gunicorn, new_shop
+from tests.server.service import begin, copied_code, get, load, refuses, response_of
+from tests.serving import PATIENCE, ROOT, SECRET, Gunicorn, new_shop, wait_for
 from tests.webhooks.receivers import until
 
 
@@ -20,13 +21,13 @@ def serve(tmp_path):
     """Return a function: start ``serve`` on an empty shop and return it once it is ready."""
     shop = {"DATABASE_URL": f"sqlite:///{tmp_path}/shop.db", "SECRET_KEY": SECRET}
     server = Gunicorn(tmp_path / "log", shop)
-    new_shop(shop | {"INSTANCE_PATH": str(tmp_path)})
+    server.key = new_shop(shop | {"INSTANCE_PATH": str(tmp_path)})
 
-    def start(stdout=None, **env):
+    def start(stdout=None, folder=ROOT, **env):
         with server.log.open("ab") as output:
             server.process = subprocess.Popen(
                 [sys.executable, "-m", "app.main", "serve"],
-                cwd=ROOT,
+                cwd=folder,
                 env=server.environment | env,
                 stdout=stdout or output,
                 stderr=output,
@@ -34,6 +35,7 @@ def serve(tmp_path):
         server.wait_until_ready()
         return psutil.Process(server.process.pid)
 
+    start.server = server
     yield start
     if server.process:
         family = family_of(server.process.pid)
@@ -52,11 +54,20 @@ def family_of(pid):
 
 
 def worker_of(process):
+    """The worker: one that was started later, or the first, a copy of serve without children."""
     for child in process.children():
         with suppress(psutil.NoSuchProcess):  # also a zombie, which serve has not waited for yet
-            if "app.main" in child.cmdline():
+            command = child.cmdline()[-1:]
+            if command == ["worker"] or (command == ["serve"] and not child.children()):
                 return child
     return None
+
+
+def gunicorns_of(process):
+    """The main processes of gunicorn: those with workers."""
+    with suppress(psutil.NoSuchProcess):
+        return [child for child in process.children() if child.children()]
+    return []
 
 
 def ended(processes):
@@ -79,12 +90,26 @@ def test_serve_replaces_its_worker_and_stops_everything(serve):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="gunicorn notices its parent on Linux only")
-def test_nothing_is_left_when_serve_is_killed(serve):
+@pytest.mark.parametrize("killed", ["serve", "gunicorn"])
+def test_nothing_is_left_when_a_main_process_is_killed(serve, killed):
     process = serve()
     until(lambda: worker_of(process), "a worker")
     family = family_of(process.pid)
-    process.kill()
+    (process if killed == "serve" else gunicorns_of(process)[0]).kill()
     assert ended(family)
+
+
+@pytest.mark.slow
+def test_serve_refuses_connections_while_it_finishes_requests(serve):
+    process = serve()
+    body = b'{"coupon": {"code": "term"}}'
+    with closing(begin(serve.server, body)) as connection:
+        process.terminate()
+        wait_for(lambda: refuses(serve.server.port), "a stopping service refuses connections")
+        connection.sendall(body)
+        status, created = response_of(connection)
+    assert (status, created["coupon"]["code"]) == (201, "term")
+    assert serve.server.process.wait(PATIENCE) == 0
 
 
 @pytest.mark.slow
@@ -113,13 +138,68 @@ def test_serve_stops_everything_on_a_signal(serve, number):
     assert ended(family)
 
 
-@pytest.mark.slow
-def test_reload_replaces_the_worker(serve):
-    process = serve()
-    worker = until(lambda: worker_of(process), "a worker")
+def reload(process):
+    """Send HUP. Return when another gunicorn has replaced the present one, and the worker."""
+    (serving,), worker = gunicorns_of(process), worker_of(process)
     process.send_signal(signal.SIGHUP)
-    until(lambda: (found := worker_of(process)) and found.pid != worker.pid, "a new worker")
-    assert process.is_running()
+
+    def is_replaced():
+        found, present = gunicorns_of(process), worker_of(process)
+        return len(found) == 1 and found != [serving] and present not in {None, worker}
+
+    wait_for(is_replaced, "the new processes run", PATIENCE)
+
+
+@pytest.mark.slow
+def test_reload_under_load_loses_no_request_and_runs_new_code(serve, tmp_path):
+    code = copied_code(tmp_path)
+    process, port = serve(folder=code, WEB_CONCURRENCY="2"), serve.server.port
+    view = code / "app" / "blueprints" / "system.py"
+    before = view.read_text()
+    with load(serve.server):
+        view.write_text(before.replace('response({"status": "ok"})', 'response({"status": "new"})'))
+        reload(process)
+        assert get(port) == {"status": "new"}
+        view.write_text(before)
+        reload(process)
+        assert get(port) == {"status": "ok"}
+    process.terminate()
+    assert serve.server.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.slow
+def test_reload_of_code_that_cannot_start_changes_nothing(serve, tmp_path):
+    code = copied_code(tmp_path)
+    process = serve(folder=code)
+    worker = until(lambda: worker_of(process), "a worker")
+    family = family_of(process.pid)
+    view = code / "app" / "blueprints" / "system.py"
+    before = view.read_text()
+    view.write_text("not Python")
+    process.send_signal(signal.SIGHUP)
+    told = "The new gunicorn ended with status 3. The previous one continues."
+    wait_for(lambda: told in serve.server.log.read_text(), "it is told", PATIENCE)
+    assert (get(serve.server.port), worker_of(process)) == ({"status": "ok"}, worker)
+    assert family_of(process.pid) == family
+    view.write_text(before)
+    reload(process)
+    assert get(serve.server.port) == {"status": "ok"}
+
+
+@pytest.mark.slow
+def test_serve_counts_metrics_before_and_after_a_reload(serve):
+    process = serve(SHOP_METRICS="1", WEB_CONCURRENCY="2")
+
+    def count():
+        for _ in range(3):
+            get(serve.server.port)
+        with urlopen(f"{serve.server.url}/metrics") as page:
+            text = page.read().decode()
+        return float(re.search(r'shop_http_requests_total{.*"/healthz",.*} ([\d.]+)', text)[1])
+
+    assert count() == 3
+    reload(process)
+    assert count() == 3  # of the new main process
 
 
 @pytest.mark.slow
