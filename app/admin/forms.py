@@ -348,11 +348,12 @@ class Form:
             return
         for entry in error.entries:
             param = re.sub(r"(\w+)\[([0-9]+)\]", self._line, str(entry.get("param") or ""))
-            places = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
+            field = ERROR_FIELDS.get(entry["code"], "")
+            own = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
+            places = *own, field, f"coupon.{field}"  # the coupon of a batch
             name = next((each for each in places if each in names), "")
             message = entry["message"].removeprefix(f"{entry.get('param')}: ")
-            name = name or ERROR_FIELDS.get(entry["code"], "")
-            self.errors[name if name in names else ""] = message[:1].upper() + message[1:]
+            self.errors[name] = message[:1].upper() + message[1:]
 
     def _line(self, found: re.Match[str]) -> str:
         """Return the name of an item of a list in the names of fields."""
