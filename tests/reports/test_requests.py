@@ -1,0 +1,140 @@
+"""Requests of reports: periods, errors, rights, order and files (reports 1 and 4)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.services.reports import scope
+from tests.reports.shops import random_shop
+
+LISTS = {
+    "coupons": ("uses", "orders", "discount", "revenue"),
+    "customers": ("orders", "total", "refunded"),
+}
+"""The figures by which each list is sorted."""
+
+
+@pytest.fixture
+def client_of(app, admin):
+    """Return a function: a client whose key allows some resources."""
+
+    def make(*resources, permission="read"):
+        key = {"description": "x", "permission": permission, "resources": list(resources)}
+        created = admin.post("/keys", {"key": key}).json["key"]
+        pair = (created["consumer_key"], created["consumer_secret"])
+        return lambda path: app.test_client().get(path, auth=pair)
+
+    return make
+
+
+def test_the_default_period_is_30_days_until_today(admin):
+    before = datetime.now(UTC).date()
+    sales = admin.get("/reports/sales").json["sales"]
+    last = datetime.fromisoformat(sales["to"]).date()
+    assert before <= last <= datetime.now(UTC).date()
+    assert sales["from"] == (last - timedelta(days=29)).isoformat()
+    assert (sales["interval"], sales["time_zone"], len(sales["intervals"])) == ("day", "UTC", 30)
+    until = admin.get("/reports/sales", {"filter[to]": "2026-03-31"}).json["sales"]
+    assert (until["from"], until["to"]) == ("2026-03-02", "2026-03-31")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"filter[from]": "2026-11-02", "filter[to]": "2026-11-01"},
+        {"filter[from]": "2024-01-01", "filter[to]": "2026-09-27"},  # 1,001 days
+        {"filter[from]": "1970-01-01", "filter[to]": "9000-01-01", "filter[interval]": "year"},
+        {"filter[from]": "1969-12-31"},
+        {"filter[to]": "9001-01-01"},
+        {"filter[from]": "2026-2-1"},
+        {"filter[from]": "2026-02-30"},
+        {"filter[interval]": "quarter"},
+        {"filter[currency]": "EURO"},
+        {"format": "xml"},
+    ],
+)
+def test_invalid_parameters(admin, query):
+    response = admin.get("/reports/sales", query)
+    assert response.status_code == 400
+    assert {each["code"] for each in response.json["errors"]} == {"shop_api_invalid_param"}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("parameter", ["filter[orderby]", "filter[order]"])
+def test_unknown_orders(admin, name, parameter):
+    response = admin.get(f"/reports/{name}", {parameter: "net"})
+    assert response.json["errors"][0]["code"] == "shop_api_invalid_param"
+
+
+def test_exactly_1000_intervals(admin):
+    query = {"filter[from]": "2024-01-01", "filter[to]": "2026-09-26"}
+    assert len(admin.get("/reports/sales", query).json["sales"]["intervals"]) == 1000
+
+
+@pytest.mark.parametrize("path", ["sales", "coupons", "customers", "refusals", "orders"])
+def test_reports_require_their_capability(client_for, path):
+    for role in ("administrator", "shop_manager"):
+        assert client_for(role, "read").get(f"/reports/{path}").status_code == 200
+    for role in ("customer", "subscriber"):
+        response = client_for(role).get(f"/reports/{path}")
+        assert response.status_code == 401
+        assert response.json["errors"][0]["code"] == "shop_api_user_cannot_view_reports"
+    assert client_for("administrator", "write").get(f"/reports/{path}").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "also"),
+    [("sales", None), ("orders", None), ("coupons", "coupons"), ("refusals", "coupons"),
+     ("customers", "customers")],
+)  # fmt: skip
+def test_reports_require_the_resources_of_what_they_name(client_of, path, also):
+    assert client_of("orders")(f"/reports/{path}").status_code == 401
+    status = client_of("reports")(f"/reports/{path}").status_code
+    assert status == (401 if also else 200)
+    if also:
+        assert client_of("reports", also)(f"/reports/{path}").status_code == 200
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_are_sorted_and_paged(app, admin, name):
+    random_shop(app, 7, datetime(2026, 11, 1, tzinfo=UTC))
+    period = {"filter[from]": "2026-10-01", "filter[to]": "2026-11-30"}
+    key = f"{name[:-1]}_reports"
+    for figure in LISTS[name]:
+        for order in ("asc", "desc"):
+            query = period | {"filter[orderby]": figure, "filter[order]": order}
+            every = admin.get(f"/reports/{name}", query | {"filter[limit]": "-1"}).json[key]
+            values = [float(row[figure]) for row in every]
+            assert len(values) > 3
+            assert values == sorted(values, reverse=order == "desc"), (figure, order)
+            page = admin.get(f"/reports/{name}", query | {"filter[limit]": "2", "page": "2"})
+            assert (page.json[key], page.headers["X-Total"]) == (every[2:4], str(len(every)))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("sales", "sales"), ("coupons", "coupons"), ("customers", "customers"), ("orders", "orders"),
+     ("refusals", "refusals"), ("coupons/{}", "coupon-{}")],
+)  # fmt: skip
+def test_files_are_named_by_their_report_and_period(admin, make_coupon, path, name):
+    coupon = make_coupon(code="tea")["id"]
+    query = {"format": "csv", "filter[from]": "2026-11-01", "filter[to]": "2026-11-30"}
+    response = admin.get(f"/reports/{path.format(coupon)}", query)
+    expected = f'attachment; filename="{name.format(coupon)}-2026-11-01-2026-11-30.csv"'
+    assert response.headers["Content-Disposition"] == expected
+
+
+def test_a_statement_that_takes_too_long_names_the_remedy(admin, monkeypatch):
+    class TooLong(Exception):
+        """The error of a driver."""
+
+    monkeypatch.setattr(scope, "DBAPIError", TooLong)
+    monkeypatch.setattr(scope.timeouts, "is_statement_timeout", lambda _error: True)
+
+    def snapshot():
+        raise TooLong
+
+    monkeypatch.setattr(scope.read_pool, "snapshot", snapshot)
+    response = admin.get("/reports/sales")
+    assert response.status_code == 503
+    assert "Choose a shorter period." in response.json["errors"][0]["message"]
