@@ -202,7 +202,7 @@ def plain_page(title: str, *, button: str = "", status: int = 200, **context: An
     or shown.
     """
     return render(
-        "sign_in.html", title=title, button=button or _("Sign in"), status=status,
+        "sessions/sign_in.html", title=title, button=button or _("Sign in"), status=status,
         **{"is_possible": cookies.is_possible(), "hidden": []} | context,
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ records. The addresses follow from its name.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -63,7 +64,6 @@ class Noun:
     queries: Any = None  # the module of its service that finds IDs, if it has a trash
     given: Mapping[str, Any] = {}  # what the form of a new record shows at first
     has_trash = False
-    sorts = True
     searches = ""  # the label of the search box
     resource = ""  # the kind of record in events
     also_reads: tuple[str, ...] = ()  # operations that its page needs beside that of the record
@@ -259,7 +259,7 @@ class Noun:
         reply = call(operation, query=list_query() | self.query(given))
         table = Table.of_reply(_(self.title), self.columns(trashed=trashed), reply)
         table.rows = self.prepared(list(table.rows))
-        table.sorts, table.name, table.tabs = self.sorts, self.name_of, self.tabs(reply)
+        table.sorts, table.name, table.tabs = True, self.name_of, self.tabs(reply)
         table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
         acts = self._allowed_actions(trashed=trashed).values()
         table.selects = bool(acts)
@@ -284,12 +284,11 @@ class Noun:
         """
         record, _etag = self.read(record_id)
         parts = self.parts(record)
-        dangers = [*parts.dangers, *([self._delete_button(record)] if self.deletes else [])]
-        main, side = [*parts.main], [*parts.side]
-        if self.resource in history.RESOURCES:
-            main.append(self._history(record_id))
-        side += [Section(label, "plain", value) for label, value in panels(self.name, record)]
-        shown = Parts(parts.notices, parts.buttons, parts.tiles, main, side, dangers)
+        kept = [self._history(record_id)] if self.resource in history.RESOURCES else []
+        added = [Section(label, "plain", value) for label, value in panels(self.name, record)]
+        delete = [self._delete_button(record)] if self.deletes else []
+        shown = replace(parts, main=[*parts.main, *kept], side=[*parts.side, *added],
+                        dangers=[*parts.dangers, *delete])  # fmt: skip
         back = self.url("show_list"), _(self.title)
         return record_page(
             self.title_of(record), back, shown,

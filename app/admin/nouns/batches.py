@@ -34,7 +34,7 @@ class Batches(Noun):
             "mailing or for printed cards."
         ),
     )
-    create_schema, deletes, sorts = CouponBatchCreate, False, False
+    create_schema, deletes = CouponBatchCreate, False
     given = {
         "pattern": "####-####", "charset": CHARSET,
         "coupon": {"type": "percent", "usage_limit": 1},

@@ -31,7 +31,7 @@ class Keys(Noun):
     title, navigation, create_label = "Keys", ("key", 800), "Create key"
     intro = "A program or a person needs a key to use the shop. Give each one its own."
     empty = ("No keys", "")
-    create_schema, deletes, sorts = schemas.ApiKeyCreate, False, False
+    create_schema, deletes = schemas.ApiKeyCreate, False
     secrets = {"consumer_key": "Consumer key", "consumer_secret": "Consumer secret"}
     secrets_note = "The secret is shown only here. Copy both to the program that uses the key."
     given = {"permission": "read_write", "resources": ["all"], "role": "shop_manager"}

@@ -40,7 +40,7 @@ class Webhooks(Noun):
     given = {"topics": ["order.*"]}
     secrets = {"secret": "Secret"}
     secrets_note = "It signs the deliveries, and is shown only here. Copy it to your program."
-    sorts, also_reads = False, ("list_webhook_deliveries",)
+    also_reads = ("list_webhook_deliveries",)
 
     def name_of(self, record: Record) -> str:
         return str(record["name"])
