@@ -79,6 +79,11 @@ class Server:
         headers = {"Host": f"127.0.0.1:{self._port}", "Cookie": cookie}
         return Server(self._process, self._port, headers, self._database_pid)
 
+    def accepting(self, encoding: str) -> Server:
+        """Return this server for a client that accepts compressed bodies, as most do."""
+        headers = {**self._headers, "Accept-Encoding": encoding}
+        return Server(self._process, self._port, headers, self._database_pid)
+
     def send(self, requests: Sequence[Request], connections: int = CONNECTIONS) -> Spent:
         """Send requests over several simultaneous connections and return their cost."""
         before = self.spent()

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from flask import current_app
 from sqlalchemy import Connection, Engine, Executable, Result, Row
 from sqlalchemy.exc import DBAPIError
 
 from app.db import timeouts
+from app.db.recurring import RecurringSelect, rows_in
 
 READ, STREAM = "read", "stream"
 """The names of the read engines in ``SQLALCHEMY_BINDS``."""
@@ -22,6 +23,8 @@ READ, STREAM = "read", "stream"
 MAX_SELECTS = 100
 """Cache size for compiled selects of one kind."""
 
+Statement = Executable | RecurringSelect
+Parameters = Mapping[str, Any] | None
 Fetch = Callable[..., Sequence[Any]]
 """Function that takes a select and optional parameters and returns all rows."""
 
@@ -120,16 +123,65 @@ def _note_position(connection: Connection) -> None:
         reading.shown = max(reading.shown, reading.source.replayed(connection))
 
 
-def fetch(statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Any]:
+class _Reader:
+    """A connection of a read engine, with SQLAlchemy's object for it only if that is needed."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Connection | None = None
+        try:
+            self._pooled = engine.raw_connection()
+        except engine.dialect.loaded_dbapi.Error as error:
+            Connection._handle_dbapi_exception_noconnection(error, engine.dialect, engine)
+
+    @property
+    def connection(self) -> Connection:
+        """SQLAlchemy's connection."""
+        if self._connection is None:
+            self._connection = Connection(self._engine, self._pooled)
+        return self._connection
+
+    def rows(self, statement: Statement, parameters: Parameters) -> Sequence[Any]:
+        """Return all rows of a select."""
+        events = self._engine.dispatch  # of tests and of tracing
+        is_observed = events.before_cursor_execute or events.after_cursor_execute
+        if is_observed or not isinstance(statement, RecurringSelect):
+            return rows_in(self.connection, statement, parameters)
+        form = statement.form(self._engine.dialect)
+        try:
+            return form.rows(self._pooled.driver_connection, parameters)
+        except BaseException as error:  # noqa: BLE001  # raised again
+            self._raise(error, form.text)
+
+    def run(self, text: str) -> None:
+        """Run a statement that begins or ends a transaction."""
+        driver: Any = self._pooled.driver_connection
+        try:
+            driver.execute(text)
+        except BaseException as error:  # noqa: BLE001  # raised again
+            self._raise(error, text)
+
+    def _raise(self, error: BaseException, text: str) -> NoReturn:
+        """Raise an error as SQLAlchemy does, which translates it and drops a lost connection."""
+        self.connection._handle_dbapi_exception(error, text, None, None, None)
+
+    def close(self, *, is_usable: bool = True) -> None:
+        """Return the connection to the pool, or close it."""
+        if not is_usable:
+            self.connection.invalidate()
+        (self._connection or self._pooled).close()
+
+
+def fetch(statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
     """Return all rows of a select."""
     if (own := _own_connection.get()) is not None:
-        return own.execute(statement, parameters).all()
-    with _transaction("BEGIN READ ONLY", only_if_limited=True) as connection:
-        return connection.execute(statement, parameters).all()
+        return rows_in(own, statement, parameters)
+    with _transaction("BEGIN READ ONLY", only_if_limited=True) as reader:
+        return reader.rows(statement, parameters)
 
 
 @contextmanager
-def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[Connection]:
+def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[_Reader]:
     """Yield a connection of the read engine with a transaction that only reads.
 
     Args:
@@ -137,24 +189,25 @@ def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[Conne
         only_if_limited: do without a transaction, unless a pooler requires that the transaction
             sets the statement timeout.
     """
-    with _connect(READ) as connection:
-        limit = connection.get_execution_options().get(timeouts.LOCAL_LIMIT)
-        if only_if_limited and limit is None:
-            yield connection
-            _note_position(connection)
-            return
-        driver: Any = connection.connection.driver_connection
-        # On SQLite these statements cannot fail, and the driver's method takes a tenth of the time.
-        on_sqlite = connection.dialect.name == "sqlite"
-        run = driver.execute if on_sqlite else connection.exec_driver_sql
-        try:
-            run(begin if limit is None else f"{begin}; {limit}")
-            yield connection
-            _note_position(connection)
-            run("COMMIT")
-        except BaseException:
-            connection.invalidate()  # do not reuse a connection with an open transaction
-            raise
+    reading = _reading.get()
+    engine = _engine(READ) if reading is None else reading.source.engine(READ)
+    limit = engine.get_execution_options().get(timeouts.LOCAL_LIMIT)
+    in_transaction = limit is not None or not only_if_limited
+    reader, is_usable = _Reader(engine), True
+    try:
+        if reading is not None:
+            reading.source.check(reader.connection, reading.lsn)
+        is_usable = not in_transaction  # do not reuse a connection with an open transaction
+        if in_transaction:
+            reader.run(begin if limit is None else f"{begin}; {limit}")
+        yield reader
+        if reading is not None:
+            _note_position(reader.connection)
+        if in_transaction:
+            reader.run("COMMIT")
+        is_usable = True
+    finally:
+        reader.close(is_usable=is_usable)
 
 
 @contextmanager
@@ -163,12 +216,10 @@ def snapshot() -> Iterator[Fetch]:
     on_sqlite = read_engine().dialect.name == "sqlite"
     with _transaction(
         "BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    ) as connection:
+    ) as reader:
 
-        def fetch_in_snapshot(
-            statement: Executable, parameters: Mapping[str, Any] | None = None
-        ) -> Sequence[Any]:
-            return connection.execute(statement, parameters).all()
+        def fetch_in_snapshot(statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
+            return reader.rows(statement, parameters)
 
         yield fetch_in_snapshot
 

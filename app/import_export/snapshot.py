@@ -1,6 +1,6 @@
 """Reading of many records from one database snapshot, in constant memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 
 from app.db import timeouts
-from app.db.read_pool import stream_engine
+from app.db.read_pool import Parameters, Statement, stream_engine
+from app.db.recurring import rows_in
 
 CHUNK = 500
 """Number of records in memory at a time."""
@@ -20,11 +21,9 @@ class Snapshot:
 
     connection: Connection
 
-    def fetch(
-        self, statement: Executable, parameters: Mapping[str, Any] | None = None
-    ) -> Sequence[Any]:
+    def fetch(self, statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
         """Return all rows of a select."""
-        return self.connection.execute(statement, parameters).all()
+        return rows_in(self.connection, statement, parameters)
 
     def chunks(self, statement: Executable) -> Iterator[Sequence[Any]]:
         """Yield the rows of a select, CHUNK at a time. Other selects can run in between."""
