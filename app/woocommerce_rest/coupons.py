@@ -88,17 +88,14 @@ _ID_LISTS = {native for name, native in NAMES.items() if FIELDS[name] is arg.INT
 
 def coupon_object(record: Record, site: Site) -> Object:
     """Return a coupon of this dialect."""
-    created, modified, expires = record["created_at"], record["updated_at"], record["expiry_date"]
+    expires = record["expiry_date"]
     shown = {name: record[native] for name, native in NAMES.items()}
     shown |= {name: shown[name] or "0.00" for name in _SUMS}
     shown |= {name: shown[name] or None for name in _LIMITS}
     shown |= {
         "id": record["id"],
         "status": "trash" if record["status"] == "trash" else "publish",
-        "date_created": site.local(created),
-        "date_created_gmt": created[:19],
-        "date_modified": site.local(modified),
-        "date_modified_gmt": modified[:19],
+        **site.dates(created=record["created_at"], modified=record["updated_at"]),
         "date_expires": None if expires is None else f"{expires}T00:00:00",
         "date_expires_gmt": None if expires is None else site.midnight(str(expires)),
         "usage_count": record["usage_count"],

@@ -83,14 +83,10 @@ def customer_object(record: Record, site: Site) -> Object:
 
 def customer_fields(record: Record, site: Site) -> Object:
     """Return a customer of this dialect without links, as orders contain it."""
-    created, modified = record["created_at"], record["updated_at"]
     orders_count, total_spent, last_id, last_date = record["statistics"]
     return {
         "id": record["id"],
-        "date_created": site.local(created),
-        "date_created_gmt": created[:19],
-        "date_modified": site.local(modified),
-        "date_modified_gmt": modified[:19],
+        **site.dates(created=record["created_at"], modified=record["updated_at"]),
         "email": record["email"],
         "first_name": record["first_name"],
         "last_name": record["last_name"],
@@ -255,9 +251,7 @@ def delete_customer(call: Call) -> Reply:
     check = call.precondition(lambda record_id: _found(record_id, call.site))
     if _record(customer_id, call.actor)["role"] not in _DELETABLE:
         raise forbidden("delete", is_known=True)
-    if not call.args.get("force"):
-        message = "Customers do not support trashing."
-        raise RestError("woocommerce_rest_trash_not_supported", message, 501)
+    call.require_force("Customers")
 
     def work(_: Any) -> Object:
         shown = _found(customer_id, call.site)

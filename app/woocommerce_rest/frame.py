@@ -74,6 +74,11 @@ class Call:
             message = f"Cannot create existing {noun or kind}."
             raise RestError(f"woocommerce_rest_{kind}_exists", message)
 
+    def require_force(self, nouns: str) -> None:
+        """Raise RestError for a deletion without ``force`` of records that have no trash."""
+        if not self.args.get("force"):
+            raise errors.no_trash(f"{nouns} do")
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -363,8 +363,7 @@ def note_object(record: Record, site: Site) -> Object:
     return {
         "id": record["id"],
         "author": record["author"] or "WooCommerce",
-        "date_created": site.local(record["created_at"]),
-        "date_created_gmt": record["created_at"][:19],
+        **site.dates(created=record["created_at"]),
         "note": record["note"],
         "customer_note": record["customer_note"],
         "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
@@ -379,8 +378,7 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         site: the shop.
         with_parent: whether it has ``parent_id``, as in the list of all refunds.
     """
-    order_id, created = record["order_id"], record["created_at"]
-    own = record["items_metadata"]
+    order_id, own = record["order_id"], record["items_metadata"]
 
     def parts(name: str) -> list[tuple[Object, Entries]]:
         found = [item for item in record["line_items"] if item["list"] == name]
@@ -390,8 +388,7 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
     return {
         "id": record["id"],
         **({"parent_id": order_id} if with_parent else {}),
-        "date_created": site.local(created),
-        "date_created_gmt": created[:19],
+        **site.dates(created=record["created_at"]),
         "amount": site.amount(record["amount"]),
         "reason": record["reason"],
         "refunded_by": record["refunded_by"] or 0,

@@ -21,7 +21,7 @@ from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.batch import DELETION
 from app.woocommerce_rest.customers import name_of_account
-from app.woocommerce_rest.errors import RestError
+from app.woocommerce_rest.errors import RestError, no_trash
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.lists import collection, decimals, page, record_query
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
@@ -87,9 +87,7 @@ def delete_note(call: Call) -> Reply:
     """Delete a note permanently."""
     _order(call, "woocommerce_rest_order_invalid_id")
     shown = _note(call, call.ids["id"])
-    if not call.args.get("force"):
-        message = "Webhooks do not support trashing."
-        raise RestError("woocommerce_rest_trash_not_supported", message, 501)
+    call.require_force("Webhooks")  # as on the original
     notes.delete_note(call.actor, call.ids["order_id"], call.ids["id"])
     return Reply(shown)
 
@@ -191,8 +189,7 @@ def _invalid_refund(error: InvalidInputs) -> RestError:
 def delete_refund(call: Call) -> Reply:
     """Delete a refund permanently."""
     if call.args.get("force") is False:
-        message = "The shop_order_refund does not support trashing."
-        raise RestError("woocommerce_rest_trash_not_supported", message, 501)
+        raise no_trash("The shop_order_refund does")
     _order(call, "woocommerce_rest_invalid_order_id")
     shown = _refund(call, call.ids["id"])
     refunds.delete_refund(call.actor, call.ids["order_id"], call.ids["id"])

@@ -55,7 +55,6 @@ def webhook_object(record: Record, site: Site) -> Object:
     (topic,) = record["topics"]
     resource, _, event = topic.partition(".")
     created, modified = record["created_at"], record["updated_at"]
-    is_changed = modified != created
     return {
         "id": record["id"],
         "name": record["name"],
@@ -65,10 +64,7 @@ def webhook_object(record: Record, site: Site) -> Object:
         "event": event,
         "hooks": HOOKS.get(topic, []),
         "delivery_url": record["delivery_url"],
-        "date_created": site.local(created),
-        "date_created_gmt": created[:19],
-        "date_modified": site.local(modified) if is_changed else None,
-        "date_modified_gmt": modified[:19] if is_changed else None,
+        **site.dates(created=created, modified=None if modified == created else modified),
         "_links": site.links("webhooks", record["id"]),
     }
 
@@ -142,9 +138,7 @@ def delete_webhook(call: Call) -> Reply:
     """Delete a webhook permanently."""
     webhook_id = call.ids["id"]
     check = call.precondition(lambda record_id: _found(record_id, call.site))
-    if not call.args.get("force"):
-        message = "Webhooks do not support trashing."
-        raise RestError("woocommerce_rest_trash_not_supported", message, 501)
+    call.require_force("Webhooks")
 
     def work(_: Any) -> Object:
         shown = _found(webhook_id, call.site, message="Invalid ID.")
