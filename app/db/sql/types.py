@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -17,8 +16,6 @@ Id = BigInteger().with_variant(Integer, "sqlite")
 
 Read = Callable[[Any], Any]
 """Function that converts a value from the driver to a Python value."""
-
-_FIRST = itemgetter(0)
 
 Key = String().with_variant(String(collation="C"), "postgresql")
 """Text that sorts by code point, so that both databases sort in the same order."""
@@ -205,21 +202,14 @@ class JsonTuple(TypeDecorator[list[Any]]):
         return read
 
 
-class JsonEntries(TypeDecorator[list[tuple[Any, ...]]]):
-    """The rows of a ``json_entries`` by their IDs; an empty list without rows."""
+class JsonEntries(TypeDecorator[Iterable[tuple[Any, ...]]]):
+    """The rows of a ``json_entries``, in any order."""
 
     impl = String
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
-        return self.read
-
-    @staticmethod
-    def read(text: str | None) -> list[tuple[Any, ...]]:
-        """Return rows of an ID and other values by their IDs."""
-        if text is None:
-            return []
-        return sorted(zip(*orjson.loads(text), strict=True), key=_FIRST)
+        return lambda text: () if text is None else zip(*orjson.loads(text), strict=True)
 
 
 class JsonObjectText(TypeDecorator[orjson.Fragment]):

@@ -3,11 +3,12 @@
 A record is identified by its ID, and an item of an order by the IDs of the order and of the item.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
     Column,
     ColumnElement,
     Select,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
+    union_all,
 )
 
 from app.db.read_pool import Fetch, fetch
@@ -43,6 +45,7 @@ MANY = 1001
 METADATA, ITEMS_METADATA = "metadata", "items_metadata"
 """Names in a written record of its metadata, and of that of its items by the ID of the item."""
 
+_ID = itemgetter(0)
 _IDS = bindparam("ids", type_=IdList)
 
 
@@ -59,28 +62,23 @@ class MetadataTable:
         self.record_id: Column[int] = table.c[record_id]
         self.identity = [table.c[name] for name in (record_id, item_id) if name]
         self.rows = [*self.identity, table.c.id, table.c.key, table.c.value, table.c.internal]
+        self.ids = bindparam(record_id, type_=IdList)
         self.of_records = is_one_of(self.record_id, _IDS)
-        order = (self.record_id, table.c.id)
-        self.select_rows = select(*self.rows).where(self.of_records).order_by(*order)
-        self.select_entries = self.entries_of(_IDS)
+        self.select_rows = (
+            select(*self.rows).where(self.of_records).order_by(self.record_id, table.c.id)
+        )
 
-    def entries_of(self, ids: BindParameter[Any]) -> Select[Any]:
-        """Return a select of the identity and the entries, as JSON, of each record with an ID.
+    def select_entries(self, place: int) -> Select[Any]:
+        """Return a select of a number, and of the entries of all records with an ID as JSON.
 
         The item of a record that is not an item is 0.
         """
         table = self.table
-        no_item: ColumnElement[int] = literal_column("0")
-        entries = json_entries(table.c.id, table.c.key, table.c.value)
-        identity = self.identity if len(self.identity) > 1 else [self.record_id, no_item]
-        found = select(*identity, entries).where(is_one_of(self.record_id, ids))
-        return found.group_by(*self.identity)
-
-    def column(self, record_id: ColumnElement[int]) -> ColumnElement[Any]:
-        """Return the entries of the record of a row as a column."""
-        table = self.table
-        entries = select(json_entries(table.c.id, table.c.key, table.c.value))
-        return entries.where(self.record_id == record_id).scalar_subquery().label(METADATA)
+        item_id = self.identity[1] if len(self.identity) > 1 else literal_column("0")
+        entries = json_entries(self.record_id, item_id, table.c.id, table.c.key, table.c.value)
+        number: ColumnElement[int] = literal_column(str(place))
+        found: Select[Any] = select(*(number, entries))
+        return found.where(is_one_of(self.record_id, self.ids))
 
 
 COUPON = MetadataTable(COUPON_METADATA, "coupon_id")
@@ -93,37 +91,50 @@ ITEM = MetadataTable(ITEM_METADATA, "order_id", "item_id")
 # --- reads ---
 
 
-def entries_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[int, Shown]:
-    """Return the entries of records by their IDs, in one statement. For items, see below."""
-    rows = fetch(kind.select_entries, {"ids": ids}) if ids else ()
-    return {record_id: entries for record_id, _, entries in rows}
+Found = dict[int, dict[int, Shown]]
+"""Entries by the ID of the record and by that of the item, which is 0 for those of the record."""
 
 
-_WITH_ITEMS: Any = ORDER.select_entries.union_all(ITEM.select_entries)
+@cache
+def _select(kinds: Sequence[MetadataTable]) -> Any:
+    return union_all(*(kind.select_entries(place) for place, kind in enumerate(kinds)))
 
 
-def entries_with_items(
-    fetch: Fetch, ids: Sequence[int], select_entries: Any = _WITH_ITEMS
-) -> dict[int, dict[int, Shown]]:
-    """Return entries by order and by the ID of the item, 0 for the order, in one statement.
+def fetch_entries(
+    fetch: Fetch, wanted: Mapping[MetadataTable, Sequence[int]]
+) -> dict[MetadataTable, Found]:
+    """Return the entries of records of several kinds, in one statement.
 
     Args:
-        select_entries: which entries; by default those of orders and items.
+        wanted: the IDs of the records by their kind; of items those of their orders.
     """
-    found: dict[int, dict[int, Shown]] = {}
-    for order_id, item_id, entries in fetch(select_entries, {"ids": ids}) if ids else ():
-        found.setdefault(order_id, {})[item_id] = entries
+    found: dict[MetadataTable, Found] = {kind: {} for kind in wanted}
+    kinds = tuple(kind for kind, ids in wanted.items() if ids)
+    given = {kind.ids.key: wanted[kind] for kind in kinds}
+    for place, entries in fetch(_select(kinds), given) if kinds else ():
+        records = found[kinds[place]]
+        for record_id, item_id, entry_id, key, value in entries:
+            items = records.setdefault(record_id, {})
+            items.setdefault(item_id, []).append((entry_id, key, value))
+        for items in records.values():
+            for own in items.values():
+                own.sort(key=_ID)
     return found
 
 
-def entries_of_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Shown]]:
-    """Return the entries of items by order and by the ID of the item, in one statement."""
-    return entries_with_items(fetch, ids, ITEM.select_entries)
+def entries_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[int, Shown]:
+    """Return the entries of records by their IDs, in one statement. Not for items."""
+    found = fetch_entries(fetch, {kind: ids})[kind]
+    return {record_id: entries[0] for record_id, entries in found.items()}
 
 
-_OF_REFUNDS: Any = REFUND.entries_of(bindparam("refunds", type_=IdList)).union_all(
-    ITEM.entries_of(bindparam("orders", type_=IdList))
-)
+def entries_with_items(fetch: Fetch, ids: Sequence[int]) -> Found:
+    """Return the entries of orders and of their items, in one statement."""
+    found = fetch_entries(fetch, {ORDER: ids, ITEM: ids})
+    return {
+        order_id: found[ORDER].get(order_id, {}) | found[ITEM].get(order_id, {})
+        for order_id in found[ORDER].keys() | found[ITEM].keys()
+    }
 
 
 def entries_of_refunds(
@@ -138,10 +149,9 @@ def entries_of_refunds(
     Returns:
         The entries of the refunds by their IDs, and those of the items by their IDs.
     """
-    found: tuple[dict[int, Shown], dict[int, Shown]] = {}, {}
-    for record_id, item_id, entries in fetch(_OF_REFUNDS, {"refunds": ids, "orders": orders}):
-        found[bool(item_id)][item_id or record_id] = entries
-    return found
+    found = fetch_entries(fetch, {REFUND: ids, ITEM: orders})
+    own = {refund_id: entries[0] for refund_id, entries in found[REFUND].items()}
+    return own, {item_id: each for items in found[ITEM].values() for item_id, each in items.items()}
 
 
 def first_values(entries: Shown) -> Metadata:

@@ -12,7 +12,7 @@ from app.models import COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
 from app.models.redemption import RedemptionStatus
 from app.services.common.filtering import Matching, Part
-from app.services.common.metadata import COUPON
+from app.services.common.metadata import COUPON, entries_of
 from app.services.common.records import (
     Record,
     RecordQuery,
@@ -24,7 +24,7 @@ from app.services.common.records import (
 from app.services.common.row_counts import RowCountFilter
 from app.services.coupons.queries import PUBLISHED, TRASHED
 
-COLUMNS = (*COUPONS.c, COUPON.column(COUPONS.c.id))
+COLUMNS = tuple(COUPONS.c)
 MAX_USES = 1000
 """Uses of a coupon that a record names."""
 
@@ -76,9 +76,11 @@ def records_by_id(ids: Sequence[int]) -> list[Record]:
 
 
 def _completed(fetch: Fetch, records: list[Record]) -> list[Record]:
-    """Return records with ``used_by``."""
+    """Return records with ``metadata`` and ``used_by``."""
+    metadata = entries_of(fetch, COUPON, [each["id"] for each in records])
     uses = _uses(fetch, [each["id"] for each in records if each["usage_count"]])
     for each in records:
+        each["metadata"] = metadata.get(each["id"], [])
         each["used_by"] = uses.get(each["id"], [])
     return records
 

@@ -13,7 +13,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
 from app.services.common.filtering import Matching, Part
-from app.services.common.metadata import CUSTOMER
+from app.services.common.metadata import CUSTOMER, entries_of
 from app.services.common.plans import FEW_FOUND
 from app.services.common.records import (
     Record,
@@ -47,7 +47,6 @@ _COLUMNS = (
     address(USERS.c, "billing", BILLING_PARTS),
     address(USERS.c, "shipping", SHIPPING_PARTS),
     case((_HAS_PAID, 1), else_=0).label("is_paying"),
-    CUSTOMER.column(USERS.c.id),
 )
 _ROLES: Any = select(USER_ROLES.c.user_id, USER_ROLES.c.role).where(
     is_one_of(USER_ROLES.c.user_id, bindparam("ids", type_=IdList))
@@ -87,12 +86,25 @@ def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Rec
         part = Part(exists().where(*has_role), counted=counted)
     matching = Matching(USERS.c.id, conditions, part, search, FEW_FOUND)
     may_read = actor.can(Capability.LIST_USERS)
-    return fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
+    records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
+    return _with_metadata(records), total
 
 
 def records_by_id(ids: Sequence[int]) -> list[Record]:
     """Return accounts in the order of ``ids``. Unknown IDs are left out."""
+    return _with_metadata(records_without_metadata(ids))
+
+
+def records_without_metadata(ids: Sequence[int]) -> list[Record]:
+    """Return accounts in the order of ``ids``, for a caller that reads their metadata."""
     return records_with_ids(_COLUMNS, USERS.c.id, ids)
+
+
+def _with_metadata(records: list[Record]) -> list[Record]:
+    metadata = entries_of(fetch, CUSTOMER, [each["id"] for each in records])
+    for each in records:
+        each["metadata"] = metadata.get(each["id"], [])
+    return records
 
 
 def roles_of(ids: Sequence[int]) -> dict[int, list[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, exists, literal, select
+from sqlalchemy import ColumnElement, bindparam, exists, literal, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
@@ -13,17 +13,10 @@ from app.db.read_pool import Fetch, fetch
 from app.db.records import as_printed
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.models import (
-    COUPONS,
-    ITEM_METADATA,
-    ORDER_NOTES,
-    ORDER_PRODUCTS,
-    ORDER_REFUNDS,
-    ORDERS,
-)
+from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
 from app.models.address import ADDRESS_COLUMNS, BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
 from app.services.common.filtering import Matching
-from app.services.common.metadata import ORDER, REFUND, entries_of, entries_of_items
+from app.services.common.metadata import CUSTOMER, ITEM, ORDER, REFUND, fetch_entries
 from app.services.common.records import (
     Record,
     RecordQuery,
@@ -34,7 +27,7 @@ from app.services.common.records import (
     phrase_of,
     records_with_ids,
 )
-from app.services.customers.records import records_by_id as accounts_by_id
+from app.services.customers.records import records_without_metadata as accounts_by_id
 from app.services.orders.items import COUPON_ID
 from app.services.orders.queries import COLUMNS, part_of
 
@@ -42,14 +35,11 @@ _UNUSED = {
     "search_text", "next_item_id", "subtotal", "trashed_at", "status_before_trash", "items", "fees",
     "revision", *ADDRESS_COLUMNS, SHIPPING_PHONE,
 }  # fmt: skip
-_HAS_ITEMS_METADATA = exists().where(ITEM_METADATA.c.order_id == ORDERS.c.id)
 _COLUMNS = (
     *(column for name, column in ORDERS.c.items() if name not in _UNUSED),
     address(ORDERS.c, "billing", BILLING_PARTS),
     address(ORDERS.c, "shipping", (*SHIPPING_PARTS, "phone")),
     COLUMNS["total_tax"].label("total_tax"),
-    ORDER.column(ORDERS.c.id),
-    case((_HAS_ITEMS_METADATA, 1), else_=0).label("has_items_metadata"),
 )
 _REFUND = tuple(ORDER_REFUNDS.c)
 _NOTE = tuple(ORDER_NOTES.c)
@@ -62,6 +52,7 @@ _OF_ORDERS: Any = (
 _COUPONS: Any = select(
     COUPONS.c.id, COUPONS.c.type, as_printed(COUPONS.c.amount), COUPONS.c.enable_free_shipping
 ).where(is_one_of(COUPONS.c.id, _IDS))
+_NONE: Mapping[int, Any] = {0: ()}
 _DESCRIBED = (ORDERS.c.id, ORDERS.c.tax_lines, ORDERS.c.shipping_lines)
 
 _KEYS: Mapping[str, ColumnElement[Any]] = {
@@ -143,22 +134,23 @@ def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Record]:
 def _completed(records: list[Record], *, with_customers: bool) -> list[Record]:
     """Return records with what is stored in other tables.
 
-    ``items_metadata`` has entries by item, ``refunds`` the refunds, newest first, ``coupons`` the
-    coupons of coupon lines by ID, and ``customer`` the account or None.
+    ``metadata`` has entries, ``items_metadata`` entries by item, ``refunds`` the refunds, newest
+    first, ``coupons`` the coupons of coupon lines by ID, and ``customer`` the account or None.
     """
-    metadata = entries_of_items(
-        fetch, [each["id"] for each in records if each["has_items_metadata"]]
-    )
+    ids = [each["id"] for each in records]
+    wanted = {each["customer_id"] for each in records if each["customer_id"]}
+    owners = sorted(wanted) if with_customers else []
+    metadata = fetch_entries(fetch, {ORDER: ids, ITEM: ids, CUSTOMER: owners})
     refunds = _refunds_of(
         fetch, [each["id"] for each in records if each["total_refunded"] != "0.00"]
     )
-    accounts = {}
-    if with_customers:
-        wanted = {each["customer_id"] for each in records if each["customer_id"]}
-        accounts = {each["id"]: each for each in accounts_by_id(sorted(wanted))}
+    accounts = {each["id"]: each for each in accounts_by_id(owners)}
+    for account_id, account in accounts.items():
+        account["metadata"] = metadata[CUSTOMER].get(account_id, _NONE)[0]
     coupons = _coupons_of(fetch, records)
     for each in records:
-        each["items_metadata"] = metadata.get(each["id"], {})
+        each["metadata"] = metadata[ORDER].get(each["id"], _NONE)[0]
+        each["items_metadata"] = metadata[ITEM].get(each["id"], {})
         each["refunds"] = refunds.get(each["id"], [])
         each["coupons"] = coupons
         each["customer"] = accounts.get(each["customer_id"])
@@ -235,18 +227,18 @@ def list_refunds(
 
 def _with_metadata(refunds: list[Record]) -> list[Record]:
     """Add the entries of refunds, and the entries, taxes and shipping lines of their orders."""
-    own = entries_of(fetch, REFUND, [each["id"] for each in refunds])
-    of_orders = entries_of_items(fetch, sorted({each["order_id"] for each in refunds}))
+    orders = sorted({each["order_id"] for each in refunds})
+    metadata = fetch_entries(fetch, {REFUND: [each["id"] for each in refunds], ITEM: orders})
     described = {
         each["order_id"]
         for each in refunds
         if any(i["total_tax"] != "0.00" or i["list"] != "line_items" for i in each["line_items"])
     }
-    orders = records_with_ids(_DESCRIBED, ORDERS.c.id, sorted(described)) if described else []
-    by_id = {each["id"]: each for each in orders}
+    found = records_with_ids(_DESCRIBED, ORDERS.c.id, sorted(described)) if described else []
+    by_id = {each["id"]: each for each in found}
     for each in refunds:
-        each["metadata"] = own.get(each["id"], [])
-        each["items_metadata"] = of_orders.get(each["order_id"], {})
+        each["metadata"] = metadata[REFUND].get(each["id"], _NONE)[0]
+        each["items_metadata"] = metadata[ITEM].get(each["order_id"], {})
         order = by_id.get(each["order_id"], {})
         each |= {name: order.get(name, []) for name in ("tax_lines", "shipping_lines")}
     return refunds
