@@ -46,7 +46,6 @@ _STORED = frozenset({
     *(f"shipping_{part}" for part in SHIPPING_PARTS),
 })  # fmt: skip
 """Metadata with the name under which the original stores a field. It is not shown."""
-_OF_WORDPRESS = ("_capabilities", "_user_level")
 
 
 def _address(parts: Sequence[str]) -> dict[str, Any]:
@@ -75,6 +74,13 @@ def avatar(email: str) -> str:
     return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
 
 
+@lru_cache(10_000)
+def _is_shown(key: str) -> bool:
+    """Return whether an entry of metadata is shown."""
+    is_internal = key.startswith(("_", "wp_")) or key.endswith(("_capabilities", "_user_level"))
+    return not (is_internal or key in _STORED)
+
+
 def customer_object(record: Record, site: Site) -> Object:
     """Return a customer of this dialect."""
     links = site.links("customers", record["id"], methods=_methods(record, site))
@@ -96,15 +102,7 @@ def customer_fields(record: Record, site: Site) -> Object:
         "shipping": record["shipping"],
         "is_paying_customer": bool(record["is_paying"]),
         "avatar_url": avatar(record["email"]),
-        "meta_data": metadata_list(
-            [
-                entry
-                for entry in record["metadata"]
-                if not entry[1].startswith(("_", "wp_")) and not entry[1].endswith(_OF_WORDPRESS)
-            ],
-            site,
-            _STORED,
-        ),
+        "meta_data": metadata_list([e for e in record["metadata"] if _is_shown(e[1])], site),
         "orders_count": orders_count,
         "total_spent": total_spent,
         "last_order": {"id": last_id, "date": site.local(last_date)} if last_id else None,

@@ -68,7 +68,7 @@ class MetadataTable:
             select(*self.rows).where(self.of_records).order_by(self.record_id, table.c.id)
         )
 
-    def select_entries(self, place: int) -> Select[Any]:
+    def select_entries(self, place: int) -> Select[int, Any]:
         """Return a select of a number, and of the entries of all records with an ID as JSON.
 
         The item of a record that is not an item is 0.
@@ -77,8 +77,7 @@ class MetadataTable:
         item_id = self.identity[1] if len(self.identity) > 1 else literal_column("0")
         entries = json_entries(self.record_id, item_id, table.c.id, table.c.key, table.c.value)
         number: ColumnElement[int] = literal_column(str(place))
-        found: Select[Any] = select(*(number, entries))
-        return found.where(is_one_of(self.record_id, self.ids))
+        return select(number, entries).where(is_one_of(self.record_id, self.ids))
 
 
 COUPON = MetadataTable(COUPON_METADATA, "coupon_id")
