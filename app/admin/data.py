@@ -42,6 +42,9 @@ NAVIGATION = NavigationItem("Import and export", "admin_data.show", "arrows", 60
 PATIENCE = timedelta(minutes=1)
 """How long no worker takes an import before the page says that none seems to run."""
 
+MAX_BODY_BYTES = MAX_BYTES + 1024 * 1024
+"""The size of a request with a file, for which the limit of a request to the API is too small."""
+
 EXPORTS = ("coupons", "customers", "orders")
 IMPORTS = ("coupons", "customers")
 CONFLICTS = {
@@ -95,6 +98,8 @@ def _rows(kind: Kind) -> Iterator[Iterator[list[str]]]:
 @blp.action("/data/upload")
 def upload() -> Response | BaseResponse:
     """Store an uploaded file and run its import dry: nothing is written."""
+    # A file of the largest size, and one that is larger, whose error stands beside its field.
+    request.max_content_length = max(request.max_content_length or 0, MAX_BODY_BYTES)
     kind, on_conflict = request.form.get("kind", ""), request.form.get("on_conflict", "")
     if kind not in IMPORTS or on_conflict not in CONFLICTS:
         raise InvalidParams({"kind": f"must be any of {', '.join(IMPORTS)}."})

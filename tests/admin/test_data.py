@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import update
+from werkzeug.datastructures import FileStorage
+from werkzeug.test import encode_multipart
 
 from app.db.session import now, run_in_transaction
 from app.import_export.uploads import import_next_part
@@ -22,8 +24,11 @@ def work(app):
 def send(browser, content, name="coupons.csv", kind="coupons", on_conflict="fail"):
     """Upload a file, and return the page that follows."""
     content = content.encode() if isinstance(content, str) else content
-    form = {"kind": kind, "on_conflict": on_conflict, "file": (io.BytesIO(content), name)}
-    page = browser.post("/data/upload", form, content_type="multipart/form-data")
+    file = FileStorage(io.BytesIO(content), name)
+    form = {"kind": kind, "on_conflict": on_conflict, "file": file}
+    boundary, body = encode_multipart(form)  # in memory, also if the file is large
+    kind = f"multipart/form-data; boundary={boundary}"
+    page = browser.post("/data/upload", body, content_type=kind)
     if page.status != 303:
         return page, ""
     path = re.search("/data/uploads/[0-9]+", page.location)[0]
@@ -142,7 +147,10 @@ def test_semicolons_and_windows_text_are_read(app, browser, admin):
         ("code,type\n", "at least one record"),
         ("unknown,names\n1,2\n", "no known column"),
         (b"code\n\x81\x8d\xff", "Windows-1252"),
+        ("code\n" + "x" * 5 * 1024 * 1024, "larger than 5 MiB"),
+        ("code\n" + "x\n" * 20_001, "20,001 records. At most 20,000"),
     ],
+    ids=["empty", "no records", "no known column", "no text", "large", "long"],
 )
 def test_a_file_that_cannot_be_read_is_an_error_beside_its_field(browser, content, message):
     page, _path = send(browser, content)
@@ -170,3 +178,8 @@ def test_a_key_that_reads_cannot_upload(new_browser):
     reader = new_browser(login="eve", permission="read")
     assert "Check the file" not in reader.get("/data").text
     assert send(reader, "code\nx\n")[0].status in {401, 403}
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(browser):
+    page, _path = send(browser, "\ufeffcode,type,amount\nnew,percent,10\n".encode())
+    assert "1 would be created" in page.text

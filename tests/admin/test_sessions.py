@@ -131,6 +131,16 @@ def test_a_session_ends_with_time(app, browser, change):
     assert browser.get("/coupons").status == 303
 
 
+def test_the_last_use_is_a_whole_minute_so_that_it_is_written_once_a_minute(app, browser):
+    set_columns(app, ADMIN_SESSIONS, last_used_at=now() - timedelta(seconds=70))
+    for _ in range(2):
+        before = now().replace(second=0, microsecond=0)
+        browser.get("/")
+        (session,) = rows(app, ADMIN_SESSIONS)
+        assert before <= session.last_used_at <= now()
+        assert (session.last_used_at.second, session.last_used_at.microsecond) == (0, 0)
+
+
 def test_a_session_has_the_rights_that_its_key_has_now(app, admin, new_browser):
     browser = new_browser("bob", "administrator")
     assert browser.get("/coupons").status == 200

@@ -32,19 +32,45 @@ def count(app):
     return run
 
 
-@pytest.mark.parametrize("coupons", [1, 3])
-def test_statements_of_pages(admin, browser, count, coupons):
-    for number in range(coupons):
-        created = admin.post("/coupons", {"coupon": {"code": f"code-{number}"}})
-    coupon = created.get_json()["coupon"]["id"]
-    one = f"/coupons/{coupon}"
+@pytest.mark.parametrize("number", [1, 3])
+def test_statements_of_pages(admin, browser, count, number):
+    items = [{"name": "Tea", "price": "5", "quantity": 1}]
+    hook = {"topics": ["order.*"], "delivery_url": "https://erp.example/"}
+    for each in range(number):
+        person = {"email": f"a{each}@example.com", "first_name": "Ada"}
+        customer = admin.post("/customers", {"customer": person}).json["customer"]["id"]
+        coupon = admin.post("/coupons", {"coupon": {"code": f"code-{each}"}}).json["coupon"]["id"]
+        order = {"customer_id": customer, "line_items": items}
+        order = admin.post("/orders", {"order": order}).json["order"]["id"]
+        created = admin.post("/webhooks", {"webhook": hook | {"name": f"ERP {each}"}})
+        webhook = created.json["webhook"]["id"]
+    a_coupon, an_order, a_customer = (
+        f"/coupons/{coupon}",
+        f"/orders/{order}",
+        f"/customers/{customer}",
+    )
+    a_webhook, a_key = f"/webhooks/{webhook}", f"/keys/{admin.key.key_id}"
     pages = {
         "/coupons": ["/coupons"],
-        one: [one, f"/redemptions?coupon_id={coupon}", f"/reports{one}"],
-        f"{one}/edit": [one],
+        a_coupon: [a_coupon, f"/redemptions?coupon_id={coupon}", f"/reports{a_coupon}"],
+        f"{a_coupon}/edit": [a_coupon],
         "/batches": ["/coupons/batches"],
         "/": ["/reports/sales", "/reports/coupons", "/orders"],
-    }
+        "/orders": ["/orders", "/orders/count", "/orders/count?status=processing",
+                    "/orders/count?status=on-hold", "/orders/trash"],
+        an_order: [an_order, f"{an_order}/notes", f"{an_order}/refunds", "/redemptions"],
+        "/customers": ["/customers"],
+        a_customer: [a_customer, f"/orders?customer_id={customer}", "/redemptions",
+                     f"{a_customer}/downloads"],
+        f"{a_customer}/edit": [a_customer],
+        "/webhooks": ["/webhooks"],
+        a_webhook: [a_webhook, f"{a_webhook}/deliveries"],
+        "/events": ["/events"],
+        "/keys": ["/keys"],
+        a_key: [a_key],
+        "/refusals": ["/reports/refusals"],
+        "/search?q=ada": ["/orders?q=ada", "/customers?q=ada", "/coupons?q=ada"],
+    }  # fmt: skip
     for page, paths in pages.items():
         browser.get(page)  # what is read once a minute
         of_page = count(partial(browser.get, page))
