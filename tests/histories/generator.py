@@ -145,7 +145,15 @@ class Generator:
         self._next: deque[Operation] = deque()  # what the client does after a read
 
     def next(self) -> Operation:
-        """Return the next operation: a repetition with the same key, or a new one."""
+        """Return the next operation. Most reads have the position of the client's last response."""
+        operation = self._chosen()
+        if operation.method == "GET" and self.position and self.random.random() < 0.7:
+            operation.position = self.position
+            operation.args["floor"] = self._floor
+        return operation
+
+    def _chosen(self) -> Operation:
+        """Return a repetition with the same key, or a new operation."""
         with self.world.lock:
             twin = self.world.twins.popleft() if self.world.twins else None
         if twin:
@@ -209,9 +217,6 @@ class Generator:
             operation.key = f"key-{operation.request_id}"
             if random.random() < 0.4:
                 world.twins.append(operation)
-        if operation.method == "GET" and self.position and random.random() < 0.7:
-            operation.position = self.position
-            operation.args["floor"] = self._floor
         return operation
 
     def _again(self, operation: Operation) -> Operation:

@@ -26,3 +26,17 @@ def test_defect_of_the_generator_is_not_ignored(monkeypatch):
     monkeypatch.setattr(generator, "_reserve", lambda: {}["coupon_lines"])
     with pytest.raises(KeyError, match="coupon_lines"):
         generator.next()
+
+
+def test_read_after_a_write_has_the_position_of_the_write(monkeypatch):
+    """The client chooses the read together with the write, before it knows the position."""
+    generator = Generator(0, World(1, 60), 1, 5)
+    monkeypatch.setattr(generator, "_kind", lambda: "create_order")
+    positions = set()
+    for _ in range(400):
+        generator.position = "before the write"
+        first = generator.next()
+        if first.kind == "count_orders" and generator.next().kind == "create_order":
+            generator.position = "of the write"
+            positions.add(generator.next().position)
+    assert positions == {"", "of the write"}
