@@ -13,9 +13,9 @@ from bench.shops import DATABASES, SMALL, STREAMED, Shops, open_shops
 
 PARTS = (
     "reads", "metadata", "bulk", "redemptions", "orders", "requests", "events", "imports", "files",
-    "process", "writers", "whole", "large", "full",
+    "process", "writers", "whole", "full",
 )  # fmt: skip
-LARGE_PARTS = {"large", "full"}
+LARGE_PARTS = {"full"}
 
 _REQUESTS = {
     "reads": reads.single_reads,
@@ -29,7 +29,7 @@ _REQUESTS = {
 
 def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[Row]:
     """Measure some parts and yield their rows."""
-    rounds = 3 if quick else 11
+    rounds = 3 if quick else 7
     for name, rows in _REQUESTS.items():
         if name in parts:
             yield from rows(shops, rounds)
@@ -49,12 +49,10 @@ def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[Ro
         yield writes.writers_at_once(shops, 3)
     if "whole" in parts:
         yield from reads.whole_list(shops, 3, SMALL if quick else STREAMED)
-    if "large" in parts:
-        for database in DATABASES:
-            yield from large_shops.large_lists(shops, rounds, database)
     if "full" in parts:
         for database in DATABASES:
-            yield from large_shops.full_shop(shops, rounds, database)
+            yield from large_shops.first_pages(shops, rounds, database)
+            yield from large_shops.full_shop(shops, 3, database)
 
 
 def main() -> None:

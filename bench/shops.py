@@ -10,12 +10,14 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
 from sqlalchemy import make_url
 
+from bench.copies import COPIES, multiply
 from bench.servers import CONNECTIONS, Server, serving
 from tests.serving import ROOT
 
@@ -24,8 +26,12 @@ DATABASES = ("SQLite", "PostgreSQL")
 SMALL, STREAMED, LARGE = 1_000, 100_000, 1_000_000
 """Customers of the shops: of most rows, of a list of all customers, and of a large shop.
 
-Each shop has as many orders as customers, and a fifth as many coupons.
+Each shop has as many orders as customers, and a fifth as many coupons, the large one a million of
+each (``copies.py``).
 """
+
+PRESENT = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+"""The time at which the shops end, because the default period of admin pages ends today."""
 
 
 class Shop(NamedTuple):
@@ -71,14 +77,22 @@ class Shops:
 
         Only the writes in a full shop change it, which come last and hardly make it larger.
         """
-        url = self._url(database, f"shop_{size}")
-        if not _is_filled(url):
-            lengths = (f"--customers={size}", f"--coupons={size // 5}", f"--orders={size}")
-            # A run of the bench that was interrupted is resumed here.
-            run_command(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
+        name = f"shop_{size}"
+        if not self._exists(database, name):
+            url = self._url(database, f"new_{name}_{os.getpid()}")
+            copies = size // COPIES if size == LARGE else size
+            coupons = copies if size == LARGE else size // 5
+            lengths = (f"--customers={copies}", f"--coupons={coupons}", f"--orders={copies}")
+            run_command(url, "db", "upgrade")
+            run_command(url, "demo", f"--now={PRESENT.isoformat()}", *lengths)
+            if size == LARGE:
+                multiply(url, PRESENT)
             if database == "PostgreSQL":  # otherwise autovacuum runs at any time
                 with psycopg.connect(url, autocommit=True) as connection:
                     connection.execute("VACUUM ANALYZE")
+            self._rename(database, f"new_{name}_{os.getpid()}", name)
+        url = self._url(database, name)
+        run_command(url, "db", "upgrade")
         return self._open(database, url)
 
     def empty(self, database: str, name: str = "empty") -> Shop:
@@ -93,13 +107,27 @@ class Shops:
         run_command(url, "db", "upgrade")
         return url
 
+    def _exists(self, database: str, name: str) -> bool:
+        if database == "SQLite":
+            return Path(self._folder, f"{name}.db").is_file()
+        with psycopg.connect(self._server) as connection:
+            names = connection.execute("SELECT datname FROM pg_database").fetchall()
+        return (name,) in names
+
+    def _rename(self, database: str, name: str, final: str) -> None:
+        """Give a complete database its name, so that an interrupted run leaves none behind."""
+        if database == "SQLite":
+            Path(self._folder, f"{name}.db").rename(Path(self._folder, f"{final}.db"))
+            return
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            connection.execute(f'ALTER DATABASE "{name}" RENAME TO "{final}"')
+
     def _url(self, database: str, name: str) -> str:
         """Return the URL of a database. Create it if it does not exist."""
         if database == "SQLite":
             return f"sqlite:///{self._folder}/{name}.db"
-        with psycopg.connect(self._server, autocommit=True) as connection:
-            names = connection.execute("SELECT datname FROM pg_database").fetchall()
-            if (name,) not in names:
+        if not self._exists(database, name):
+            with psycopg.connect(self._server, autocommit=True) as connection:
                 connection.execute(f'CREATE DATABASE "{name}"')
         url = make_url(self._server).set(drivername="postgresql", database=name)
         return url.render_as_string(hide_password=False)
@@ -155,12 +183,6 @@ def _main_process(server: str) -> int:
     with psycopg.connect(server) as connection:
         row = connection.execute("SELECT pg_read_file('postmaster.pid')").fetchone()
     return int(row[0].split()[0]) if row else 0
-
-
-def _is_filled(url: str) -> bool:
-    """Return whether a shop is complete. ``shop-api demo`` creates the key last."""
-    run_command(url, "db", "upgrade")
-    return len(run_command(url, "keys", "list").splitlines()) > 1
 
 
 def run_command(url: str, *arguments: str) -> str:

@@ -84,11 +84,9 @@ class Search(Condition):
     """The condition that records match a search.
 
     Args:
-        index: selects the IDs of the matches from the search table alone, if that is possible.
         most: how many matches a page counts at most, because more would take up to a second.
     """
 
-    index: Select[Any] | None = None
     most: int = 0
 
     def matches_without(self, others: Sequence[int]) -> Select[Any] | None:

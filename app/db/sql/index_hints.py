@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, literal_column
+from sqlalchemy import ColumnElement, Select, String, literal_column
 
 from app.db.sql.templates import Templated
 
@@ -19,10 +19,12 @@ class Condition:
     Args:
         in_order: for many matches, which are read from an index in the order of a list.
         by_index: for few matches, which are looked up in the index of the condition.
+        index: selects the IDs of the matches, each once, from that index alone, if it can.
     """
 
     in_order: ColumnElement[bool]
     by_index: ColumnElement[bool]
+    index: Select[Any] | None = None
 
 
 def has_constant(column: ColumnElement[Any], value: StrEnum) -> ColumnElement[bool]:

@@ -66,6 +66,7 @@ class Matching:
         few: how many matches are found by ``search`` and then sorted, if not the usual number.
         key: the sort key, if it is not a column of the record.
         ranking: the sort key, if it is stored in a table of its own.
+        number: their number, if it is found sooner than by counting them.
     """
 
     record_id: ColumnElement[int]
@@ -75,6 +76,7 @@ class Matching:
     few: int | None = None
     key: ColumnElement[Any] | None = None
     ranking: Ranking | None = None
+    number: ColumnElement[int] | None = None
 
 
 Find = Matching | Callable[[Fetch], Matching]

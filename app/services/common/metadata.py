@@ -225,7 +225,5 @@ def _condition(
         # With an OFFSET, PostgreSQL looks up the entry of each record that the first condition
         # finds. A prepared statement would read all entries of a frequent value.
         entry = entry.offset(literal_column("0"))
-    return Condition(
-        entry.exists(),
-        record_id.in_(select(kind.record_id).where(*has)),
-    )
+    found = select(kind.record_id).where(*has)
+    return Condition(entry.exists(), record_id.in_(found), found.distinct())

@@ -48,7 +48,7 @@ from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.db.recurring import RecurringSelect
 from app.db.search import Search
 from app.db.sql.functions import is_one_of
-from app.db.sql.index_hints import unindexed
+from app.db.sql.index_hints import frequent, unindexed
 from app.db.sql.types import IdList
 from app.services.common.filtering import Find, Matching, Part, Ranking
 from app.services.common.pagination import Page, default_page_size, page_size
@@ -63,6 +63,9 @@ FEW_FOUND = 10_000
 
 FEW_OTHERS = 5000
 """Up to this number, the records of a table that a list leaves out are named by their IDs."""
+
+FEW_LOOKED_UP = 100
+"""The same for each search, which looks them up."""
 
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""
@@ -125,7 +128,9 @@ def fetch_page(
             order = _Order(_key(matching, key), matching.record_id, query["order"])
             if offset > (after := total - offset - limit) and not is_more:
                 order, offset = order.reversed(), after
-            page, offset = _page(matching, order, fetch, total, offset)
+            # ``most`` can be so few that all matches would be found and sorted.
+            known = INT64_MAX if is_more else total
+            page, offset = _page(matching, order, fetch, known, offset)
             window = {"offset": offset, "limit": limit}
             if is_collected:  # IDs first, so that no columns of skipped rows are read
                 newest = _newest(matching, order) if total > FEW else None
@@ -218,8 +223,13 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
     part = matching.part
     if _is_whole(matching) and part.counted is not None:
         return part.counted.total(fetch)
-    if (in_period := _number_in_period(matching)) is not None:
-        return int(fetch(in_period)[0][0])
+    if matching.number is not None:
+        return int(fetch(select(matching.number))[0][0])
+    other_way = _number_in_period(matching)
+    if other_way is None:
+        other_way = _number_in_index(matching)
+    if other_way is not None:
+        return int(fetch(other_way)[0][0])
     found: Select[Any] | None = None
     if isinstance(matching.search, Search) and not matching.conditions:
         others = _few_others(matching, fetch)
@@ -261,6 +271,21 @@ def _number_in_period(matching: Matching) -> Select[Any] | None:
     return select(number)
 
 
+def _number_in_index(matching: Matching) -> Select[Any] | None:
+    """Return a select that counts the matches of metadata in its index, if there are few others.
+
+    SQLite would collect the IDs of all matches before it compares the first record.
+    """
+    search, others = matching.search, matching.part.others
+    if search is None or search.index is None or isinstance(search, Search) or matching.conditions:
+        return None
+    if others is None or isinstance(others, ColumnElement) or len(others) > FEW_LOOKED_UP:
+        return None
+    every = select(func.count()).select_from(search.index.subquery())
+    others_among = _count(_where(matching, _is_other(matching), search.in_order))
+    return select(every.scalar_subquery() - others_among.scalar_subquery())
+
+
 def _page(
     matching: Matching, order: _Order, fetch: Fetch, total: int, offset: int
 ) -> tuple[Ids, int]:
@@ -277,7 +302,21 @@ def _page(
         others = _few_others(matching, fetch)
         if others is not None:
             return _by_place(matching, order, fetch, others, offset)
-    return _in_order(matching, order), offset
+    return _in_order(_with_hints(matching, fetch, total), order), offset
+
+
+def _with_hints(matching: Matching, fetch: Fetch, total: int) -> Matching:
+    """Let SQLite read the index of the order if most records of a part match.
+
+    Otherwise it finds all of them in an index of their condition, if that begins with the columns
+    of the part, and sorts them.
+    """
+    part = matching.part
+    if not part.leads or part.counted is None or matching.search is not None:
+        return matching
+    if _is_whole(matching) or total * 4 < part.counted.total(fetch) * 3:
+        return matching
+    return replace(matching, conditions=[frequent(each) for each in matching.conditions])
 
 
 def _ids_of_page(

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
+from operator import sub
 from typing import Any
 
 from sqlalchemy import (
@@ -199,7 +201,21 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         others=TRASHED,
         leads=True,
     )
-    return Matching(COUPONS.c.id, conditions, part, search)
+    only_active = query["state"] == "active" and len(conditions) == len(state_of(query))
+    number = _number_of_active() if only_active and search is None else None
+    return Matching(COUPONS.c.id, conditions, part, search, number=number)
+
+
+def _number_of_active() -> ColumnElement[int]:
+    """Return the number of active coupons: all but those that are expired or used up.
+
+    Indexes contain only the latter, and to compare each coupon takes a hundred times as long.
+    """
+    others = (
+        select(func.count()).where(PUBLISHED, *state_of({"state": state})).scalar_subquery()
+        for state in ("expired", "used_up")
+    )
+    return reduce(sub, others, _EVERY.of_weeks(None, None))
 
 
 def _in_trash(query: Mapping[str, Any]) -> Matching:

@@ -1,6 +1,7 @@
 """The rules for reading customers (spec 4.2, 5, 7.2; decisions 5)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -61,6 +62,7 @@ _NUMBERS = (
 # Users that were updated in a period often registered at the same time, so all of them can come
 # last in the order of registration or ID. Up to this number of users is sorted instead.
 _FEW_CHANGED = 100_000
+_FEW_SUMS, _MOST_SUMS = 100, 20_000
 _TEXTS = [USERS.c.email_normalized, USERS.c.username_normalized, USERS.c.name_normalized]
 
 
@@ -159,8 +161,11 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
         of_role = Part(_has_role(role), counted=counted)
         conditions = between({"created_at": USER_ROLES.c.registered_at}, query)
         by = _ranking(query, fetch)
-        key = None if by else USER_ROLES.c.registered_at
-        return Matching(USER_ROLES.c.user_id, conditions, of_role, key=key, ranking=by)
+        if by is None:
+            key = USER_ROLES.c.registered_at
+            return Matching(USER_ROLES.c.user_id, conditions, of_role, key=key)
+        few, of_role = _few_sums(of_role, fetch), replace(of_role, by_index=of_role.condition)
+        return Matching(USER_ROLES.c.user_id, conditions, of_role, few=few, ranking=by)
     has_role: ColumnElement[bool]
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
     if numbers.get(("user_roles", role), 0) <= plans.FEW_FOUND:
@@ -191,7 +196,18 @@ def _of_users(
         few = _FEW_CHANGED
     conditions = [*between(USERS.c, query), *compared]
     by = _ranking(query, fetch)
+    if by is not None and search is None:
+        few = max(few or 0, _few_sums(part, fetch))
     return Matching(USERS.c.id, conditions, part, search, few, ranking=by)
+
+
+def _few_sums(part: Part, fetch: Fetch) -> int:
+    """Return up to how many matches their sums of orders are computed and sorted.
+
+    In the index of sums, they can be after most others.
+    """
+    everyone = 0 if part.counted is None else part.counted.total(fetch)
+    return max(_FEW_SUMS, min(_MOST_SUMS, everyone // 10))
 
 
 def _ranking(query: Mapping[str, Any], fetch: Fetch) -> Ranking | None:

@@ -9,7 +9,7 @@ from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.models import API_KEYS, EVENTS, USERS
-from app.services.events.queries import conditions_of
+from app.services.events.queries import conditions_of, rare_resources
 from app.services.events.sequence import number_events
 
 
@@ -43,7 +43,7 @@ def recent_events(
         InvalidParams: a type or a resource is unknown.
         ShopError: the capability is missing.
     """
-    conditions = conditions_of(query)
+    conditions = [*conditions_of(query), *rare_resources(query)]
     if before:
         conditions.append(EVENTS.c.id < before)
     return _newest_first(actor, conditions, columns, limit)

@@ -4,17 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, bindparam, func, select, true
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, select, true
 
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, as_printed, select_where
+from app.db.sql.index_hints import unindexed
 from app.errors import InvalidParams, ShopError
 from app.models import EVENT_FEED, EVENTS
 from app.services.common.filtering import between
 from app.services.common.pagination import default_page_size
+from app.services.common.plans import FEW
 from app.services.events.places import HAS_ANY_RESOURCE, ids_between
 from app.services.events.sequence import number_events
 
@@ -53,6 +55,7 @@ def list_events(actor: Principal, query: Mapping[str, Any], columns: Columns) ->
     conditions = conditions_of(query)
     actor.require("shop_api_user_cannot_read_events", Capability.READ_EVENTS)
     number_events()
+    conditions += rare_resources(query)
     size, after = query["limit"] or default_page_size(), min(query["after"] or 0, INT64_MAX)
     since, until = ids_between(query)
     columns = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
@@ -115,9 +118,22 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
             if value not in choices:
                 reason = f"unknown {name} {value!r}. Known {name}s: {', '.join(choices)}."
                 raise InvalidParams({f"filter[{name}]": reason})
-        conditions.append(EVENTS.c[name].in_(wanted))
+        # Events of a frequent resource would be sorted.
+        column = EVENTS.c.type if name == "type" else unindexed(EVENTS.c.resource)
+        conditions.append(column.in_(wanted))
     if (resource_id := query["resource_id"]) is not None:
         conditions.append(EVENTS.c.resource_id == min(resource_id, INT64_MAX))
-        if query["resource"] is None:
-            conditions.append(HAS_ANY_RESOURCE)
+        resources = query["resource"]
+        conditions.append(EVENTS.c.resource.in_(resources) if resources else HAS_ANY_RESOURCE)
     return conditions
+
+
+def rare_resources(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the condition on the resource of the wanted events, if an index finds only a few."""
+    types = query["type"] or ()
+    resources = query["resource"] or sorted({each.partition(".")[0] for each in types})
+    if not resources or query["resource_id"] is not None:
+        return []
+    has_resource = and_(EVENTS.c.resource.in_(resources), EVENTS.c.id.is_not(None))
+    some = select(EVENTS.c.id).where(has_resource).limit(FEW + 1).subquery()
+    return [has_resource] if fetch(select(func.count()).select_from(some))[0][0] <= FEW else []

@@ -24,7 +24,7 @@ from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
 from app.models.order_refund import OrderRefundRow
 from app.services.common import metadata as metadata_tables
 from app.services.common.bulk import Precondition, Record
-from app.services.common.filtering import Matching, between
+from app.services.common.filtering import Matching, Part, between
 from app.services.common.metadata import METADATA, with_metadata
 from app.services.common.metadata_writes import delete_items, without_metadata
 from app.services.common.pagination import Page
@@ -296,6 +296,11 @@ _OF_ORDERS = (
 _IS_OF_TRASHED = exists(
     select(1).where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, ORDERS.c.status == TRASH)
 )
+# All refunds and those of trashed orders are counted, because orders are rarely in the trash.
+_SHOWN = Part(
+    ~_IS_OF_TRASHED,
+    others=ORDER_REFUNDS.c.order_id.in_(select(ORDERS.c.id).where(ORDERS.c.status == TRASH)),
+)
 
 
 def _matching(query: Mapping[str, Any]) -> Matching:
@@ -304,8 +309,8 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         metadata_tables.REFUND, ORDER_REFUNDS.c.id, query["metadata"]
     )
     search, compared = with_metadata(None, filters)
-    conditions = [*conditions_of(query), *compared, ~_IS_OF_TRASHED]
-    return Matching(ORDER_REFUNDS.c.id, conditions, search=search)
+    conditions = [*conditions_of(query), *compared]
+    return Matching(ORDER_REFUNDS.c.id, conditions, _SHOWN, search)
 
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
