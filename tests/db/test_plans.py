@@ -190,6 +190,18 @@ def test_active_coupons_are_counted_without_comparing_each_one(app, admin, make_
     assert admin.get(path).get_json() == {"count": 1}
 
 
+def test_list_of_active_coupons_contains_no_others_if_most_are_active(admin, make_coupon, many):
+    """The condition has an OR, which a hint for the index of the order encloses."""
+    for number in range(9):
+        make_coupon(code=f"active-{number}")
+    make_coupon(code="used-up", usage_limit=1, usage_count=1)
+    trashed = make_coupon(code="trashed")
+    admin.delete(f"/coupons/{trashed['id']}")
+    found = admin.get("/coupons?filter[state]=active&filter[orderby]=code&filter[order]=asc")
+    codes = [coupon["code"] for coupon in found.get_json()["coupons"]]
+    assert codes == [f"active-{number}" for number in range(9)]
+
+
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize(

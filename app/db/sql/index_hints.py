@@ -58,4 +58,4 @@ class frequent(Templated[bool]):  # noqa: N801  # named as a function of SQL
     """
 
     sqlite = "likelihood({0}, 0.9)"
-    postgresql = "{0}"
+    postgresql = "({0})"
