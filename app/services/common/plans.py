@@ -128,9 +128,7 @@ def fetch_page(
             order = _Order(_key(matching, key), matching.record_id, query["order"])
             if offset > (after := total - offset - limit) and not is_more:
                 order, offset = order.reversed(), after
-            # ``most`` can be so few that all matches would be found and sorted.
-            known = INT64_MAX if is_more else total
-            page, offset = _page(matching, order, fetch, known, offset)
+            page, offset = _page(matching, order, fetch, INT64_MAX if is_more else total, offset)
             window = {"offset": offset, "limit": limit}
             if is_collected:  # IDs first, so that no columns of skipped rows are read
                 newest = _newest(matching, order) if total > FEW else None
@@ -289,7 +287,12 @@ def _number_in_index(matching: Matching) -> Select[Any] | None:
 def _page(
     matching: Matching, order: _Order, fetch: Fetch, total: int, offset: int
 ) -> tuple[Ids, int]:
-    """Return a select of the IDs of a page, and the number of matches that it still has to skip."""
+    """Return a select of the IDs of a page, and the number of matches that it still has to skip.
+
+    Args:
+        total: the number of matches. INT64_MAX if more match than are counted, because the number
+            up to which they are counted can be few enough to find and sort them.
+    """
     part = matching.part
     few = matching.few or (FEW_FOUND if isinstance(matching.search, Search) else FEW)
     if _is_whole(matching) and part.counted is not None and order.key is part.counted.timestamp:
