@@ -1,12 +1,16 @@
 """The overview and the search."""
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import update
 
 from app.admin.overview import change
 from app.admin.reports import Plot, Point, steps
+from app.db.session import now, run_in_transaction
 from app.errors import unavailable
+from app.models import IMPORT_RUNS, WEBHOOKS
 
 
 def test_an_empty_shop_shows_the_first_steps_and_loads_the_demo_shop(admin, browser):
@@ -108,3 +112,25 @@ def test_axes_of_amounts_name_the_currency(app):
     with app.app_context():
         assert Plot("Revenue", points, is_money=True).values == ["$1.5k", "$1k", "$500", "$0"]
         assert Plot("Orders", points).values == ["1.5k", "1k", "500", "0"]
+
+
+def test_warnings_about_webhooks_and_imports(app, admin, browser, make_coupon):
+    use = {"code": make_coupon(code="tea")["code"], "reference": "cart-1"}
+    admin.post("/redemptions", {"redemption": use})
+    hook = {"name": "ERP", "topics": ["order.*"], "delivery_url": "https://erp.example/"}
+    admin.post("/webhooks", {"webhook": hook})
+    assert 'class="notice"' not in browser.get("/").html
+    long_ago = now() - timedelta(days=1)
+    run = {"source": "shop.sql", "created": 1, "updated": 0, "progress_at": long_ago}
+
+    def break_both(session):
+        session.execute(update(WEBHOOKS).values(failing_since=long_ago))
+        session.execute(IMPORT_RUNS.insert().values(run))
+
+    with app.app_context():
+        run_in_transaction(break_both)
+    page = browser.get("/")
+    assert "A webhook fails: its receiver rejects or does not accept deliveries. Open" in page.text
+    assert "Imports that were interrupted: 1. Open" in page.text
+    assert '<a href="/admin/webhooks">Open</a>' in page.html
+    assert '<a href="/admin/data">Open</a>' in page.html
