@@ -20,6 +20,7 @@ from tests.histories.checkers import check_recorded
 from tests.histories.checkers.coupons import CouponChecker
 from tests.histories.checkers.idempotency import IdempotencyChecker
 from tests.histories.checkers.orders import HELD
+from tests.histories.checkers.records import RecordChecker
 from tests.histories.history import Operation, dump, load
 
 pytestmark = pytest.mark.slow
@@ -472,6 +473,31 @@ def test_repetition_after_a_segment_without_the_key_is_accepted():
         event = SimpleNamespace(request_id=None if replayed else operation.request_id)
         segment = SimpleNamespace(number=number, operations=[operation], events=[event])
         assert checker.check(segment) == []
+
+
+@pytest.mark.parametrize(("position", "violations"), [("1.1.a", 1), ("", 0)])
+def test_only_reads_with_a_position_bind_the_next_read_with_one(recorded, position, violations):
+    """The primary returns no position for a read without one."""
+    segment = copy.deepcopy(recorded[-1])
+    event = next(
+        each
+        for each in segment.events
+        if each.type == "order.updated" and each.data["resource_id"] in segment.before["orders"]
+    )
+    id_ = event.data["resource_id"]
+    segment.events = [event]
+    segment.operations = [
+        Operation(
+            99, "read_order", "GET", f"/orders/{id_}", None, {"record": ["order", id_]}, str(time),
+            position=sent, invoked=time, returned=time, status=200, response={"order": record},
+        )
+        for time, sent, record in (
+            (segment.ended + 1, position, event.record),
+            (segment.ended + 2, "1.1.a", segment.before["orders"][id_]),
+        )
+    ]  # fmt: skip
+    found = [each.text for each in RecordChecker().check(segment)]
+    assert len([text for text in found if "the response shows none" in text]) == violations
 
 
 def test_recorded_history_is_the_same_after_saving(recorded):

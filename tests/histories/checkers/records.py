@@ -53,7 +53,8 @@ class RecordChecker:
     def __init__(self) -> None:
         self.figures: Counter[str] = Counter()
         self._versions: dict[Key, list[Version]] = {}
-        self._seen: dict[tuple[int, Key], int] = {}
+        # The newest version that a client has read, with a position or at all.
+        self._seen: dict[tuple[int, Key, bool], int] = {}
 
     def check(self, segment: Segment) -> list[Violation]:
         """Return the violations in a segment."""
@@ -120,7 +121,7 @@ class RecordChecker:
         if operation.position:
             since = operation.args.get("floor", 0.0)
         first = max((i for i, v in enumerate(versions) if v.latest < since), default=0)
-        first = max(first, self._seen.get((operation.client, key), 0))
+        first = max(first, self._seen.get((operation.client, key, bool(operation.position)), 0))
         return versions, min(first, last), last
 
     def _read(
@@ -133,7 +134,10 @@ class RecordChecker:
         record = None if shown is None else _shown(shown)
         for index in range(first, last + 1):
             if versions[index].record == record:
-                self._seen[operation.client, key] = index
+                # A read without a position is served by the primary and returns none, so a read
+                # with an earlier position can show less.
+                for has_position in {False, bool(operation.position)}:
+                    self._seen[operation.client, key, has_position] = index
                 return []
         text = f"{key[0]} {key[1]}: the response shows none of the versions {first} to {last} of {len(versions) - 1}"
         return [self._violation(segment, operation, versions, text)]
