@@ -112,6 +112,17 @@ def test_large_files_are_imported_in_parts(app, browser, admin, monkeypatch):
     assert event["data"]["import"]["created"] == 2
 
 
+def test_overview_warns_of_an_import_with_errors(app, admin, browser, make_coupon):
+    use = {"code": make_coupon(code="tea")["code"], "reference": "cart-1"}
+    admin.post("/redemptions", {"redemption": use})  # without uses, the overview has first steps
+    text = "Uploaded files with lines that were not imported: 1. Open"
+    _page, path = send(browser, "code,type,amount\ngood,percent,1\nbad,percent,many\n")
+    assert text not in browser.get("/").text, "only a dry run"
+    browser.post(f"{path}/import")
+    assert work(app)
+    assert text in browser.get("/").text
+
+
 def test_an_import_ends_with_the_rights_of_its_key(app, browser, admin):
     _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
     browser.post(f"{path}/import")

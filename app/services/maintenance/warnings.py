@@ -7,7 +7,7 @@ from sqlalchemy import exists, func, or_, select
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.session import now, precise_now
-from app.models import IMPORT_RUNS, WEBHOOKS
+from app.models import IMPORT_RUNS, UPLOADS, WEBHOOKS
 from app.models.webhook import WebhookStatus
 from app.services.maintenance.import_runs import ABANDONED
 from app.services.webhooks.deliveries.statistics import overdue
@@ -33,14 +33,19 @@ def current_warnings(actor: Principal) -> list[tuple[str, str]]:
     interrupted = select(func.count()).where(
         IMPORT_RUNS.c.finished_at.is_(None), IMPORT_RUNS.c.progress_at < now() - ABANDONED
     )
+    # Uploads are kept for an hour.
+    incomplete = select(func.count()).where(
+        UPLOADS.c.position == UPLOADS.c.size, UPLOADS.c.queued_at.is_not(None), UPLOADS.c.failed > 0
+    )
     row = fetch(
         select(
             select(func.count()).select_from(WEBHOOKS).where(is_failing).scalar_subquery(),
             is_overdue,
             interrupted.select_from(IMPORT_RUNS).scalar_subquery(),
+            incomplete.select_from(UPLOADS).scalar_subquery(),
         )
     )[0]
-    failing, has_overdue, imports = row
+    failing, has_overdue, imports, files = row
     found = []
     if failing:
         what = "A webhook fails" if failing == 1 else f"{failing:,} webhooks fail"
@@ -49,4 +54,6 @@ def current_warnings(actor: Principal) -> list[tuple[str, str]]:
         found.append(("webhooks", "No worker seems to run: deliveries of webhooks are overdue."))
     if imports:
         found.append(("imports", f"Imports that were interrupted: {imports:,}."))
+    if files:
+        found.append(("imports", f"Uploaded files with lines that were not imported: {files:,}."))
     return found
