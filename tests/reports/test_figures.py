@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from app.db import read_pool
-from app.services.reports import customers
+from app.services.reports import customers, scope
 from tests.reports.independent import Reports
 from tests.reports.shops import random_shop, utc
 
@@ -99,6 +99,17 @@ def test_sales_of_a_shop_with_one_currency(app, plugged):
     client = plugged()
     sales = client.get("/reports/sales", params(first, last)).json["sales"]
     expected = Reports(shop, "UTC", first, last, "USD")
+    assert sales["totals"] == {**expected.sales(), "previous": expected.previous().sales()}
+
+
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+def test_many_orders_in_other_currencies(app, plugged, monkeypatch, currency):
+    """They are looked up for each use and refund, and not listed."""
+    monkeypatch.setattr(scope, "FEW", 1)
+    shop = random_shop(app, "many", utc("2026-11-01"))
+    first, last = days("2026-11-01", 9, 9)
+    sales = plugged().get("/reports/sales", params(first, last, currency=currency)).json["sales"]
+    expected = Reports(shop, "UTC", first, last, currency)
     assert sales["totals"] == {**expected.sales(), "previous": expected.previous().sales()}
 
 

@@ -32,8 +32,9 @@ from sqlalchemy.exc import DBAPIError
 from app.auth.principals import Principal
 from app.db import read_pool, timeouts
 from app.db.read_pool import Fetch, read_engine
-from app.db.sql.functions import email_is, has_unicode, json_lookup
+from app.db.sql.functions import email_is, has_unicode, is_one_of, json_lookup
 from app.db.sql.index_hints import unindexed
+from app.db.sql.types import IdList
 from app.errors import unavailable
 from app.models import ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
@@ -41,6 +42,9 @@ from app.services.reports.period import require_reports
 
 ORDERS_INDEX = "ix_orders_report_sqlite"
 """Index of the orders of a time on SQLite."""
+
+FEW = 1_000
+"""Number of orders up to which those in other currencies are listed, not looked up for each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Scope:
     currency: str
     statuses: tuple[str, ...]  # of counted orders
     others: bool  # whether any order has another currency than that of the shop
+    few: tuple[int, ...] | None  # the IDs of the orders in other currencies, up to FEW
     folded: Mapping[str, str]  # lower-case forms of guests' addresses with characters beyond ASCII
 
     def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
@@ -66,8 +71,8 @@ class Scope:
         if on_postgresql():
             status = ORDERS.c.status.concat(literal(""))
         counted: ColumnElement[bool] = status.in_(self.statuses)
-        if not self.others and self.currency == current_app.config["SHOP_CURRENCY"]:
-            return counted
+        if self.few is not None and self.currency == current_app.config["SHOP_CURRENCY"]:
+            return and_(counted, *self._without(ORDERS.c.id))
         return and_(unindexed(ORDERS.c.currency) == self.currency, counted)
 
     def counts_use(self) -> ColumnElement[bool]:
@@ -77,11 +82,16 @@ class Scope:
         """
         of_order = ORDERS.c.id == REDEMPTIONS.c.order_id
         if self.currency == current_app.config["SHOP_CURRENCY"]:
-            if not self.others:
-                return IS_CONFIRMED
+            if self.few is not None:
+                return and_(IS_CONFIRMED, *self._without(func.coalesce(REDEMPTIONS.c.order_id, 0)))
             is_other = exists().where(of_order, ORDERS.c.currency != self.currency)
             return and_(IS_CONFIRMED, ~is_other)
         return and_(IS_CONFIRMED, exists().where(of_order, ORDERS.c.currency == self.currency))
+
+    def _without(self, order_id: ColumnElement[int]) -> Iterator[ColumnElement[bool]]:
+        """Yield the condition that an order is not one of the few in other currencies."""
+        if self.few:
+            yield ~is_one_of(order_id, literal(list(self.few), IdList))
 
     def guest(self, orders: Any = ORDERS.c) -> ColumnElement[str]:
         """Return the key of the guest of an order."""
@@ -146,7 +156,17 @@ def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None)
     guests = unindexed(ORDERS.c.customer_id).is_(None), has_unicode(ORDERS.c.billing_email)
     unicode = fetch(select(ORDERS.c.billing_email).where(*guests).distinct())
     folded = {email: email.lower() for (email,) in unicode}
-    return Scope(currency, tuple(dict.fromkeys(counted)), not {*ends} <= {shop, None}, folded)
+    others = not {*ends} <= {shop, None}
+    few = _few_of_others(fetch, shop) if others else ()
+    return Scope(currency, tuple(dict.fromkeys(counted)), others, few, folded)
+
+
+def _few_of_others(fetch: Fetch, currency: str) -> tuple[int, ...] | None:
+    """Return the IDs of the orders in other currencies, or None if there are more than FEW."""
+    ids: list[int] = []
+    for is_other in (ORDERS.c.currency < currency, ORDERS.c.currency > currency):
+        ids += [id_ for (id_,) in fetch(select(ORDERS.c.id).where(is_other).limit(FEW + 1))]
+    return tuple(ids) if len(ids) <= FEW else None
 
 
 def within(column: ColumnElement[datetime], span: Any) -> tuple[ColumnElement[bool], ...]:
