@@ -25,9 +25,9 @@ Object = dict[str, Any]
 REPORTS = {
     "sales": "List of sales reports.",
     "top_sellers": "List of top sellers products.",
-    "orders/totals": "Orders ",
-    "customers/totals": "Customers ",
-    "coupons/totals": "Coupons ",
+    "orders/totals": "Orders totals.",
+    "customers/totals": "Customers totals.",
+    "coupons/totals": "Coupons totals.",
 }
 _TYPES = {
     "percent": "Percentage discount",

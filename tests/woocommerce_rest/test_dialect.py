@@ -565,6 +565,16 @@ def test_links_have_the_parameters_as_they_were_read(shop):
     assert "?offset=1&page=1>" in link("/customers?offset=-1")
 
 
+def test_reports_have_the_descriptions_of_the_original(shop):
+    assert {each["slug"]: each["description"] for each in shop.ok("GET", "/reports")} == {
+        "sales": "List of sales reports.",
+        "top_sellers": "List of top sellers products.",
+        "orders/totals": "Orders totals.",
+        "customers/totals": "Customers totals.",
+        "coupons/totals": "Coupons totals.",
+    }
+
+
 def test_selections_and_methods_that_are_empty(shop):
     assert shop.ok("GET", "/reports?_fields=none") == [[], [], [], [], []]
     response = shop.send("GET", "/coupons/16?_method=")
