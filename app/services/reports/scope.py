@@ -83,7 +83,9 @@ class Scope:
         of_order = ORDERS.c.id == REDEMPTIONS.c.order_id
         if self.currency == current_app.config["SHOP_CURRENCY"]:
             if self.few is not None:
-                return and_(IS_CONFIRMED, *self._without(func.coalesce(REDEMPTIONS.c.order_id, 0)))
+                has_none = REDEMPTIONS.c.order_id.is_(None)
+                without = (or_(has_none, each) for each in self._without(REDEMPTIONS.c.order_id))
+                return and_(IS_CONFIRMED, *without)
             is_other = exists().where(of_order, ORDERS.c.currency != self.currency)
             return and_(IS_CONFIRMED, ~is_other)
         return and_(IS_CONFIRMED, exists().where(of_order, ORDERS.c.currency == self.currency))
