@@ -149,6 +149,7 @@ def test_shop_is_copied_completely_and_its_keys_work(urls, make_shop):
     source, target = make_shop(urls[0]), make_shop(urls[1])
     client, limited = fill(source)
     used = rows_of(source, "api_keys")
+    assert run(target, "db", "upgrade").exit_code == 0  # which a new database needs
     result = run(target, "db", "copy", urls[0])
     assert result.exit_code == 0, result.output
     with target.app_context():
