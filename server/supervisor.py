@@ -109,8 +109,7 @@ class Supervisor:
         if not others:
             if self._reloading:
                 self._reloading = False
-                following, self._pipe = _start_next(self._commands[0])
-                self._gunicorns.append(following)
+                self._start_following()
             return
         status = _status(others[0])
         if status is not None:
@@ -130,6 +129,14 @@ class Supervisor:
         os.close(self._pipe)
         self._pipe = None
 
+    def _start_following(self) -> None:
+        try:
+            following, self._pipe = _start_next(self._commands[0])
+        except OSError as error:  # for example while the package is upgraded
+            sys.stderr.write(f"No new gunicorn can start: {error}. The previous one continues.\n")
+        else:
+            self._gunicorns.append(following)
+
     def _release_address(self) -> None:
         """Reject new connections, as gunicorn does when it stops."""
         if self._listener is not None:
@@ -145,16 +152,20 @@ class Supervisor:
                 return
             self._worker = None
             if status:  # after a reload, it exits without an error and is restarted immediately
-                shortest, longest = RESTART_SECONDS
-                is_steady = now - self._start_at >= STEADY_SECONDS
-                self._pause = shortest if is_steady else min(self._pause * 2, longest)
-                self._start_at = now + self._pause
-                sys.stderr.write(
-                    f"The worker ended with status {status}. Restarting it in {self._pause:g} s.\n"
-                )
+                self._postpone_worker(now, f"The worker ended with status {status}")
         if now >= self._start_at:
             self._start_at = now
-            self._worker = _start(self._commands[1], self._listener)
+            try:
+                self._worker = _start(self._commands[1], self._listener)
+            except OSError as error:
+                self._postpone_worker(now, f"The worker cannot start: {error}")
+
+    def _postpone_worker(self, now: float, reason: str) -> None:
+        shortest, longest = RESTART_SECONDS
+        is_steady = now - self._start_at >= STEADY_SECONDS
+        self._pause = shortest if is_steady else min(self._pause * 2, longest)
+        self._start_at = now + self._pause
+        sys.stderr.write(f"{reason}. Restarting it in {self._pause:g} s.\n")
 
     def _forward(self, number: int, _: FrameType | None) -> None:
         """Reload on HUP. Send other signals to gunicorn, and stop the worker on TERM and INT."""
@@ -181,9 +192,13 @@ def _start_next(command: Sequence[str]) -> tuple[int, int]:
     pipe, end = os.pipe()
     os.set_blocking(pipe, False)
     os.set_inheritable(end, True)
-    child = _start(command, **{READY_VARIABLE: str(end)})
-    os.close(end)
-    return child, pipe
+    try:
+        return _start(command, **{READY_VARIABLE: str(end)}), pipe
+    except OSError:
+        os.close(pipe)
+        raise
+    finally:
+        os.close(end)
 
 
 def _is_ready(pipe: int) -> bool:

@@ -81,3 +81,19 @@ def test_a_reload_that_fails_replaces_nothing(supervisor, reloaded, capfd):
 
 def test_a_stop_during_a_reload_stops_both(supervisor, reloaded):
     reloaded("pass", lambda *_: len(supervisor._gunicorns) == 2)
+
+
+def test_programs_that_cannot_be_started_do_not_end_it(supervisor, capfd):
+    """For example on HUP while the environment of Python is replaced."""
+    supervisor._commands = ["/no/such/gunicorn"], ["/no/such/python"]
+    supervisor._gunicorns, supervisor._reloading = [os.getpid()], True
+    before = psutil.Process().num_fds()
+    supervisor._keep_gunicorn()
+    supervisor._keep_worker()
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.startswith("No new gunicorn can start: [Errno 2] No such file")
+    assert first.endswith("The previous one continues.")
+    assert second.startswith("The worker cannot start: [Errno 2] No such file")
+    assert second.endswith("Restarting it in 1 s.")
+    assert (supervisor._gunicorns, supervisor._worker) == ([os.getpid()], None)
+    assert psutil.Process().num_fds() == before
