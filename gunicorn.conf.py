@@ -106,6 +106,7 @@ def on_reload(server: Any) -> None:
 
 def pre_fork(server: Any, worker: Any) -> None:
     """Choose the CPU of a new worker: one with the fewest workers of this main process."""
+    worker.inherited_signals = server.SIG_QUEUE
     if hasattr(os, "sched_setaffinity") and is_true(os.environ.get("WEB_CPU_AFFINITY")):
         cpus = sorted(os.sched_getaffinity(0))
         # Services on the same machine begin at different CPUs.

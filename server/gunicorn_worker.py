@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import errno
 import select
+import signal
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any
 
 from gunicorn.http import errors
@@ -31,6 +33,8 @@ FROZEN_SECONDS = 10.0
 
 READS = {"GET", "HEAD", "OPTIONS"}
 
+STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+
 
 class Worker(ThreadWorker):
     """gunicorn's threaded worker, in which slow clients and writes do not block other requests.
@@ -42,6 +46,18 @@ class Worker(ThreadWorker):
 
     alive: bool
     sockets: list[Any]
+    inherited_signals: SimpleQueue[int] = SimpleQueue()
+    """Set in gunicorn.conf.py: where the main process, and its copy at first, puts signals."""
+
+    def init_signals(self) -> None:
+        """Handle signals, and stop if one has asked for it since this process was copied.
+
+        gunicorn would wait for the worker for 30 seconds, and then kill it.
+        """
+        super().init_signals()
+        while not self.inherited_signals.empty():
+            if self.inherited_signals.get_nowait() in STOPS:
+                self.alive = False
 
     def get_thread_pool(self) -> ThreadPoolExecutor:
         """Return a pool with a thread for each connection."""

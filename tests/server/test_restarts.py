@@ -14,7 +14,7 @@ import pytest
 
 from tests.cluster.writers import SECONDS, Caller
 from tests.server.service import Service, begin, copied_code, get, load, refuses, response_of
-from tests.serving import reserved_port, wait_for
+from tests.serving import SECRET, Gunicorn, reserved_port, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -257,3 +257,34 @@ def test_workers_release_the_address_when_the_main_process_is_killed(service):
         assert response_of(connection)[0] == 201
     _, alive = psutil.wait_procs(orphans, timeout=SECONDS)
     assert not alive
+
+
+SIGNALS_EARLY = """
+exec(open("gunicorn.conf.py").read())
+settled = post_fork
+
+def post_fork(server, worker):
+    settled(server, worker)
+    if worker.age == 1:
+        Path({marker!r}).write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_worker_stops_on_a_signal_from_before_it_handles_signals(tmp_path):
+    """The main process would wait for it for 30 seconds, and then kill it."""
+    marker, configuration = tmp_path / "pid", tmp_path / "early.conf.py"
+    configuration.write_text(SIGNALS_EARLY.format(marker=str(marker)))
+    shop = {"DATABASE_URL": f"sqlite:///{tmp_path}/shop.db", "SECRET_KEY": SECRET}
+    server = Gunicorn(tmp_path / "log", shop)
+    server.start(GUNICORN_CMD_ARGS=f"--config {configuration}")
+    try:
+        wait_for(lambda: marker.exists() and marker.read_text(), "the first worker exists")
+        first = int(marker.read_text())
+        wait_for(lambda: not psutil.pid_exists(first), "the first worker stops")
+        server.wait_until_ready("/healthz")
+        assert [each.pid for each in server.workers()] != [first]
+    finally:
+        server.stop()
+        server.close()
+    assert "Traceback" not in server.log.read_text()
