@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.conversions.emails import is_email
+from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
 from app.schemas.reports import LAST_YEAR
 
@@ -75,6 +76,7 @@ def checked(schema: Schema, value: Any, name: str) -> Any:
         Problem: the value is invalid.
     """
     if "type" not in schema:
+        _require_no_nul(value, name)
         return value
     if not schema.get("is_checked", True):
         return [abs(_integer(each)) for each in as_list(value)]
@@ -94,7 +96,13 @@ def checked(schema: Schema, value: Any, name: str) -> Any:
         return given | {key: checked(inner[key], given[key], f"{name}[{key}]") for key in known}
     shown = _converted(schema, found, value)
     _check(schema, found, shown, name)
+    _require_no_nul(shown, name)
     return shown
+
+
+def _require_no_nul(value: Any, name: str) -> None:
+    if contains_nul(value):
+        raise Problem("rest_invalid_param", f"{name} must not contain a NUL character.")
 
 
 def _converted(schema: Schema, kind: str, value: Any) -> Any:

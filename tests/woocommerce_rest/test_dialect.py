@@ -520,6 +520,14 @@ def test_percentages_have_a_limit(shop):
         ("POST", "/coupons", {"code": "z", "amount": "1e2"},
          "amount", "amount is not a decimal number such as 12.50."),
         ("GET", "/reports/sales?context=edit", None, "context", "context is not view."),
+        ("GET", "/orders?search=a%00b", None,
+         "search", "search must not contain a NUL character."),
+        ("POST", "/coupons", {"code": "z", "meta_data": [{"key": "a", "value": ["b\0"]}]},
+         "meta_data", "meta_data[0][value] must not contain a NUL character."),
+        ("POST", "/orders", {"meta_data": [{"key": "a\0", "value": "b"}]},
+         "meta_data", "meta_data[0][key] must not contain a NUL character."),
+        ("POST", "/webhooks", {"topic": "order.created", "delivery_url": "https://x.example", "name": "\0"},
+         "name", "name must not contain a NUL character."),
     ],
 )  # fmt: skip
 def test_names_and_details_of_invalid_parameters(shop, method, path, body, name, message):
