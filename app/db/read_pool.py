@@ -99,20 +99,6 @@ def read_from_primary() -> None:
         _reading.set(None)
 
 
-def _connect(name: str) -> Connection:
-    """Return a connection for reads, which is checked if it is not one to the primary."""
-    reading = _reading.get()
-    if reading is None:
-        return _engine(name).connect()
-    connection = reading.source.engine(name).connect()
-    try:
-        reading.source.check(connection, reading.lsn)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
 def _note_position(connection: Connection) -> None:
     """Note what a read has shown at most, unless it was on the primary.
 
@@ -133,6 +119,12 @@ class _Reader:
             self._pooled = engine.raw_connection()
         except engine.dialect.loaded_dbapi.Error as error:
             Connection._handle_dbapi_exception_noconnection(error, engine.dialect, engine)
+
+    @property
+    def limit(self) -> str | None:
+        """The statement that sets the timeout, if each transaction must set it."""
+        limit: str | None = self._engine.get_execution_options().get(timeouts.LOCAL_LIMIT)
+        return limit
 
     @property
     def connection(self) -> Connection:
@@ -172,6 +164,20 @@ class _Reader:
         (self._connection or self._pooled).close()
 
 
+def _open(name: str) -> _Reader:
+    """Return a connection for reads, which is checked if it is not one to the primary."""
+    reading = _reading.get()
+    if reading is None:
+        return _Reader(_engine(name))
+    reader = _Reader(reading.source.engine(name))
+    try:
+        reading.source.check(reader.connection, reading.lsn)
+    except BaseException:
+        reader.close()
+        raise
+    return reader
+
+
 def fetch(statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
     """Return all rows of a select."""
     if (own := _own_connection.get()) is not None:
@@ -189,15 +195,11 @@ def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[_Read
         only_if_limited: do without a transaction, unless a pooler requires that the transaction
             sets the statement timeout.
     """
-    reading = _reading.get()
-    engine = _engine(READ) if reading is None else reading.source.engine(READ)
-    limit = engine.get_execution_options().get(timeouts.LOCAL_LIMIT)
+    reading, reader = _reading.get(), _open(READ)
+    limit = reader.limit
     in_transaction = limit is not None or not only_if_limited
-    reader, is_usable = _Reader(engine), True
+    is_usable = not in_transaction  # do not reuse a connection with an open transaction
     try:
-        if reading is not None:
-            reading.source.check(reader.connection, reading.lsn)
-        is_usable = not in_transaction  # do not reuse a connection with an open transaction
         if in_transaction:
             reader.run(begin if limit is None else f"{begin}; {limit}")
         yield reader
@@ -248,7 +250,7 @@ class RowStream:
     ) -> None:
         self._result: Result[Any] | None = None
         self._reading = _reading.get()
-        self._connection = _connect(STREAM)
+        self._connection = _open(STREAM).connection
         in_batches = {"yield_per": batch}
         try:
             self._result = self._connection.execute(

@@ -53,9 +53,13 @@ class Scope:
 
     currency: str
     statuses: tuple[str, ...]  # of counted orders
-    others: bool  # whether any order has another currency than that of the shop
-    few: tuple[int, ...] | None  # the IDs of the orders in other currencies, up to FEW
+    few: tuple[int, ...] | None  # the IDs of orders in other currencies than the shop's, up to FEW
     folded: Mapping[str, str]  # lower-case forms of guests' addresses with characters beyond ASCII
+
+    @property
+    def others(self) -> bool:
+        """Whether any order has another currency than that of the shop."""
+        return self.few != ()
 
     def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
         """Return whether an order counts. The index of the report begins with both columns."""
@@ -158,9 +162,8 @@ def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None)
     guests = unindexed(ORDERS.c.customer_id).is_(None), has_unicode(ORDERS.c.billing_email)
     unicode = fetch(select(ORDERS.c.billing_email).where(*guests).distinct())
     folded = {email: email.lower() for (email,) in unicode}
-    others = not {*ends} <= {shop, None}
-    few = _few_of_others(fetch, shop) if others else ()
-    return Scope(currency, tuple(dict.fromkeys(counted)), others, few, folded)
+    few = () if {*ends} <= {shop, None} else _few_of_others(fetch, shop)
+    return Scope(currency, tuple(dict.fromkeys(counted)), few, folded)
 
 
 def _few_of_others(fetch: Fetch, currency: str) -> tuple[int, ...] | None:
