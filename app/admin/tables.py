@@ -1,6 +1,6 @@
 """Tables: GET forms with filters, columns that sort, and pages; and CSV files (admin 2)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -168,11 +168,20 @@ def list_query(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def csv_file(name: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Response:
-    """Return a CSV file to download, with the values of some names in each row."""
+def csv_file(
+    name: str, names: Sequence[str], batches: Iterable[Iterable[Mapping[str, Any]]],
+    stream: Any = None,
+) -> Response:  # fmt: skip
+    """Return a CSV file to download, with the values of some names in each row.
+
+    It is sent while its rows are read. A ``stream`` that they are read from is closed at the end.
+    """
     forms: dict[type, str] = {list: "joined", dict: "json"}
     cells = (
-        [to_cell(value := row.get(each), forms.get(type(value), "text")) for each in names]
-        for row in rows
+        [
+            [to_cell(value := row.get(each), forms.get(type(value), "text")) for each in names]
+            for row in batch
+        ]
+        for batch in batches
     )
-    return csv_response(name, names, [cells])
+    return csv_response(name, names, cells, stream)

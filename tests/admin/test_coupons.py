@@ -8,8 +8,12 @@ from io import StringIO
 from urllib.parse import urlencode
 
 import pytest
+from sqlalchemy import select
 
 from app.admin import selections
+from app.db.read_pool import fetch
+from app.db.session import run_in_transaction
+from app.models import REDEMPTIONS
 
 HOSTILE = "\"><script>alert(1)</script>{{7*7}}'=1+1"
 TODAY = datetime.now(UTC).date()
@@ -348,6 +352,20 @@ def test_redeeming_now_and_releasing(admin, browser):
         csv.DictReader(StringIO(browser.get(f"/coupons/{coupon['id']}/redemptions.csv").html))
     )
     assert [(row["email"], row["status"]) for row in rows] == [("ada@example.com", "released")]
+
+
+def test_a_csv_file_has_all_uses_of_a_coupon(app, admin, browser):
+    coupon, others = make(admin, "many"), 10_050
+    assert browser.submit(f"/coupons/{coupon['id']}/redeem", "_form").status == 303
+    (use,) = admin.get("/redemptions").get_json()["redemptions"]
+    with app.app_context():
+        row = dict(fetch(select(REDEMPTIONS))[0]._mapping)
+        del row["id"]
+        rows = [row | {"reference": f"copy-{number}"} for number in range(others)]
+        run_in_transaction(lambda session: session.execute(REDEMPTIONS.insert(), rows))
+    file = browser.get(f"/coupons/{coupon['id']}/redemptions.csv").html
+    references = {row["reference"] for row in csv.DictReader(StringIO(file))}
+    assert references == {use["reference"], *(each["reference"] for each in rows)}
 
 
 def test_generating_coupons(admin, browser):

@@ -114,4 +114,4 @@ def download(batch_id: int) -> Response:
     unused = bool(request.args.get("unused"))
     rows = batch_queries.codes_of(current_principal(), batch_id, unused=unused)
     name = f"codes-of-batch-{batch_id}{'-unused' if unused else ''}"
-    return csv_file(name, [column.name for column in batch_queries.CODE_COLUMNS], rows)
+    return csv_file(name, [column.name for column in batch_queries.CODE_COLUMNS], [rows])

@@ -1,39 +1,35 @@
 """Uses of a coupon: *Redeem now*, confirming, releasing, CSV and *Correct the count* (admin 5)."""
 
 import re
-from typing import Any
 
 from flask import Response, request
 
 from app.admin import html
-from app.admin.calls import call
+from app.admin.calls import call, loaded_query
 from app.admin.forms import Form, specs_of
 from app.admin.frame import render
 from app.admin.nouns import FORM, AnyResponse, form_page
 from app.admin.nouns.coupons import COUPONS, blp
 from app.admin.tables import csv_file
 from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
 from app.api.representations import REDEMPTION
+from app.db.read_pool import RowStream
 from app.errors import ShopError
 from app.schemas.base import Base, OptionalFields
 from app.schemas.fields import input as inputs
 from app.schemas.fields.form import FormField, set_form
-
-CSV_LIMIT = 10_000
-"""Rows of a CSV file of redemptions."""
+from app.schemas.redemptions import RedemptionListQuery
+from app.services.redemptions.queries import list_redemptions
 
 
 @blp.page("/coupons/<int:coupon_id>/redemptions.csv", "list_redemptions")
 def download(coupon_id: int) -> Response:
     """Download the redemptions of a coupon as CSV."""
-    query = {"coupon_id": coupon_id, "limit": 100}
-    rows: list[dict[str, Any]] = []
-    page, pages = 1, 1
-    while page <= pages and len(rows) < CSV_LIMIT:
-        reply = call("list_redemptions", query=query | {"page": page})
-        rows += reply.content
-        page, pages = page + 1, reply.pages
-    return csv_file(f"redemptions-of-coupon-{coupon_id}", REDEMPTION.names, rows)
+    query = loaded_query(RedemptionListQuery, {"coupon_id": str(coupon_id), "limit": "-1"})
+    found = list_redemptions(current_principal(), query, REDEMPTION.columns).rows
+    batches = map(REDEMPTION.rows, found.batches()) if isinstance(found, RowStream) else ()
+    return csv_file(f"redemptions-of-coupon-{coupon_id}", REDEMPTION.names, batches, found)
 
 
 USE = "redemptions/<int:redemption_id>"

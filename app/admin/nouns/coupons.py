@@ -1,6 +1,6 @@
 """Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from app.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.api.representations import COUPON
-from app.conversions.numbers import INT64_MAX, whole_number
+from app.conversions.numbers import whole_number
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
 from app.services.coupons import queries
@@ -238,14 +238,18 @@ class Coupons(Noun):
     def act(self) -> Response:
         if request.form.get("action") != "csv":
             return super().act()
-        everything = request.form.get("everything")
-        ids = self.matching_ids(0, INT64_MAX) if everything else selected_ids()
-        rows: list[Record] = []
-        for start in range(0, len(ids), CSV_PART):
-            part = ids[start : start + CSV_PART]
-            found = queries.coupons_with_ids(current_principal(), part, COUPON.columns)
-            rows += COUPON.rows(found)
-        return csv_file("coupons", COUPON.names, rows)
+        parts = self._matching_parts() if request.form.get("everything") else [selected_ids()]
+        actor = current_principal()
+        batches = (
+            COUPON.rows(queries.coupons_with_ids(actor, part, COUPON.columns)) for part in parts
+        )
+        return csv_file("coupons", COUPON.names, batches)
+
+    def _matching_parts(self) -> Iterator[Sequence[int]]:
+        after = 0
+        while part := self.matching_ids(after, CSV_PART):
+            yield part
+            after = part[-1]
 
 
 def _facts(coupon: Record) -> list[tuple[str, Any]]:
