@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 import orjson
-from flask import current_app
+from flask import current_app, url_for
 
 from app.admin import html
 from app.admin.texts import gettext as _
@@ -41,6 +41,7 @@ class History(NamedTuple):
     """The history of a record."""
 
     entries: list[Entry]  # newest first
+    older: str  # the address of earlier events, if there are more than it shows
     kept_since: str  # the day from which changes are kept, if earlier ones may be missing
 
 
@@ -66,9 +67,15 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
         ]
         title = _(VERBS.get(verb) or html.words(verb))
         entries.append(Entry(title, event["created_at"], _who(event, *row[-4:]), changes))
-    is_complete = len(events) <= LIMIT and events and events[-1]["type"].endswith(".created")
+    if len(events) > LIMIT:
+        older = url_for(
+            "admin_events.show_list", resource=resource, resource_id=resource_id,
+            before=events[LIMIT - 1]["id"],
+        )  # fmt: skip
+        return History(entries, older, "")
+    is_complete = events and events[-1]["type"].endswith(".created")
     since = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
-    return History(entries, "" if is_complete else html.short_date(since.date()))
+    return History(entries, "", "" if is_complete else html.short_date(since.date()))
 
 
 def _record(data: Any, resource: str) -> Mapping[str, Any] | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
+from sqlalchemy import delete
 
 from app import admin as pages
 from app.admin import html, rights
@@ -14,7 +15,9 @@ from app.admin.calls import operations
 from app.admin.forms import ERROR_FIELDS, Form, specs_of
 from app.admin.nouns import NOUNS, coupon_uses
 from app.api.view_docs import documented
+from app.db.session import run_in_transaction
 from app.errors import ERRORS, ShopError
+from app.models import EVENTS
 from app.schemas.orders.refund import OrderRefundCreate
 
 FOLDER = Path(pages.__file__).parent
@@ -177,13 +180,29 @@ def test_texts_are_marked_for_translation():
 
 def test_history_says_from_when_changes_are_kept(app, admin, browser):
     coupon = admin.post("/coupons", {"coupon": {"code": "tea"}}).json["coupon"]["id"]
+    admin.put(f"/coupons/{coupon}", {"coupon": {"description": "green"}})
     assert "are not kept" not in browser.get(f"/coupons/{coupon}").text
-    for number in range(31):
-        admin.put(f"/coupons/{coupon}", {"coupon": {"description": f"{number}"}})
+    created = delete(EVENTS).where(EVENTS.c.type == "coupon.created")
     day = datetime.now(UTC) - timedelta(days=app.config["SHOP_EVENTS_DAYS"])
     with app.test_request_context():
+        run_in_transaction(lambda session: session.execute(created))
         expected = f"Changes before {html.short_date(day.date())} are not kept."
     assert expected in markup.unescape(browser.get(f"/coupons/{coupon}").text)
+
+
+def test_a_long_history_leads_to_the_earlier_events(admin, browser):
+    other, coupon = (
+        admin.post("/coupons", {"coupon": {"code": code}}).json["coupon"]["id"] for code in "ab"
+    )
+    for number in range(31):
+        admin.put(f"/coupons/{coupon}", {"coupon": {"description": f"{number}"}})
+    text = browser.get(f"/coupons/{coupon}").html
+    assert "are not kept" not in text
+    earlier = markup.unescape(re.search('href="/admin([^"]+)">Earlier events', text)[1])
+    page = browser.get(earlier)
+    assert f"Only events of coupon {coupon}." in page.text
+    assert [kind for kind in ("created", "updated") if f"coupon.{kind}</a>" not in page.html] == []
+    assert f"coupon {other}" not in page.text
 
 
 def test_every_operation_of_the_table_of_rights_exists(app):

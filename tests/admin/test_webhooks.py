@@ -125,6 +125,15 @@ def test_a_manager_sees_only_own_keys(new_browser):
     assert manager.get("/webhooks").status in {200, 401}
 
 
+def test_the_ping_of_another_dialect_is_a_delivery_without_an_event(admin, browser):
+    given = {"name": "Till", "topic": "order.created", "delivery_url": "https://example.com/till"}
+    created = admin.post("/wp-json/wc/v3/webhooks", given)
+    assert created.status_code == 201, created.json
+    page = browser.get(f"/webhooks/{created.json['id']}")
+    assert "Send again Ping" in page.text
+    assert "None" not in page.text
+
+
 def test_a_late_worker_is_not_reported_as_missing(app, admin, browser, webhook):
     admin.post("/webhooks", {"webhook": WEBHOOK | {"name": "Other", "topics": ["coupon.*"]}})
     admin.post("/orders", {"order": {"line_items": [{"name": "Tea", "total": "5.00"}]}})

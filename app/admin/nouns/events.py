@@ -50,6 +50,12 @@ class Events(Noun):
             Filter("type", _("Type"), _("All types"), types),
         ]
 
+    def list_notice(self) -> str:
+        given = request.args
+        if not (number := given.get("resource_id")):
+            return ""
+        return _("Only events of %(record)s %(id)s.", record=given.get("resource", ""), id=number)
+
     def table(self) -> Table:
         """Return the latest events, or those before the one in the address."""
         given = request.args

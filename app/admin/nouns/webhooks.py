@@ -96,8 +96,8 @@ class Webhooks(Noun):
 
     def _delivery_columns(self, webhook_id: int) -> list[Column]:
         def event(row: Record) -> Markup:
-            text = _("Event %(id)s", id=row["event_id"]) if row["event_id"] else _("Ping")
-            return html.link(self.url("show_delivery", webhook_id, delivery_id=row["id"]), text)
+            address = self.url("show_delivery", webhook_id, delivery_id=row["id"])
+            return html.link(address, _sent(row))
 
         def result(row: Record) -> str:
             return _result(row["attempts"][-1]) if row["attempts"] else html.NONE
@@ -112,8 +112,8 @@ class Webhooks(Noun):
     def _delivery_buttons(self, webhook_id: int) -> Callable[[Record], list[Button]]:
         def buttons(row: Record) -> list[Button]:
             path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
-            name = _("event %(id)s", id=row["event_id"])
-            return [Button(_("Send again"), self.endpoint("redeliver"), path, name=name)]
+            endpoint = self.endpoint("redeliver")
+            return [Button(_("Send again"), endpoint, path, name=_sent(row))]
 
         return buttons
 
@@ -135,6 +135,12 @@ class Webhooks(Noun):
 def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
     words = {state: _(word) for state, (word, _tone) in states.items()}
     return Filter(name, label, every, words)
+
+
+def _sent(delivery: Record) -> str:
+    """Return what a delivery sends."""
+    event_id = delivery["event_id"]
+    return _("Event %(id)s", id=event_id) if event_id else _("Ping")
 
 
 def _result(attempt: Record) -> str:
