@@ -62,7 +62,7 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
         before = next(filter(None, records[index + 1 :]), None)
         found = differences(before, after) if before and after and verb != "created" else []
         changes = [
-            (_(labels[name]) if name in labels else html.words(name.replace(".", ", ")), old, new)
+            (_(labels[name]) if name in labels else html.words(*name.split(".")), old, new)
             for name, old, new in found
         ]
         title = _(VERBS.get(verb) or html.words(verb))

@@ -86,9 +86,9 @@ def number(value: int | str | Decimal | None) -> str:
     return NONE if value is None else f"{int(value):,}"
 
 
-def words(name: str | None) -> str:
-    """Return a name of the API as words: ``Shop manager`` for ``shop_manager``."""
-    return (name or NONE).replace("_", " ").capitalize()
+def words(*names: str | None) -> str:
+    """Return names of the API as words: ``Shop manager`` for ``shop_manager``."""
+    return ", ".join(_((name or NONE).replace("_", " ").capitalize()) for name in names)
 
 
 def badge(text: str, tone: str = "") -> Markup:
@@ -147,12 +147,14 @@ def works_until(expiry: str | None) -> str:
     if day is None:
         return ""
     end = datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)
-    shown = f"{short_date(day)}, 23:59 UTC"
+    return in_both_zones(f"{short_date(day)}, 23:59 UTC", short_time(end))
+
+
+def in_both_zones(utc: str, local: str) -> str:
+    """Return a time in UTC and, if it is another one, in the shop's zone."""
     if zone().key in {"UTC", "Etc/UTC"}:
-        return shown
-    return _(
-        "%(utc)s (%(local)s in %(place)s)", utc=shown, local=short_time(end), place=zone_name()
-    )
+        return utc
+    return _("%(utc)s (%(local)s in %(place)s)", utc=utc, local=local, place=zone_name())
 
 
 def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
@@ -168,6 +170,6 @@ def init_app(app: Any) -> None:
         help_text=help_text,
         curl=curl, python=python,
         badge=badge, money=money, number=number, time_tag=time,
-        external=external, works_until=works_until, short_date=short_date, page_url=url_for,
-        zone=zone, zone_name=zone_name,
+        external=external, works_until=works_until, page_url=url_for,
+        zone=zone, in_both_zones=in_both_zones,
     )  # fmt: skip

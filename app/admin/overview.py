@@ -157,14 +157,26 @@ def _most_used_coupon() -> dict[str, Any] | None:
     return found[0] if found else None
 
 
+WARNINGS = {
+    "failing": ("Webhooks whose receiver rejects or does not accept deliveries: %(count)s.",
+                "admin_webhooks.show_list"),
+    "overdue": ("No worker seems to run: deliveries of webhooks are overdue.",
+                "admin_webhooks.show_list"),
+    "interrupted": ("Imports that were interrupted: %(count)s.", "admin_data.show"),
+    "incomplete": ("Uploaded files with lines that were not imported: %(count)s.",
+                   "admin_data.show"),
+}  # fmt: skip
+"""The texts of warnings and the endpoints of their pages, by their subjects."""
+
+
 def _warnings() -> list[tuple[str, str]]:
     """Return what needs attention: text and the address of its page."""
-    addresses = {"webhooks": "admin_webhooks.show_list", "imports": "admin_data.show"}
-    found = []
-    for subject, text in warnings.current_warnings(current_principal()):
-        endpoint = addresses.get(subject, "")
-        found.append((text, url_for(endpoint) if endpoint else ""))
-    return found
+    found = warnings.current_warnings(current_principal())
+    return [
+        (_(text, count=html.number(found[subject])), url_for(endpoint))
+        for subject, (text, endpoint) in WARNINGS.items()
+        if subject in found
+    ]
 
 
 DEMO = {"customers": 200, "coupons": 60, "orders": 600}

@@ -70,8 +70,11 @@ class Plot:
     def summary(self) -> str:
         """What the picture shows, in words."""
         best = max(self.points, key=lambda point: point.value)
-        period = f"{self.points[0].label} to {self.points[-1].label}"
-        return f"{self.title}, {period}, at most {self.format(best.value)} ({best.label})"
+        return _(
+            "%(title)s, %(first)s to %(last)s, at most %(value)s (%(best)s)",
+            title=self.title, first=self.points[0].label, last=self.points[-1].label,
+            value=self.format(best.value), best=best.label,
+        )  # fmt: skip
 
     @property
     def slot(self) -> float:

@@ -19,12 +19,12 @@ CATALOG: NullTranslations = translation(
 def init_app(app: Flask) -> None:
     """Let templates use ``_``, ``gettext`` and ``ngettext``."""
     app.jinja_env.add_extension("jinja2.ext.i18n")
-    app.jinja_env.install_gettext_translations(CATALOG, newstyle=True)  # type: ignore[attr-defined] # jinja2.ext.i18n
+    app.jinja_env.install_gettext_callables(gettext, CATALOG.ngettext, newstyle=True)  # type: ignore[attr-defined] # jinja2.ext.i18n
 
 
 def gettext(text: str, **values: Any) -> str:
     """Return a text in the language of the pages, with its ``%(name)s`` placeholders filled in."""
-    found = CATALOG.gettext(text)
+    found = CATALOG.gettext(text) if text else ""  # for which a catalog returns its header
     return found % values if values else found
 
 

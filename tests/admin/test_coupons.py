@@ -368,6 +368,20 @@ def test_a_csv_file_has_all_uses_of_a_coupon(app, admin, browser):
     assert references == {use["reference"], *(each["reference"] for each in rows)}
 
 
+def test_a_use_of_an_account_names_its_address(admin, browser, make_customer, new_browser):
+    coupon = make(admin, "a")["id"]
+    for number, over in enumerate([{}, {"email": "given@example.com"}]):
+        customer = make_customer(email=f"account-{number}@example.com")["id"]
+        use = {"code": "a", "reference": f"cart-{number}", "customer_id": customer, **over}
+        assert admin.post("/redemptions", {"redemption": use}).status_code == 201
+    text = browser.get(f"/coupons/{coupon}").text
+    assert ("account-0@example.com" in text, "given@example.com" in text) == (True, True)
+    assert "account-1@example.com" not in text, "the use names another one"
+    limited = new_browser("bob", "administrator", "read", ["coupons", "redemptions"])
+    text = limited.get(f"/coupons/{coupon}").text
+    assert ("account-0@example.com" in text, "given@example.com" in text) == (False, True)
+
+
 def test_generating_coupons(admin, browser):
     form = browser.get("/batches/new").form("_form")
     values = form | {"count": "20", "prefix": "gift-", "coupon.amount": "5", "name": "Mailing"}

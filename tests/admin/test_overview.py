@@ -130,7 +130,7 @@ def test_warnings_about_webhooks_and_imports(app, admin, browser, make_coupon):
     with app.app_context():
         run_in_transaction(break_both)
     page = browser.get("/")
-    assert "A webhook fails: its receiver rejects or does not accept deliveries. Open" in page.text
+    assert "Webhooks whose receiver rejects or does not accept deliveries: 1. Open" in page.text
     assert "Imports that were interrupted: 1. Open" in page.text
     assert '<a href="/admin/webhooks">Open</a>' in page.html
     assert '<a href="/admin/data">Open</a>' in page.html

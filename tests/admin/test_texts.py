@@ -165,19 +165,6 @@ def test_the_script_and_the_stylesheet_stay_small():
     assert (lines["admin.js"] <= 250, lines["admin.css"] <= 400) == (True, True), lines
 
 
-def test_texts_are_marked_for_translation():
-    extract = pytest.importorskip("babel.messages.extract")
-    keywords = extract.DEFAULT_KEYWORDS
-    found = {
-        str(text)
-        for method, pattern in (("python", "*.py"), ("jinja2.ext:babel_extract", "*.html"))
-        for path in FOLDER.rglob(pattern)
-        for _line, text, *_rest in extract.extract_from_file(method, path, keywords)
-    }
-    assert {"Works until", "Page not found", "Save these values", "Nothing matches."} <= found
-    assert len(found) > 400
-
-
 def test_history_says_from_when_changes_are_kept(app, admin, browser):
     coupon = admin.post("/coupons", {"coupon": {"code": "tea"}}).json["coupon"]["id"]
     admin.put(f"/coupons/{coupon}", {"coupon": {"description": "green"}})

@@ -21,6 +21,7 @@ from app.conversions.numbers import whole_number
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
 from app.services.coupons import queries
+from app.services.customers.queries import emails_of
 
 STATES = {
     "active": ("Active", "ok"), "expired": ("Expired", ""), "used_up": ("Used up", "warning"),
@@ -68,6 +69,13 @@ def reserved_of(coupon: Record) -> str:
 def _user_of(use: Record) -> str:
     number = f"#{use['customer_id']}" if use["customer_id"] else _("Guest")
     return use["email"] or number
+
+
+def _with_addresses(uses: Sequence[Record]) -> list[Record]:
+    """Return uses in which those of an account have its address, if they have none."""
+    ids = {use["customer_id"] for use in uses if use["customer_id"] and not use["email"]}
+    emails = emails_of(ids) if rights.can("list_customers") else {}
+    return [use | {"email": use["email"] or emails.get(use["customer_id"], "")} for use in uses]
 
 
 def _last_day(coupon: Record) -> str:
@@ -195,6 +203,7 @@ class Coupons(Noun):
         if reply is None:
             return Section(_("Uses"), "rows", None, what=_("redemptions"))
         uses = Table.of_reply(_("Uses"), self._use_columns(), reply)
+        uses.rows = _with_addresses(uses.rows)
         uses.buttons = self._use_buttons
         note, shown, total = "", len(uses.rows), html.number(reply.total)
         if reply.total > shown:

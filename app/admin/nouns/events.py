@@ -85,7 +85,7 @@ class Events(Noun):
 
 
 def _record(row: Record) -> Markup | str:
-    text = f"{row['resource'].replace('_', ' ')} {row['resource_id']}"
+    text = f"{html.words(row['resource'])} {row['resource_id']}"
     noun = NOUNS.get(row["resource"])
     if noun is None or row["type"].endswith(".deleted"):
         return text

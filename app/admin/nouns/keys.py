@@ -47,7 +47,7 @@ class Keys(Noun):
             Column(_("Key"), self.link),
             Column(_("User"), lambda row: row["username"], on_phone=True),
             Column(_("Permission"), _permission),
-            Column(_("Resources"), lambda row: html.words(", ".join(row["resources"]))),
+            Column(_("Resources"), lambda row: html.words(*row["resources"])),
             Column.of(_("Expires"), "expires_at", html.time),
             Column.of(_("Last used"), "last_used_at", html.time, on_phone=True),
         ]
@@ -63,7 +63,7 @@ class Keys(Noun):
             (_("User"), record["username"]),
             (_("Consumer key"), f"…{record['truncated_key']}"),
             (_("Permission"), _permission(record)),
-            (_("Resources"), html.words(", ".join(record["resources"]))),
+            (_("Resources"), html.words(*record["resources"])),
             (_("Created"), html.time(record["created_at"], utc=True)),
             (_("Expires"), html.time(ends, utc=True) if ends else _("Never")),
             (_("Last used"), html.time(used) if used else _("Never")),

@@ -335,7 +335,8 @@ def refund(order_id: int) -> AnyResponse:
 
 def _line(item: dict[str, Any], currency: str) -> str:
     """Return what names an item: ``Tea: 2 for $80.00 + $5.00 tax``."""
-    name = item.get("name") or item.get("method_title") or item.get("title")
+    kind = _("Shipping") if "method_title" in item else _("Fee")
+    name = item.get("name") or item.get("method_title") or item.get("title") or kind
     count = _("%(count)s for ", count=html.number(item["quantity"])) if "quantity" in item else ""
     tax = item["total_tax"]
     taxes = _(" + %(tax)s tax", tax=html.money(tax, currency)) if float(tax) else ""

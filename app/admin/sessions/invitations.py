@@ -38,8 +38,10 @@ def _browser(user_agent: str) -> str:
     found = [
         next((each for each in list_ if each in user_agent), "") for list_ in (browsers, systems)
     ]
-    shown = " on ".join(names.get(each, each) for each in found if each)
-    return shown or user_agent[:40] or "Unknown browser"
+    browser, system = (names.get(each, each) for each in found)
+    if browser and system:
+        return _("%(browser)s on %(system)s", browser=browser, system=system)
+    return browser or system or user_agent[:40] or _("Unknown browser")
 
 
 def _session_buttons(row: Record) -> list[Button]:

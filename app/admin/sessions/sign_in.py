@@ -57,7 +57,7 @@ def _show_link(token: str) -> Response:
         (_("User"), link.login or link.username),
         last,
         (_("Permission"), _(PERMISSIONS[link.rights.permission.value])),
-        (_("Resources"), html.words(", ".join(sorted(link.rights.resources or ["all"])))),
+        (_("Resources"), html.words(*sorted(link.rights.resources or ["all"]))),
         (_("Link works until"), html.time(link.expires_at)),
     ]
     return plain_page(title, button=button, intro=intro, facts=facts, hidden=[("token", token)])

@@ -24,14 +24,14 @@ for (const button of all("[data-copy]")) {
     const text = button.parentElement.querySelector("code").textContent;
     try {
       await navigator.clipboard.writeText(text);
-      say("Copied.");
+      say(button.dataset.copy);
     } catch {
       const range = document.createRange();
       range.selectNodeContents(button.parentElement.querySelector("code"));
       const selection = getSelection();
       selection.removeAllRanges();
       selection.addRange(range);
-      say("Selected. Copy it with the keyboard.");
+      say(button.dataset.selects);
     }
   });
 }
@@ -47,7 +47,7 @@ for (const form of all("[data-selection]")) {
       head.checked = selected === rows.length;
       head.indeterminate = selected > 0 && selected < rows.length;
     }
-    counted.textContent = `${selected} selected`;
+    counted.textContent = counted.dataset.selected.replace("#", selected);
   };
   for (const head of heads) {
     head.addEventListener("change", () => {
@@ -102,7 +102,7 @@ type?.addEventListener("change", () => {
 const expiry = document.querySelector("input[name$=expiry_date]");
 const until = document.querySelector("[data-until]");
 if (expiry && until) {
-  const zone = until.dataset.until;
+  const { until: text, zone } = until.dataset;
   const format = (date, timeZone) =>
     new Intl.DateTimeFormat("en-US", {
       month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone,
@@ -114,8 +114,7 @@ if (expiry && until) {
       return;
     }
     const end = new Date(date.getTime() - 60000);
-    const local = zone === "UTC" ? "" : ` (${format(end, zone)} in ${until.dataset.place})`;
-    until.textContent = `Works until ${format(end, "UTC")} UTC${local}.`;
+    until.textContent = text.replace("#", format(end, "UTC")).replace("@", format(end, zone));
   };
   expiry.addEventListener("input", show);
 }

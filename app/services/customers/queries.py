@@ -1,6 +1,6 @@
 """The rules for reading customers (spec 4.2, 5, 7.2; decisions 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -119,6 +119,12 @@ def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row
         raise ShopError("shop_api_invalid_customer_email")
     key = comparable(email)
     return _readable(actor, _HAS_EMAIL, key, "shop_api_invalid_customer_email", columns)
+
+
+def emails_of(ids: Collection[int]) -> dict[int, str]:
+    """Return the e-mail addresses of users by their IDs, for an actor who may list users."""
+    of_users = select(USERS.c.id, USERS.c.email).where(USERS.c.id.in_(ids))
+    return {row.id: row.email for row in fetch(of_users)} if ids else {}
 
 
 def require_positive(customer_id: int) -> None:

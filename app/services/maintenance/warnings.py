@@ -18,12 +18,12 @@ OVERDUE = timedelta(minutes=5)
 A busy machine may delay a worker by minutes."""
 
 
-def current_warnings(actor: Principal) -> list[tuple[str, str]]:
-    """Return the warnings that an actor may see: the subject, and a sentence."""
+def current_warnings(actor: Principal) -> dict[str, int]:
+    """Return the warnings that an actor may see: their subjects, with a number of cases."""
     if not actor.can(Capability.MANAGE_WEBHOOKS):
-        return []
+        return {}
     if actor.resources is not None and "webhooks" not in actor.resources:
-        return []
+        return {}
     is_failing = or_(
         WEBHOOKS.c.failing_since.is_not(None), WEBHOOKS.c.status == WebhookStatus.DISABLED
     )
@@ -37,23 +37,13 @@ def current_warnings(actor: Principal) -> list[tuple[str, str]]:
     incomplete = select(func.count()).where(
         UPLOADS.c.position == UPLOADS.c.size, UPLOADS.c.queued_at.is_not(None), UPLOADS.c.failed > 0
     )
+    failing = select(func.count()).select_from(WEBHOOKS).where(is_failing)
     row = fetch(
         select(
-            select(func.count()).select_from(WEBHOOKS).where(is_failing).scalar_subquery(),
-            is_overdue,
-            interrupted.select_from(IMPORT_RUNS).scalar_subquery(),
-            incomplete.select_from(UPLOADS).scalar_subquery(),
+            failing.scalar_subquery().label("failing"),
+            is_overdue.label("overdue"),
+            interrupted.select_from(IMPORT_RUNS).scalar_subquery().label("interrupted"),
+            incomplete.select_from(UPLOADS).scalar_subquery().label("incomplete"),
         )
     )[0]
-    failing, has_overdue, imports, files = row
-    found = []
-    if failing:
-        what = "A webhook fails" if failing == 1 else f"{failing:,} webhooks fail"
-        found.append(("webhooks", f"{what}: its receiver rejects or does not accept deliveries."))
-    if has_overdue:
-        found.append(("webhooks", "No worker seems to run: deliveries of webhooks are overdue."))
-    if imports:
-        found.append(("imports", f"Imports that were interrupted: {imports:,}."))
-    if files:
-        found.append(("imports", f"Uploaded files with lines that were not imported: {files:,}."))
-    return found
+    return {subject: int(number) for subject, number in row._asdict().items() if number}

@@ -1,0 +1,94 @@
+"""Extraction of the texts of the admin pages for Babel (``babel.cfg``).
+
+Babel finds ``_("Save")``. This finds also the texts that a page translates where it shows them:
+those in constants and in attributes of classes, the labels of fields, which the schemas of the API
+have, and the words for names of the API.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from io import BufferedIOBase
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import marshmallow as ma
+from babel.messages.extract import extract_python
+
+Message = tuple[int, str | None, str | tuple[str, ...], list[str]]
+
+_TEXT = re.compile(r"[A-Z](?!\w*[A-Z_]).*[a-z.]", re.DOTALL)
+"""A label or a sentence: neither a name of a setting nor a name of a program."""
+
+
+def extract(
+    file: BufferedIOBase,
+    keywords: Mapping[str, object],
+    comment_tags: Collection[str],
+    options: Mapping[str, str],
+) -> Iterator[Message]:
+    """Yield the messages of a module: line, function, text and comments."""
+    yield from extract_python(file, keywords, comment_tags, options)
+    file.seek(0)
+    for node in _constants(ast.parse(file.read()).body):
+        if isinstance(node.value, str) and _TEXT.fullmatch(node.value):
+            yield node.lineno, None, node.value, []
+    if options.get("of_api"):
+        yield from ((0, None, text, []) for text in sorted(set(_texts_of_api())) if text)
+
+
+def _constants(body: Iterable[ast.stmt]) -> Iterator[ast.Constant]:
+    """Yield the literals in the constants of a module and in the attributes of its classes."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from _constants(statement.body)
+        value = getattr(statement, "value", None)
+        is_docstring = isinstance(statement, ast.Expr) and isinstance(value, ast.Constant)
+        if value and not is_docstring:
+            yield from (each for each in ast.walk(value) if isinstance(each, ast.Constant))
+
+
+def _texts_of_api() -> Iterator[str]:
+    """Yield what the pages show of the API: labels and help of fields, statuses, and words."""
+    # Imported here, because Babel loads this module also for the texts of other packages.
+    from app import create_app  # noqa: PLC0415  # see above
+    from app.admin import forms, html  # noqa: PLC0415  # see above
+    from app.auth.principals import ROLES  # noqa: PLC0415  # see above
+    from app.catalog import current_catalog  # noqa: PLC0415  # see above
+    from app.schemas.base import Base  # noqa: PLC0415  # see above
+    from app.schemas.coupons.coupon import CouponSchema  # noqa: PLC0415  # see above
+    from app.schemas.customers import CustomerSchema  # noqa: PLC0415  # see above
+    from app.schemas.fields.form import FORM  # noqa: PLC0415  # see above
+    from app.schemas.orders.order import OrderSchema  # noqa: PLC0415  # see above
+
+    with TemporaryDirectory() as folder:
+        app = create_app({
+            "SECRET_KEY": "-" * 32, "DATABASE_URL": f"sqlite:///{folder}/shop.db",
+            "INSTANCE_PATH": folder,
+        })  # fmt: skip
+    with app.app_context():
+        catalog = current_catalog()
+        records = (_fields(schema) for schema in (CouponSchema, CustomerSchema, OrderSchema))
+        fields = {name for each in records for name in each}
+        names = {"all", *catalog.resources, *catalog.event_resources, *ROLES, *fields}
+        yield from map(html.words, names)
+        yield from catalog.order_statuses.values()
+        for schema in _subclasses(Base):
+            if any(FORM in field.metadata for field in schema._declared_fields.values()):
+                for spec in forms.specs_of(schema):
+                    yield from (spec.label, spec.help, spec.form.section)
+
+
+def _fields(schema: type[ma.Schema]) -> Iterator[str]:
+    """Yield the names of the fields of a record and of their parts, which its history shows."""
+    for name, field in schema._declared_fields.items():
+        yield name
+        part: Any = getattr(field, "nested", None)
+        if isinstance(part, type):
+            yield from _fields(part)
+
+
+def _subclasses(of: type) -> Iterator[type]:
+    for each in of.__subclasses__():
+        yield each
+        yield from _subclasses(each)
