@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,22 +10,23 @@ from typing import Any
 import marshmallow as ma
 
 from app.auth.principals import Capability
-from app.catalog import TRASH, current_catalog
+from app.catalog import current_catalog
 from app.conversions.dates import in_zone, parse_date
 from app.conversions.text import coupon_code
-from app.db.session import reading_own_writes, run_in_transaction
+from app.db.session import reading_own_writes
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.loading import instance_of
+from app.services.common.bulk import Precondition
 from app.services.coupons import writes
 from app.services.coupons.records import CouponRecordQuery, list_records, records_by_id
 from app.services.maintenance import trash
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments, Problem, is_date_time
-from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.errors import RestError, invalid
-from app.woocommerce_rest.frame import Call, Reply
+from app.woocommerce_rest.frame import Call, Page
 from app.woocommerce_rest.lists import collection, page, record_query
+from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.schemas import names_of
 from app.woocommerce_rest.site import Site, metadata_list
 
@@ -106,107 +107,6 @@ def coupon_object(record: Record, site: Site) -> Object:
     return {name: shown[name] for name in names_of("Coupon")}
 
 
-def coupons(ids: Sequence[int], site: Site) -> list[Object]:
-    """Return the coupons with these IDs."""
-    with reading_own_writes():
-        records = records_by_id(ids)
-    return [coupon_object(record, site) for record in records]
-
-
-def _found(coupon_id: int, site: Site, status: int = 404) -> Object:
-    shown = coupons([coupon_id], site)
-    if not shown:
-        raise RestError("woocommerce_rest_shop_coupon_invalid_id", "Invalid ID.", status)
-    return shown[0]
-
-
-def list_coupons(call: Call) -> Reply:
-    """Return a page of coupons."""
-    query = record_query(call)
-    if query["include"]:
-        query["exclude"] = ()
-    elif query["orderby"] == "include":
-        query["orderby"] = "date"
-    code = call.args.get("code")
-    records, total = list_records(
-        call.actor,
-        CouponRecordQuery(
-            **query,
-            code=coupon_code(code) if code else None,
-            is_trashed=call.args.get("status") == "trash",
-        ),
-    )
-    return page(call, (coupon_object(record, call.site) for record in records), total)
-
-
-def get_coupon(call: Call) -> Reply:
-    """Return a coupon, also one in the trash."""
-    return Reply(_found(call.ids["id"], call.site))
-
-
-def create_coupon(call: Call) -> Reply:
-    """Create a coupon."""
-    call.require_no_id("shop_coupon")
-    data = _data(call, CouponCreate)
-
-    def work(_: Any) -> Object:
-        created = writes.create_coupon(call.actor, data)
-        if call.given.get("status") == "trash":
-            writes.delete_coupon(call.actor, created["id"], force=False)
-        return _found(created["id"], call.site)
-
-    return Reply(run_in_transaction(work), 201)
-
-
-def update_coupon(call: Call) -> Reply:
-    """Change a coupon. A status moves it into the trash or out of it."""
-    coupon_id, status = call.ids["id"], call.given.get("status")
-    data = _data(call, CouponUpdate)
-    check = call.precondition(lambda record_id: _found(record_id, call.site))
-
-    def work(_: Any) -> Object:
-        before = _found(coupon_id, call.site, 400)
-        _limit_percentage(before, data)
-        is_trashed = before["status"] == "trash"
-        if is_trashed and status == "publish":
-            trash.restore_coupon(call.actor, coupon_id)
-        writes.update_coupon(call.actor, coupon_id, data, check, trashed_too=True)
-        if status == "trash" and not is_trashed:
-            writes.delete_coupon(call.actor, coupon_id, force=False)
-        return _found(coupon_id, call.site)
-
-    return Reply(run_in_transaction(work))
-
-
-def delete_coupon(call: Call) -> Reply:
-    """Move a coupon to the trash, or delete it permanently with ``force``."""
-    return deleted(call, "coupon", lambda one: _found(one, call.site), writes.delete_coupon)
-
-
-def deleted(
-    call: Call, noun: str, show: Callable[[int], Object], delete: Callable[..., Any]
-) -> Reply:
-    """Move a record to the trash, or delete it permanently with ``force``.
-
-    Args:
-        noun: ``coupon`` or ``order``.
-        show: returns the object of a record, or raises RestError.
-        delete: the function of the service.
-    """
-    record_id, force = call.ids["id"], bool(call.args.get("force"))
-    check = call.precondition(show)
-
-    def work(_: Any) -> Object:
-        shown = show(record_id)
-        if shown["status"] == TRASH and not force:
-            message = f"The shop_{noun} has already been deleted."
-            raise RestError("woocommerce_rest_already_trashed", message, 410)
-        delete(call.actor, record_id, force=force, trashed_too=True, precondition=check)
-        return shown
-
-    return Reply(run_in_transaction(work))
-
-
 def _data(call: Call, schema: type[ma.Schema]) -> Object:
     """Return the fields of a request as the services take them."""
     given: Object = {NAMES[name]: value for name, value in call.given.items() if name in NAMES}
@@ -260,19 +160,64 @@ def _day(call: Call, name: str) -> Any:
         raise invalid({name: Problem("rest_invalid_date", "Invalid date.")}) from None
 
 
-ROUTES = resource_routes(
-    "coupon",
-    (list_coupons, create_coupon, get_coupon, update_coupon, delete_coupon),
-    (
+class Coupons(Resource):
+    """The coupons of the shop."""
+
+    noun, kind = "coupon", "shop_coupon"
+    needs = (
         Capability.READ_PRIVATE_SHOP_COUPONS, Capability.PUBLISH_SHOP_COUPONS,
-        Capability.READ_PRIVATE_SHOP_COUPONS, Capability.EDIT_SHOP_COUPONS,
-        Capability.DELETE_SHOP_COUPONS,
-    ),
-    listed={
+        Capability.EDIT_SHOP_COUPONS, Capability.DELETE_SHOP_COUPONS,
+    )  # fmt: skip
+    listed = {
         **collection("date", "id", "include", "title", "slug", "modified"),
         "code": arg.TEXT,
         "status": {"type": "string", "enum": ["publish", "trash", "any"], "note": _NO_STATUS},
-    },
-    created={**FIELDS, "code": {**arg.TEXT, "required": True}},
-    edited=FIELDS,
-)  # fmt: skip
+    }
+    created = {**FIELDS, "code": {**arg.TEXT, "required": True}}
+    edited = FIELDS
+    erase = staticmethod(writes.delete_coupon)
+
+    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
+        with reading_own_writes():
+            records = records_by_id(ids)
+        return [coupon_object(record, site) for record in records]
+
+    def page(self, call: Call) -> Page:
+        query = record_query(call)
+        if query["include"]:
+            query["exclude"] = ()
+        elif query["orderby"] == "include":
+            query["orderby"] = "date"
+        code = call.args.get("code")
+        wanted = CouponRecordQuery(
+            **query,
+            code=coupon_code(code) if code else None,
+            is_trashed=call.args.get("status") == "trash",
+        )
+        records, total = list_records(call.actor, wanted)
+        return page(call, (coupon_object(record, call.site) for record in records), total)
+
+    def data(self, call: Call) -> Object:
+        return _data(call, CouponUpdate if call.ids else CouponCreate)
+
+    def insert(self, call: Call, data: Object) -> int:
+        coupon_id: int = writes.create_coupon(call.actor, data)["id"]
+        if call.given.get("status") == "trash":
+            writes.delete_coupon(call.actor, coupon_id, force=False)
+        return coupon_id
+
+    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
+        """Change a coupon. A status moves it into the trash or out of it."""
+        coupon_id, status = call.ids["id"], call.given.get("status")
+        before = self.shown(coupon_id, call, 400)
+        _limit_percentage(before, data)
+        is_trashed = before["status"] == "trash"
+        if is_trashed and status == "publish":
+            trash.restore_coupon(call.actor, coupon_id)
+        writes.update_coupon(call.actor, coupon_id, data, check, trashed_too=True)
+        if status == "trash" and not is_trashed:
+            writes.delete_coupon(call.actor, coupon_id, force=False)
+
+
+COUPONS = Coupons()
+ROUTES = COUPONS.routes

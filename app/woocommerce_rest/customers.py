@@ -12,10 +12,11 @@ import marshmallow as ma
 from app.auth.principals import ROLES, Capability, Principal, capabilities_of
 from app.conversions.emails import is_email, lower_domain
 from app.conversions.text import clean
-from app.db.session import reading_own_writes, run_in_transaction
+from app.db.session import reading_own_writes
 from app.errors import ShopError
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.loading import instance_of
+from app.services.common.bulk import Precondition
 from app.services.customers import writes
 from app.services.customers.columns import NEW_ROLE
 from app.services.customers.records import (
@@ -30,10 +31,10 @@ from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 from app.services.orders.records import product_names
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments
-from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.errors import RestError, forbidden
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.frame import Call, Operation, Page, Route
 from app.woocommerce_rest.lists import collection, page, record_query
+from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import ITEM_METHODS, Site, metadata_list
 
 Record = Mapping[str, Any]
@@ -149,22 +150,6 @@ def _records(ids: Sequence[int], actor: Principal | None) -> list[Object]:
     return records
 
 
-def customers(ids: Sequence[int], site: Site) -> list[Object]:
-    """Return the customers with these IDs."""
-    return [customer_object(record, site) for record in _records(ids, site.actor)]
-
-
-def _record(customer_id: int, actor: Principal | None) -> Object:
-    found = _records([customer_id], actor)
-    if not found:
-        raise RestError("wc_user_invalid_id", "Invalid user ID.", 404)
-    return found[0]
-
-
-def _found(customer_id: int, site: Site) -> Object:
-    return customer_object(_record(customer_id, site.actor), site)
-
-
 def name_of_account(user_id: int) -> str:
     """Return the name of an account for a note, or an empty string."""
     found = records_by_id([user_id])
@@ -172,130 +157,6 @@ def name_of_account(user_id: int) -> str:
         return ""
     name = f"{found[0]['first_name']} {found[0]['last_name']}".strip()
     return name or str(found[0]["username"])
-
-
-def list_customers(call: Call) -> Reply:
-    """Return a page of customers."""
-    query = record_query(call)
-    if query["include"]:
-        query["exclude"] = ()
-    if query["offset"] is not None:
-        call.args = {**call.args, "page": -(-query["offset"] // query["size"]) + 1}
-    wanted = CustomerRecordQuery(
-        **query, role=call.args["role"] or "customer", email=call.args.get("email")
-    )
-    records, total = list_records(call.actor, wanted)
-    _mark_changeable(records, call.actor)
-    return page(call, (customer_object(record, call.site) for record in records), total)
-
-
-def get_customer(call: Call) -> Reply:
-    """Return a customer."""
-    return Reply(_found(call.ids["id"], call.site))
-
-
-def create_customer(call: Call) -> Reply:
-    """Create a customer."""
-    call.require_no_id("customer", "resource")
-    if not call.given["email"]:
-        message = "Please provide a valid email address."
-        raise RestError("registration-error-invalid-email", message)
-    if not call.given["email"].isascii():
-        raise RestError("customer_invalid_email", "Invalid email address")
-    data = _data(call, CustomerCreate)
-
-    def work(_: Any) -> Object:
-        return _found(writes.create_customer(call.actor, data)["id"], call.site)
-
-    try:
-        return Reply(run_in_transaction(work), 201)
-    except ShopError as error:
-        if error.code != "registration-error-email-exists":
-            raise
-        message = (
-            f"An account is already registered with {call.given['email']}. "
-            "Please log in or use a different email address."
-        )
-        raise RestError(error.code, message) from None
-
-
-def update_customer(call: Call) -> Reply:
-    """Change a customer."""
-    customer_id, given = call.ids["id"], call.given
-    data = _data(call, CustomerUpdate)
-    check = call.precondition(lambda record_id: _found(record_id, call.site))
-
-    def work(_: Any) -> Object:
-        before = _record(customer_id, call.actor)
-        if not before["is_changeable"]:
-            raise forbidden("edit", is_known=True)
-        if given.get("username", "") not in ("", before["username"]):
-            code = "woocommerce_rest_customer_invalid_argument"
-            raise RestError(code, "Username isn't editable.")
-        writes.update_customer(call.actor, customer_id, data, check)
-        after = _found(customer_id, call.site)
-        # The service ignores the address of another account (spec 4.2).
-        if "email" in given and after["email"].lower() != lower_domain(given["email"]).lower():
-            code = "woocommerce_rest_customer_invalid_email"
-            raise RestError(code, "Email address is invalid.")
-        return after
-
-    return Reply(run_in_transaction(work))
-
-
-def delete_customer(call: Call) -> Reply:
-    """Delete a customer permanently. Its orders become orders of guests."""
-    customer_id, heir = call.ids["id"], call.args.get("reassign")
-    check = call.precondition(lambda record_id: _found(record_id, call.site))
-    if _record(customer_id, call.actor)["role"] not in _DELETABLE:
-        raise forbidden("delete", is_known=True)
-    call.require_force("Customers")
-
-    def work(_: Any) -> Object:
-        shown = _found(customer_id, call.site)
-        if heir and (heir == customer_id or not customers([heir], call.site)):
-            code = "woocommerce_rest_customer_invalid_reassign"
-            raise RestError(code, "Invalid resource id for reassignment.")
-        writes.delete_customer(call.actor, customer_id, check)
-        del shown["_links"]["self"][0]["targetHints"]  # as on the original
-        return shown
-
-    return Reply(run_in_transaction(work))
-
-
-def list_downloads(call: Call) -> Reply:
-    """Return the downloads that a customer may use."""
-    _found(call.ids["id"], call.site)
-    names = list(DOWNLOAD_COLUMNS)
-    rows = downloads_of_customer(
-        call.actor, call.ids["id"], [DOWNLOAD_COLUMNS[name] for name in names]
-    )
-    shown = [dict(zip(names, row, strict=False)) for row in rows.values()]
-    products = product_names([each["order_id"] for each in shown])
-    return Reply([_download(each, products, call) for each in shown])
-
-
-def _download(record: Record, products: Mapping[tuple[int, int], str], call: Call) -> Object:
-    site, remaining = call.site, record["downloads_remaining"]
-    expires = record["access_expires"]
-    return {
-        "download_id": record["download_id"],
-        "download_url": record["download_url"],
-        "product_id": record["product_id"],
-        "product_name": products.get((record["order_id"], record["product_id"]), ""),
-        "download_name": record["download_name"],
-        "order_id": record["order_id"],
-        "order_key": record["order_key"],
-        "downloads_remaining": "unlimited" if remaining is None else str(remaining),
-        "access_expires": site.local(expires) or "never",
-        "access_expires_gmt": expires[:19] if expires else "never",
-        "file": {"name": record["file_name"], "file": record["file_file"]},
-        "_links": {
-            "collection": [{"href": site.url("customers", call.ids["id"], "downloads")}],
-            "product": [{"href": site.url("products", record["product_id"])}],
-            "order": [{"href": site.url("orders", record["order_id"])}],
-        },
-    }
 
 
 def native_addresses(given: Mapping[str, Any]) -> Object:
@@ -337,29 +198,143 @@ _ROLES = (
 )  # fmt: skip
 ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
 
-_CUSTOMERS = resource_routes(
-    "customer",
-    (list_customers, create_customer, get_customer, update_customer, delete_customer),
-    (
-        Capability.LIST_USERS, Capability.CREATE_USERS, Capability.LIST_USERS,
-        Capability.EDIT_USERS, Capability.DELETE_USERS,
-    ),
-    listed={
+
+class Customers(Resource):
+    """The accounts of the shop. The orders of a deleted one become orders of guests."""
+
+    noun, kind, existing = "customer", "customer", "resource"
+    needs = (
+        Capability.LIST_USERS, Capability.CREATE_USERS, Capability.EDIT_USERS,
+        Capability.DELETE_USERS,
+    )  # fmt: skip
+    listed = {
         **collection(
             "id", "include", "name", "registered_date", "modified", default="name", order="asc"
         ),
         "email": EMAIL,
         "role": {"type": "string", "default": "customer", "enum": ALL_ROLES},
-    },
-    created={
+    }
+    created = {
         **FIELDS,
         "email": {**arg.TEXT, "required": True},
         "username": {**arg.TEXT, "null_is_valid": False},
         "password": {**arg.TEXT, "null_is_valid": False},
-    },
-    edited=FIELDS,
-    deleted={"force": arg.FORCE, "reassign": arg.INTEGER},
-)  # fmt: skip
+    }
+    edited = FIELDS
+    deleted = {"force": arg.FORCE, "reassign": arg.INTEGER}
+
+    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
+        return [customer_object(record, site) for record in _records(ids, site.actor)]
+
+    def unknown(self, call: Call, status: int) -> RestError:  # always 404
+        return RestError("wc_user_invalid_id", "Invalid user ID.", 404)
+
+    def page(self, call: Call) -> Page:
+        query = record_query(call)
+        if query["include"]:
+            query["exclude"] = ()
+        if query["offset"] is not None:
+            call.args = {**call.args, "page": -(-query["offset"] // query["size"]) + 1}
+        wanted = CustomerRecordQuery(
+            **query, role=call.args["role"] or "customer", email=call.args.get("email")
+        )
+        records, total = list_records(call.actor, wanted)
+        _mark_changeable(records, call.actor)
+        return page(call, (customer_object(record, call.site) for record in records), total)
+
+    def data(self, call: Call) -> Object:
+        if call.ids:
+            return _data(call, CustomerUpdate)
+        if not call.given["email"]:
+            message = "Please provide a valid email address."
+            raise RestError("registration-error-invalid-email", message)
+        if not call.given["email"].isascii():
+            raise RestError("customer_invalid_email", "Invalid email address")
+        return _data(call, CustomerCreate)
+
+    def insert(self, call: Call, data: Object) -> int:
+        try:
+            return int(writes.create_customer(call.actor, data)["id"])
+        except ShopError as error:
+            if error.code != "registration-error-email-exists":
+                raise
+            message = (
+                f"An account is already registered with {call.given['email']}. "
+                "Please log in or use a different email address."
+            )
+            raise RestError(error.code, message) from None
+
+    def record(self, call: Call) -> Record:
+        """Return the record of an account, or raise RestError."""
+        if found := _records([call.ids["id"]], call.actor):
+            return found[0]
+        raise self.unknown(call, 404)
+
+    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
+        given, before = call.given, self.record(call)
+        if not before["is_changeable"]:
+            raise forbidden("edit", is_known=True)
+        if given.get("username", "") not in ("", before["username"]):
+            code = "woocommerce_rest_customer_invalid_argument"
+            raise RestError(code, "Username isn't editable.")
+        after = writes.update_customer(call.actor, call.ids["id"], data, check)
+        # The service ignores the address of another account (spec 4.2).
+        if "email" in given and after["email"].lower() != lower_domain(given["email"]).lower():
+            code = "woocommerce_rest_customer_invalid_email"
+            raise RestError(code, "Email address is invalid.")
+
+    def require_deletable(self, call: Call) -> None:
+        if self.record(call)["role"] not in _DELETABLE:
+            raise forbidden("delete", is_known=True)
+        call.require_force("Customers")
+
+    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
+        heir = call.args.get("reassign")
+        if heir and (heir == shown["id"] or not self.objects([heir], call.site)):
+            code = "woocommerce_rest_customer_invalid_reassign"
+            raise RestError(code, "Invalid resource id for reassignment.")
+        writes.delete_customer(call.actor, shown["id"], check)
+        del shown["_links"]["self"][0]["targetHints"]  # as on the original
+
+
+CUSTOMERS = Customers()
+
+
+def list_downloads(call: Call) -> list[Object]:
+    """Return the downloads that a customer may use."""
+    CUSTOMERS.view(call)
+    names = list(DOWNLOAD_COLUMNS)
+    rows = downloads_of_customer(
+        call.actor, call.ids["id"], [DOWNLOAD_COLUMNS[name] for name in names]
+    )
+    shown = [dict(zip(names, row, strict=False)) for row in rows.values()]
+    products = product_names([each["order_id"] for each in shown])
+    return [_download(each, products, call) for each in shown]
+
+
+def _download(record: Record, products: Mapping[tuple[int, int], str], call: Call) -> Object:
+    site, remaining = call.site, record["downloads_remaining"]
+    expires = record["access_expires"]
+    return {
+        "download_id": record["download_id"],
+        "download_url": record["download_url"],
+        "product_id": record["product_id"],
+        "product_name": products.get((record["order_id"], record["product_id"]), ""),
+        "download_name": record["download_name"],
+        "order_id": record["order_id"],
+        "order_key": record["order_key"],
+        "downloads_remaining": "unlimited" if remaining is None else str(remaining),
+        "access_expires": site.local(expires) or "never",
+        "access_expires_gmt": expires[:19] if expires else "never",
+        "file": {"name": record["file_name"], "file": record["file_file"]},
+        "_links": {
+            "collection": [{"href": site.url("customers", call.ids["id"], "downloads")}],
+            "product": [{"href": site.url("products", record["product_id"])}],
+            "order": [{"href": site.url("orders", record["order_id"])}],
+        },
+    }
+
+
 _DOWNLOADS = Route(
     "/customers/<id:id>/downloads",
     {
@@ -370,4 +345,4 @@ _DOWNLOADS = Route(
     },
     also=("orders",),
 )  # fmt: skip
-ROUTES = (*_CUSTOMERS, _DOWNLOADS)
+ROUTES = (*CUSTOMERS.routes, _DOWNLOADS)

@@ -45,23 +45,14 @@ ACCOUNTS = "customers"
 
 @dataclass(slots=True)
 class Call:
-    """A request that has passed all checks.
-
-    Attributes:
-        actor: the principal of the request.
-        ids: the variables of the path.
-        args: the converted parameters, with defaults. ``null`` is None.
-        given: the parameters that the client sent and that are not null.
-        site: the shop.
-        fields: the first parts of the names in ``_fields``; empty for all fields.
-    """
+    """A request that has passed all checks."""
 
     actor: Principal
-    ids: Mapping[str, int]
-    args: Mapping[str, Any]
-    given: Mapping[str, Any]
+    ids: Mapping[str, int]  # the variables of the path
+    args: Mapping[str, Any]  # the converted parameters, with defaults. ``null`` is None
+    given: Mapping[str, Any]  # those that the client sent and that are not null
     site: Site
-    fields: frozenset[str] = frozenset()
+    fields: frozenset[str] = frozenset()  # the first parts of the names in ``_fields``, if any
 
     def precondition(self, show: Callable[[int], Any]) -> Precondition | None:
         """Return the check of ``If-Match``, given a function that reads a record by its ID."""
@@ -81,71 +72,51 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """The result of an operation.
-
-    Attributes:
-        body: the body, of which ``_fields`` selects.
-        status: the status.
-        total: the number of records of a list with pages.
-        size: records on a page.
-        page: the number of the page.
-        defaults: parameters that the links to other pages have in any case.
-    """
+class Page:
+    """A page of a list."""
 
     body: Any
-    status: int = 200
-    total: int | None = None
-    size: int = 10
-    page: int = 1
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    total: int  # the number of records on all pages
+    size: int  # records on a page
+    number: int
+    defaults: Mapping[str, Any]  # parameters that the links to other pages have in any case
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of a route.
+    """An operation of a route."""
 
-    Attributes:
-        call: the operation.
-        args: its parameters, without those of the path.
-        action: what it does, for the error of a missing capability.
-        needs: the capabilities; the operation checks further ones.
-        summary: one sentence for the OpenAPI document.
-        result: the name of the schema of its result, or of the items of a list.
-        is_list: whether it returns a list.
-        any_of: whether one of the capabilities suffices.
-        is_public: whether it needs no key.
-    """
-
-    call: Callable[[Call], Reply]
-    action: str
-    needs: Sequence[Capability] = ()
-    args: Arguments = field(default_factory=dict)
-    summary: str = ""
-    result: str = ""
+    call: Callable[[Call], Any]  # returns a ``Page``, or the body
+    action: str  # what it does, for the error of a missing capability
+    needs: Sequence[Capability] = ()  # the capabilities; the operation checks further ones
+    args: Arguments = field(default_factory=dict)  # its parameters, without those of the path
+    summary: str = ""  # one sentence for the OpenAPI document
+    result: str = ""  # the name of the schema of its result, or of the items of a list
     is_list: bool = False
-    any_of: bool = False
-    is_public: bool = False
+    any_of: bool = False  # whether one of the capabilities suffices
+    is_public: bool = False  # whether it needs no key
+    name: str = ""  # its name in the OpenAPI document, by default that of its function
 
     @property
     def status(self) -> int:
         """Return the status of its success."""
         return 201 if self.action == "create" else 200
 
+    def is_open_to(self, principal: Principal | None) -> bool:
+        """Return whether a caller has the capabilities, or needs none."""
+        if self.is_public or principal is None:
+            return self.is_public
+        able = map(principal.can, self.needs)
+        return any(able) if self.any_of else all(able)
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path with its operations by ``GET``, ``POST`` (create), ``EDIT`` and ``DELETE``.
+    """A path with its operations by ``GET``, ``POST`` (create), ``EDIT`` and ``DELETE``."""
 
-    Attributes:
-        path: the path below the namespace.
-        operations: the operations.
-        also: the resources that a key must allow, in addition to that of the path.
-    """
-
-    path: str
+    path: str  # below the namespace
     operations: Mapping[str, Operation]
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # resources that a key must allow in addition to that of the path
 
     @property
     def methods(self) -> list[str]:
@@ -199,7 +170,7 @@ def _allowed(route: Route) -> Sequence[str]:
     return [
         method
         for name, operation in route.operations.items()
-        if operation.is_public or (principal and principal.can(*operation.needs[:1]))
+        if operation.is_open_to(principal)
         for method in (EDITABLE if name == "EDIT" else (name,))
     ]
 
@@ -216,28 +187,22 @@ def _respond(
     operation = route.operation(request.method) if route else None
     if operation is None:
         raise errors.no_route(_hint())
-    if "_jsonp" in query:
-        message = "JSONP support is disabled on this site."
-        raise RestError("rest_callback_disabled", message)
-    body = parameters.body_of(request) if request.method not in {"GET", "HEAD"} else {}
-    merged = {**query, **body}
-    args, given = checked_arguments(operation.args, merged, ids)
-    if is_strict():
-        _require_known(merged, operation, ids)
-    _require_rights(operation, principal)
+    args, given = _arguments(operation, query, ids)
+    if not operation.is_open_to(principal):
+        raise errors.forbidden(operation.action, is_known=principal is not None)
     call = Call(principal or Principal(0, frozenset()), ids, args, given, site, _names(query))
-    reply: list[Reply] = []
+    results: list[Any] = []
 
     def run() -> Response:
         try:
             result = operation.call(call)
         except errors.FAILURES as error:
             raise _in_context(error, operation, route) from None
-        reply.append(result)
-        shown = result.body
+        results.append(result)
+        shown = result.body if isinstance(result, Page) else result
         if "_fields" in query:
             shown = _selected(orjson.loads(json_bytes(shown)), query["_fields"])
-        return json_response(shown, result.status)
+        return json_response(shown, operation.status)
 
     is_read = request.method in {"GET", "HEAD"}
     if is_read and not operation.is_list and ids:
@@ -245,19 +210,19 @@ def _respond(
     elif is_read or operation.is_public:
         response = run()
     else:
-        response = _once(run, route, ids, reply)
+        response = _once(run, route, ids, results)
     if response.status_code == 201 and (own := _self_of(response.get_json())):
         response.headers["Location"] = own["href"]
-    if reply and reply[0].total is not None:
-        _add_page(response, reply[0], operation, query, site)
-    elif reply and route and route.resource == ACCOUNTS and "id" in ids and not operation.is_list:
-        hints = _self_of(reply[0].body).get("targetHints", {})  # none of a deleted account
+    if results and isinstance(results[0], Page):
+        _add_page(response, results[0], operation, query, site)
+    elif results and route and route.resource == ACCOUNTS and "id" in ids and not operation.is_list:
+        hints = _self_of(results[0]).get("targetHints", {})  # none of a deleted account
         response.headers["Allow"] = ", ".join(hints.get("allow", ()))
     return response
 
 
 def _once(
-    run: Callable[[], Response], route: Route | None, ids: Mapping[str, int], reply: list[Reply]
+    run: Callable[[], Response], route: Route | None, ids: Mapping[str, int], results: list[Any]
 ) -> Response:
     """Run an operation once per ``Idempotency-Key``.
 
@@ -267,7 +232,7 @@ def _once(
     resource = route.resource if route else ""
 
     def named(body: Any) -> Any:
-        return {resource: {"id": ids.get("order_id") or reply[-1].body["id"], "part": body}}
+        return {resource: {"id": ids.get("order_id") or results[-1]["id"], "part": body}}
 
     def bare(stored: Any) -> Any:
         return stored[resource]["part"]
@@ -403,15 +368,6 @@ def _check_key(principal: Principal, route: Route | None) -> None:
 # --- parameters ---
 
 
-def _require_rights(operation: Operation, principal: Principal | None) -> None:
-    """Raise RestError unless the caller has the capabilities of an operation."""
-    if operation.is_public:
-        return
-    able = map(principal.can, operation.needs) if principal else iter([False])
-    if not (any(able) if operation.any_of else all(able)):
-        raise errors.forbidden(operation.action, is_known=principal is not None)
-
-
 def checked_arguments(
     arguments: Arguments, merged: Mapping[str, Any], ids: Mapping[str, int] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -447,9 +403,17 @@ _ALWAYS_KNOWN = re.compile(r"_.*|oauth_.*|consumer_(key|secret)|id|order_id|cont
 """Names that a strict request can always have; ``customer`` of a read order is ignored."""
 
 
-def _require_known(merged: Mapping[str, Any], operation: Operation, ids: Mapping[str, int]) -> None:
-    """Raise RestError if a strict request has unknown parameters or fields."""
-    known = {*operation.args, *ids}
+def _arguments(
+    operation: Operation, query: Mapping[str, Any], ids: Mapping[str, int]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what ``checked_arguments`` does. A strict request has no unknown parameters."""
+    if "_jsonp" in query:
+        message = "JSONP support is disabled on this site."
+        raise RestError("rest_callback_disabled", message)
+    body = parameters.body_of(request) if request.method not in {"GET", "HEAD"} else {}
+    merged = {**query, **body}
+    found = checked_arguments(operation.args, merged, ids)
+    known = {*operation.args, *ids} if is_strict() else merged
     problems = {
         name: Problem("rest_unknown_param", f"{name} is not a parameter of this operation.")
         for name in merged
@@ -457,6 +421,7 @@ def _require_known(merged: Mapping[str, Any], operation: Operation, ids: Mapping
     }
     if problems:
         raise errors.invalid(problems)
+    return found
 
 
 def _in_context(error: Any, operation: Operation, route: Route | None) -> RestError:
@@ -505,23 +470,23 @@ def _hint() -> str:
 
 
 def _add_page(
-    response: Response, reply: Reply, operation: Operation, query: Mapping[str, Any], site: Site
+    response: Response, page: Page, operation: Operation, query: Mapping[str, Any], site: Site
 ) -> None:
     """Add the totals and the links to other pages."""
-    pages = math.ceil((reply.total or 0) / reply.size)
-    response.headers["X-WP-Total"] = str(reply.total)
+    pages = math.ceil(page.total / page.size)
+    response.headers["X-WP-Total"] = str(page.total)
     response.headers["X-WP-TotalPages"] = str(pages)
     shown = {
         name: checked(operation.args[name], value, name) if name in operation.args else value
         for name, value in query.items()
-        if not name.startswith(_HIDDEN) and not (name == "status" and "status" in reply.defaults)
+        if not name.startswith(_HIDDEN) and not (name == "status" and "status" in page.defaults)
     }
-    shown |= {name: each for name, each in reply.defaults.items() if name not in shown}
+    shown |= {name: each for name, each in page.defaults.items() if name not in shown}
     others = []
-    if reply.page > 1 and pages:
-        others.append(("prev", min(reply.page - 1, pages)))
-    if pages > reply.page:
-        others.append(("next", reply.page + 1))
+    if page.number > 1 and pages:
+        others.append(("prev", min(page.number - 1, pages)))
+    if pages > page.number:
+        others.append(("next", page.number + 1))
     path = request.path.removeprefix(current_app.config["SHOP_URL_PREFIX"]).rstrip("/")
     address = f"{site.home}{path}"
     links = [

@@ -10,7 +10,7 @@ import orjson
 from app.api.responses import json_bytes
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Schema
-from app.woocommerce_rest.frame import Call, Reply
+from app.woocommerce_rest.frame import Call, Page
 
 _BOUNDS = {
     "after": ("created_at", "after"),
@@ -71,7 +71,7 @@ def record_query(call: Call) -> dict[str, Any]:
 
 def page(
     call: Call, objects: Iterable[Any], total: int, defaults: Mapping[str, Any] | None = None
-) -> Reply:
+) -> Page:
     """Return a page of a list. ``_links`` of its objects appear only if they are selected.
 
     A whole object becomes JSON at once, because collecting the garbage of a page of live objects
@@ -79,9 +79,7 @@ def page(
     """
     args = call.args
     shown = [orjson.Fragment(json_bytes(each)[:-1]) for each in objects]
-    return Reply(
-        shown, total=total, size=args["per_page"], page=args["page"], defaults=defaults or {}
-    )
+    return Page(shown, total, args["per_page"], args["page"], defaults or {})
 
 
 def decimals(call: Call) -> int:

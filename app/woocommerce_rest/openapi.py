@@ -222,7 +222,7 @@ def _operation(
 ) -> Json:
     segment = route.resource
     found: Json = {
-        "operationId": _identifier(route, operation),
+        "operationId": _identifier(operation),
         "summary": operation.summary,
         "description": f"{operation.summary}.",
         "tags": [_OF_PATHS.get(segment, segment)],
@@ -245,12 +245,7 @@ def _operation(
     return found
 
 
-def _identifier(route: Route, operation: Operation) -> str:
+def _identifier(operation: Operation) -> str:
     """Return the name of an operation, such as ``listCoupons``."""
-    if operation.action == "batch":
-        return f"batch{route.resource.title()}"
-    name = operation.call.__name__
-    if name == "list_all_refunds" and "<" in route.path:
-        name = "list_refunds"
-    first, *others = name.split("_")
+    first, *others = (operation.name or operation.call.__name__).split("_")
     return first + "".join(map(str.title, others))

@@ -19,12 +19,12 @@ from app.services.orders import notes, refunds
 from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Arguments, Schema
-from app.woocommerce_rest.batch import DELETION
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError, no_trash
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.frame import Call, Operation, Page, Route
 from app.woocommerce_rest.lists import collection, decimals, page, record_query
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
+from app.woocommerce_rest.resources import DELETION
 from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
@@ -51,22 +51,22 @@ def _note(call: Call, note_id: int) -> Object:
     return note_object(found[0], call.site)
 
 
-def list_notes(call: Call) -> Reply:
+def list_notes(call: Call) -> list[Object]:
     """Return all notes of an order, newest first."""
     _order(call, "woocommerce_rest_shop_order_invalid_id", trashed_too=True)
     kind = call.args.get("type") or "any"
     wanted = {"customer": {True}, "internal": {False}}.get(kind, {True, False})
     found = notes_of(call.ids["order_id"])
-    return Reply([note_object(n, call.site) for n in found if bool(n["customer_note"]) in wanted])
+    return [note_object(n, call.site) for n in found if bool(n["customer_note"]) in wanted]
 
 
-def get_note(call: Call) -> Reply:
+def get_note(call: Call) -> Object:
     """Return a note of an order."""
     _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)
-    return Reply(_note(call, call.ids["id"]))
+    return _note(call, call.ids["id"])
 
 
-def create_note(call: Call) -> Reply:
+def create_note(call: Call) -> Object:
     """Add a note to an order."""
     call.require_no_id("shop_order")
     _order(call, "woocommerce_rest_order_invalid_id")
@@ -80,16 +80,16 @@ def create_note(call: Call) -> Reply:
         created = notes.create_note(call.actor, order_id, data, needs_text=False)
         return _note(call, created["id"])
 
-    return Reply(run_in_transaction(work), 201)
+    return run_in_transaction(work)
 
 
-def delete_note(call: Call) -> Reply:
+def delete_note(call: Call) -> Object:
     """Delete a note permanently."""
     _order(call, "woocommerce_rest_order_invalid_id")
     shown = _note(call, call.ids["id"])
     call.require_force("Webhooks")  # as on the original
     notes.delete_note(call.actor, call.ids["order_id"], call.ids["id"])
-    return Reply(shown)
+    return shown
 
 
 # --- refunds ---
@@ -113,7 +113,7 @@ def _refund(call: Call, refund_id: int) -> Object:
     return refund_object(found, _site(call))
 
 
-def list_all_refunds(call: Call) -> Reply:
+def list_all_refunds(call: Call) -> Page:
     """Return a page of the refunds of an order, or of all orders."""
     order_id, site = call.ids.get("order_id"), _site(call)
     found, total = list_refunds(call.actor, RecordQuery(**record_query(call)), order_id)
@@ -121,13 +121,13 @@ def list_all_refunds(call: Call) -> Reply:
     return page(call, shown, total, {"dp": 2})
 
 
-def get_refund(call: Call) -> Reply:
+def get_refund(call: Call) -> Object:
     """Return a refund of an order."""
     _order(call, "woocommerce_rest_invalid_order_id")
-    return Reply(_refund(call, call.ids["id"]))
+    return _refund(call, call.ids["id"])
 
 
-def create_refund(call: Call) -> Reply:
+def create_refund(call: Call) -> Object:
     """Record a refund of an order. No provider is called."""
     call.require_no_id("shop_order_refund")
     order, args = _order(call, "woocommerce_rest_invalid_order_id"), call.args
@@ -150,7 +150,7 @@ def create_refund(call: Call) -> Reply:
         return _refund(call, created["id"])
 
     try:
-        return Reply(run_in_transaction(work), 201)
+        return run_in_transaction(work)
     except InvalidInputs as error:
         raise _invalid_refund(error) from None
 
@@ -186,14 +186,14 @@ def _invalid_refund(error: InvalidInputs) -> RestError:
     return RestError(code, message)
 
 
-def delete_refund(call: Call) -> Reply:
+def delete_refund(call: Call) -> Object:
     """Delete a refund permanently."""
     if call.args.get("force") is False:
         raise no_trash("The shop_order_refund does")
     _order(call, "woocommerce_rest_invalid_order_id")
     shown = _refund(call, call.ids["id"])
     refunds.delete_refund(call.actor, call.ids["order_id"], call.ids["id"])
-    return Reply(shown)
+    return shown
 
 
 _READ, _EDIT = (Capability.READ_PRIVATE_SHOP_ORDERS,), (Capability.EDIT_SHOP_ORDERS,)
@@ -255,7 +255,7 @@ ROUTES = (
     Route(_REFUNDS, {
         "GET": _refund_operation(
             list_all_refunds, "list", _READ, _REFUND_LIST, "List the refunds of an order",
-            is_list=True,
+            is_list=True, name="list_refunds",
         ),
         "POST": _refund_operation(
             create_refund, "create", _EDIT, _REFUND_FIELDS, "Record a refund of an order"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -14,10 +15,11 @@ from app.catalog import TRASH, current_catalog
 from app.conversions.emails import is_email
 from app.conversions.numbers import whole_number
 from app.conversions.text import coupon_code
-from app.db.session import reading_own_writes, run_in_transaction
+from app.db.session import reading_own_writes
 from app.errors import InvalidOrderItems, ShopError
 from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
+from app.services.common.bulk import Precondition
 from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.maintenance import trash
 from app.services.orders import columns, writes
@@ -25,12 +27,11 @@ from app.services.orders.records import OrderRecordQuery, list_records, records_
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import customers
 from app.woocommerce_rest.arguments import Arguments, Schema
-from app.woocommerce_rest.batch import resource_routes
-from app.woocommerce_rest.coupons import deleted
 from app.woocommerce_rest.errors import RestError, as_rest_error
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.frame import Call, Operation, Page, Route
 from app.woocommerce_rest.lists import collection, decimals, page, record_query
 from app.woocommerce_rest.order_objects import Customers, currencies, order_object, symbol_of
+from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
@@ -114,114 +115,126 @@ def _names(name: str) -> dict[str, str]:
     return names | ({"name": "title"} if name == "fee_lines" else {})
 
 
-def orders(ids: Sequence[int], site: Site) -> list[Object]:
-    """Return the orders with these IDs."""
-    with reading_own_writes():
-        records = records_by_id(ids, with_customers=site.has_customer)
-    return [order_object(record, site) for record in records]
+_VIEW = {
+    "context": arg.CONTEXT,
+    "dp": arg.DECIMALS,
+    "order_item_display_meta": arg.BOOLEAN,
+    "include_meta": {"type": "array", "items": arg.TEXT, "default": []},
+    "exclude_meta": {"type": "array", "items": arg.TEXT, "default": []},
+}
+_LIST = {
+    **collection("date", "id", "include", "title", "slug", "modified"),
+    "parent": arg.IDS,
+    "parent_exclude": arg.IDS,
+    "status": {"type": "array", "default": ["any"], "items": _statuses("any", "trash")},
+    "customer": arg.INTEGER,
+    "product": arg.ABSOLUTE,
+    "created_via": {"type": "array", "items": arg.TEXT},
+    **_VIEW,
+}
 
 
-def record_of(order_id: int, status: int = 404) -> Record:
-    """Return the record of an order, or raise RestError."""
-    with reading_own_writes():
-        records = records_by_id([order_id], with_customers=False)
-    if not records:
-        raise RestError("woocommerce_rest_shop_order_invalid_id", "Invalid ID.", status)
-    return records[0]
+class Orders(Resource):
+    """The orders of the shop."""
 
+    noun, kind = "order", "shop_order"
+    needs = (
+        Capability.READ_PRIVATE_SHOP_ORDERS, Capability.PUBLISH_SHOP_ORDERS,
+        Capability.EDIT_SHOP_ORDERS, Capability.DELETE_SHOP_ORDERS,
+    )  # fmt: skip
+    listed, viewed = _LIST, _VIEW
+    created = {**_FIELDS, "created_via": arg.TEXT}
+    edited = {**_FIELDS, "status": _statuses("trash")}
+    erase = staticmethod(writes.delete_order)
 
-def _site(call: Call) -> Site:
-    """Return the site with the options of the request."""
-    args, fields = call.args, call.fields
-    return call.site.with_options(
-        dp=decimals(call),
-        has_customer=call.site.has_customer and (not fields or "customer" in fields),
-        include_meta=frozenset(args.get("include_meta") or ()),
-        exclude_meta=frozenset(args.get("exclude_meta") or ()),
-    )
+    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
+        with reading_own_writes():
+            records = records_by_id(ids, with_customers=site.has_customer)
+        return [order_object(record, site) for record in records]
 
+    def site(self, call: Call) -> Site:
+        args, fields = call.args, call.fields
+        return call.site.with_options(
+            dp=decimals(call),
+            has_customer=call.site.has_customer and (not fields or "customer" in fields),
+            include_meta=frozenset(args.get("include_meta") or ()),
+            exclude_meta=frozenset(args.get("exclude_meta") or ()),
+        )
 
-def _shown(order_id: int, call: Call) -> Object:
-    """Return an order with the options of the request, or raise RestError."""
-    if found := orders([order_id], _site(call)):
-        return found[0]
-    raise RestError("woocommerce_rest_shop_order_invalid_id", "Invalid ID.", 404)
+    def page(self, call: Call) -> Page:
+        args, given = call.args, call.given
+        statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
+        customer, site = given.get("customer"), self.site(call)
+        common = record_query(call)
+        if common["orderby"] in {"title", "slug"}:
+            common["order"] = "asc"  # as on the original, where all titles are equal
+        query = OrderRecordQuery(
+            **common,
+            statuses=None if "any" in statuses else statuses,
+            customer_id=customer,
+            created_via=given.get("created_via") or (),
+            parents=[each for each in given.get("parent") or () if each],
+            not_parents=given.get("parent_exclude") or (),
+            product_id=given.get("product") or None,
+        )
+        records, total = list_records(call.actor, query, with_customers=site.has_customer)
+        known: Customers = {}
+        shown = (order_object(record, site, known) for record in records)
+        # After the parameters of the request.
+        status = {"status": ["any"] if args.get("status") is None else args["status"]}
+        return page(call, shown, total, {**status, "dp": 2, "context": "view"})
 
+    def data(self, call: Call) -> Object:
+        """Return the fields of a new order. Those of a change depend on the stored order."""
+        return {} if call.ids else _data(call, None)
 
-def list_orders(call: Call) -> Reply:
-    """Return a page of orders."""
-    args, given = call.args, call.given
-    statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
-    customer, site = given.get("customer"), _site(call)
-    common = record_query(call)
-    if common["orderby"] in {"title", "slug"}:
-        common["order"] = "asc"  # as on the original, where all titles are equal
-    query = OrderRecordQuery(
-        **common,
-        statuses=None if "any" in statuses else statuses,
-        customer_id=customer,
-        created_via=given.get("created_via") or (),
-        parents=[each for each in given.get("parent") or () if each],
-        not_parents=given.get("parent_exclude") or (),
-        product_id=given.get("product") or None,
-    )
-    records, total = list_records(call.actor, query, with_customers=site.has_customer)
-    known: Customers = {}
-    shown = (order_object(record, site, known) for record in records)
-    # After the parameters of the request.
-    status = {"status": ["any"] if args.get("status") is None else args["status"]}
-    return page(call, shown, total, {**status, "dp": 2, "context": "view"})
+    def insert(self, call: Call, data: Object) -> int:
+        with _order_errors(call):
+            return int(writes.create_order(call.actor, data)["id"])
 
+    def record(self, call: Call, status: int = 404) -> Record:
+        """Return the record of an order, or raise RestError."""
+        with reading_own_writes():
+            records = records_by_id([call.ids["id"]], with_customers=False)
+        if not records:
+            raise self.unknown(call, status)
+        return records[0]
 
-def get_order(call: Call) -> Reply:
-    """Return an order, also one in the trash."""
-    return Reply(_shown(call.ids["id"], call))
-
-
-def create_order(call: Call) -> Reply:
-    """Create an order."""
-    call.require_no_id("shop_order")
-    data = _data(call, None)
-
-    def work(_: Any) -> Object:
-        created = _saved(call, lambda: writes.create_order(call.actor, data))
-        return _shown(created["id"], call)
-
-    return Reply(run_in_transaction(work), 201)
-
-
-def update_order(call: Call) -> Reply:
-    """Change an order. A status moves it into the trash or out of it."""
-    order_id, status = call.ids["id"], call.given.get("status")
-    check = call.precondition(lambda one: _shown(one, call))
-
-    def work(_: Any) -> Object:
-        before = record_of(order_id, 400)
+    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
+        """Change an order. A status moves it into the trash or out of it."""
+        order_id, status = call.ids["id"], call.given.get("status")
+        before = self.record(call, 400)
         is_trashed = before["status"] == TRASH
         if is_trashed and status not in (None, TRASH):
-            _saved(call, lambda: trash.restore_order(call.actor, order_id))
-            before = record_of(order_id)
+            with _order_errors(call):
+                trash.restore_order(call.actor, order_id)
+            before = self.record(call)
         data = _data(call, before)
-        _saved(
-            call,
-            lambda: writes.update_order(call.actor, order_id, data, check, trashed_too=True),
-        )
+        with _order_errors(call):
+            writes.update_order(call.actor, order_id, data, check, trashed_too=True)
         if status == TRASH and not is_trashed:
             writes.delete_order(call.actor, order_id, force=False)
-        return _shown(order_id, call)
-
-    return Reply(run_in_transaction(work))
 
 
-def delete_order(call: Call) -> Reply:
-    """Move an order to the trash, or delete it permanently with ``force``."""
-    return deleted(call, "order", lambda one: _shown(one, call), writes.delete_order)
+ORDERS = Orders()
 
 
-def list_statuses(call: Call) -> Reply:  # noqa: ARG001  # as every operation
+def list_statuses(call: Call) -> list[Object]:  # noqa: ARG001  # as every operation
     """Return the statuses of orders."""
     found = current_catalog().order_statuses.items()
-    return Reply([{"slug": name, "name": label} for name, label in found])
+    return [{"slug": name, "name": label} for name, label in found]
+
+
+_STATUSES = Route(
+    "/orders/statuses",
+    {
+        "GET": Operation(
+            list_statuses, "list", ORDERS.needs[:1], {}, "List order statuses",
+            result="OrderStatusName", is_list=True,
+        )
+    },
+)  # fmt: skip
+ROUTES = (*ORDERS.routes, _STATUSES)
 
 
 def _status_note(order: Record, call: Call) -> Object:
@@ -251,10 +264,11 @@ _REASONS = {
 """What the original says, by the first reason of a coupon that is not applicable."""
 
 
-def _saved(call: Call, save: Any) -> Record:
-    """Write an order, with the errors of this dialect."""
+@contextmanager
+def _order_errors(call: Call) -> Iterator[None]:
+    """Raise the errors of this dialect for those of a write."""
     try:
-        return save()  # type: ignore[no-any-return] # of a function
+        yield
     except InvalidOrderItems:
         raise
     except ShopError as error:
@@ -510,51 +524,3 @@ def _discount_lines(lists: Object, before: Record | None) -> None:
         if "remove" not in item and has_amount:
             item.setdefault("subtotal", stored.get(item.get("id"), item.get("total")))
             item.pop("total", None)
-
-
-# --- routes ---
-
-_VIEW = {
-    "context": arg.CONTEXT,
-    "dp": arg.DECIMALS,
-    "order_item_display_meta": arg.BOOLEAN,
-    "include_meta": {"type": "array", "items": arg.TEXT, "default": []},
-    "exclude_meta": {"type": "array", "items": arg.TEXT, "default": []},
-}
-_LIST = {
-    **collection("date", "id", "include", "title", "slug", "modified"),
-    "parent": arg.IDS,
-    "parent_exclude": arg.IDS,
-    "status": {
-        "type": "array",
-        "default": ["any"],
-        "items": _statuses("any", "trash"),
-    },
-    "customer": arg.INTEGER,
-    "product": arg.ABSOLUTE,
-    "created_via": {"type": "array", "items": arg.TEXT},
-    **_VIEW,
-}
-_READ = Capability.READ_PRIVATE_SHOP_ORDERS
-_ORDERS = resource_routes(
-    "order",
-    (list_orders, create_order, get_order, update_order, delete_order),
-    (
-        _READ, Capability.PUBLISH_SHOP_ORDERS, _READ, Capability.EDIT_SHOP_ORDERS,
-        Capability.DELETE_SHOP_ORDERS,
-    ),
-    listed=_LIST,
-    created={**_FIELDS, "created_via": arg.TEXT},
-    edited={**_FIELDS, "status": _statuses("trash")},
-    viewed=_VIEW,
-)  # fmt: skip
-_STATUSES = Route(
-    "/orders/statuses",
-    {
-        "GET": Operation(
-            list_statuses, "list", (_READ,), {}, "List order statuses",
-            result="OrderStatusName", is_list=True,
-        )
-    },
-)  # fmt: skip
-ROUTES = (*_ORDERS, _STATUSES)

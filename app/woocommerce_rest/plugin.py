@@ -25,8 +25,9 @@ from app.woocommerce_rest import (
     webhooks,
 )
 from app.woocommerce_rest.errors import as_rest_error
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route, description, respond
+from app.woocommerce_rest.frame import Call, Operation, Route, description, respond
 from app.woocommerce_rest.openapi import document
+from app.woocommerce_rest.schemas import Json
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
@@ -76,9 +77,8 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     _add(blueprint, "/<path:unknown>", None)
     app.register_blueprint(blueprint)
     app.extensions[EXTENSION].bare_objects |= {
-        "coupon": lambda ids: coupons.coupons(ids, current_site()),
-        "customer": lambda ids: customers.customers(ids, current_site()),
-        "order": lambda ids: orders.orders(ids, current_site()),
+        each.noun: lambda ids, each=each: each.objects(ids, current_site())
+        for each in (coupons.COUPONS, customers.CUSTOMERS, orders.ORDERS)
     }
     app.wsgi_app = MountedRequests(  # type: ignore[method-assign] # as documented by Flask
         app.wsgi_app, prefix, "/wp-json/", lambda _: WP_JSON
@@ -110,31 +110,29 @@ def _routes(site: Site) -> dict[str, Any]:
     }
 
 
-def _namespace(call: Call) -> Reply:
+def _namespace(call: Call) -> Json:
     links = {"up": [{"href": f"{call.site.home}/wp-json/"}]}
-    return Reply({"namespace": NAMESPACE, "routes": _routes(call.site), "_links": links})
+    return {"namespace": NAMESPACE, "routes": _routes(call.site), "_links": links}
 
 
-def _site(call: Call) -> Reply:
+def _site(call: Call) -> Json:
     config = current_app.config
     home = call.site.home
-    return Reply(
-        {
-            "name": config["SHOP_NAME"],
-            "description": f"Shop Administration API {SHOP_VERSION}",
-            "url": home,
-            "home": home,
-            "gmt_offset": call.site.offset,
-            "timezone_string": str(config.get("SHOP_TIMEZONE", "UTC")),
-            "namespaces": [NAMESPACE],
-            "authentication": {},
-            "routes": _routes(call.site),
-        }
-    )
+    return {
+        "name": config["SHOP_NAME"],
+        "description": f"Shop Administration API {SHOP_VERSION}",
+        "url": home,
+        "home": home,
+        "gmt_offset": call.site.offset,
+        "timezone_string": str(config.get("SHOP_TIMEZONE", "UTC")),
+        "namespaces": [NAMESPACE],
+        "authentication": {},
+        "routes": _routes(call.site),
+    }
 
 
-def _openapi(call: Call) -> Reply:
-    return Reply(document(ROUTES, call.site))
+def _openapi(call: Call) -> Json:
+    return document(ROUTES, call.site)
 
 
 _OPENAPI = Operation(_openapi, "view", is_public=True, summary="Describe the namespace")

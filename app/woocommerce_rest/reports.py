@@ -18,7 +18,7 @@ from app.services.reports.woocommerce import (
     woocommerce_sales,
 )
 from app.woocommerce_rest import arguments as arg
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.frame import Call, Operation, Route
 
 Object = dict[str, Any]
 
@@ -36,14 +36,14 @@ _TYPES = {
 }
 
 
-def list_reports(call: Call) -> Reply:
+def list_reports(call: Call) -> list[Object]:
     """Return the reports that exist."""
     found = []
     for slug, description in REPORTS.items():
         links = call.site.links("reports", slug, methods=("GET",))
         links["collection"] = [{"href": call.site.url("reports")}]
         found.append({"slug": slug, "description": description, "_links": links})
-    return Reply(found)
+    return found
 
 
 def _period_of(call: Call) -> Period:
@@ -55,40 +55,40 @@ def _period_of(call: Call) -> Period:
     return woocommerce_period(None if any(days) else call.args.get("period"), *days)
 
 
-def get_sales(call: Call) -> Reply:
+def get_sales(call: Call) -> list[Object]:
     """Return the sales of a period, in a list with one object."""
     require_reports(call.actor)
     sales = woocommerce_sales(call.actor, _period_of(call))
-    return Reply([{**sales, "_links": {"about": [{"href": call.site.url("reports")}]}}])
+    return [{**sales, "_links": {"about": [{"href": call.site.url("reports")}]}}]
 
 
-def get_top_sellers(call: Call) -> Reply:
+def get_top_sellers(call: Call) -> list[Object]:
     """Return the products of which most units were sold in a period."""
     url, sellers = call.site.url, top_sellers(call.actor, _period_of(call))
     about = [{"href": url("reports")}]
     products = ([{"href": url("products", each["product_id"])}] for each in sellers)
     links = ({"about": about, "product": product} for product in products)
-    return Reply([each | {"_links": own} for each, own in zip(sellers, links, strict=True)])
+    return [each | {"_links": own} for each, own in zip(sellers, links, strict=True)]
 
 
-def get_order_totals(call: Call) -> Reply:
+def get_order_totals(call: Call) -> list[Object]:
     """Return the number of orders in each status."""
     found = orders_by_status(call.actor)
     statuses = current_catalog().order_statuses.items()
-    return Reply([_total(slug, label, found.get(slug, 0)) for slug, label in statuses])
+    return [_total(slug, label, found.get(slug, 0)) for slug, label in statuses]
 
 
-def get_customer_totals(call: Call) -> Reply:
+def get_customer_totals(call: Call) -> list[Object]:
     """Return the number of customers with and without a completed order."""
     kinds = (("paying", "Paying customer"), ("non_paying", "Non-paying customer"))
     found = zip(kinds, paying_customers(call.actor), strict=True)
-    return Reply([_total(slug, name, number) for (slug, name), number in found])
+    return [_total(slug, name, number) for (slug, name), number in found]
 
 
-def get_coupon_totals(call: Call) -> Reply:
+def get_coupon_totals(call: Call) -> list[Object]:
     """Return the number of coupons of each type."""
     found = coupons_by_type(call.actor)
-    return Reply([_total(slug, name, found.get(slug, 0)) for slug, name in _TYPES.items()])
+    return [_total(slug, name, found.get(slug, 0)) for slug, name in _TYPES.items()]
 
 
 def _total(slug: str, name: str, number: int) -> Object:

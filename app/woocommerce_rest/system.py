@@ -9,15 +9,16 @@ from flask import current_app
 
 from app.auth.principals import Capability
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.frame import Call, Operation, Route
 from app.woocommerce_rest.order_objects import currencies
+from app.woocommerce_rest.schemas import Json
 from app.woocommerce_rest.site import VERSION
 
 WORDPRESS = "6.6"
 """The version of WordPress that belongs to ``VERSION``."""
 
 
-def get_status(call: Call) -> Reply:
+def get_status(call: Call) -> Json:
     """Return the parts of the status that programs check."""
     environment = {
         "home_url": call.site.home,
@@ -26,15 +27,15 @@ def get_status(call: Call) -> Reply:
         "wp_version": WORDPRESS,
     }
     settings = {"currency": current_app.config["SHOP_CURRENCY"]}
-    return Reply({"environment": environment, "settings": settings})
+    return {"environment": environment, "settings": settings}
 
 
-def list_tools(call: Call) -> Reply:  # noqa: ARG001  # as every operation
+def list_tools(call: Call) -> list[Json]:  # noqa: ARG001  # as every operation
     """Return no tools. A connector asks for them to check its connection."""
-    return Reply([])
+    return []
 
 
-def get_currency(call: Call) -> Reply:
+def get_currency(call: Call) -> Json:
     """Return the currency of the shop."""
     code = current_app.config["SHOP_CURRENCY"]
     if code not in currencies():
@@ -43,7 +44,7 @@ def get_currency(call: Call) -> Reply:
     name, symbol = currencies()[code]
     links = call.site.links("data", "currencies", code, methods=("GET",))
     shown = "".join(map(_entity, symbol))
-    return Reply({"code": code, "name": name, "symbol": shown, "_links": links})
+    return {"code": code, "name": name, "symbol": shown, "_links": links}
 
 
 def _entity(char: str) -> str:

@@ -379,6 +379,13 @@ def test_methods_depend_on_the_rights_on_an_account(shop, app):
     assert "targetHints" not in deleted.get_json()["_links"]["self"][0]
 
 
+def test_batches_are_allowed_to_callers_with_one_of_their_rights(shop, app):
+    manager = Shop(app, "manager_rw")  # may create and change customers, but not delete them
+    for name in ("coupons", "customers", "orders"):
+        response = manager.send("POST", f"/{name}/batch", {})
+        assert (response.status_code, response.headers["Allow"]) == (200, "POST, PUT, PATCH")
+
+
 def test_quantity_alone_keeps_the_amounts_of_a_line(shop):
     order = shop.ok("POST", "/orders", {"line_items": [LINE]})
     line = {"id": order["line_items"][0]["id"], "quantity": 5}
