@@ -3,7 +3,8 @@
 One table of arguments serves requests, ``OPTIONS`` and the OpenAPI document. Some keys are not JSON
 Schema: ``is_checked=False`` only converts a list of IDs, ``null_is_valid=False`` rejects null,
 ``is_absolute=True`` drops a minus sign, ``note`` is added to the message about a value that is not
-in an ``enum``, and ``prefix`` is what a value in it can begin with.
+in an ``enum``, ``prefix`` is what a value in it can begin with, and ``read`` is a function that
+returns a value in the form of the schema.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ def checked(schema: Schema, value: Any, name: str) -> Any:
     if "type" not in schema:
         _require_no_nul(value, name)
         return value
+    if "read" in schema:
+        value = schema["read"](value)
     if not schema.get("is_checked", True):
         return [abs(_integer(each)) for each in as_list(value)]
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
@@ -241,7 +244,7 @@ def described(arguments: Arguments) -> dict[str, Any]:
     return {name: {"required": False, **_public(each)} for name, each in arguments.items()}
 
 
-_PRIVATE = {"is_checked", "is_absolute", "null_is_valid", "note", "prefix"}
+_PRIVATE = {"is_checked", "is_absolute", "null_is_valid", "note", "prefix", "read"}
 
 
 def _public(schema: Schema) -> dict[str, Any]:

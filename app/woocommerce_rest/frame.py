@@ -187,10 +187,11 @@ def _respond(
     operation = route.operation(request.method) if route else None
     if operation is None:
         raise errors.no_route(_hint())
-    args, given = _arguments(operation, query, ids)
+    merged = _merged(query)
+    args, given = _arguments(operation, merged, ids)
     if not operation.is_open_to(principal):
         raise errors.forbidden(operation.action, is_known=principal is not None)
-    call = Call(principal or Principal(0, frozenset()), ids, args, given, site, _names(query))
+    call = Call(principal or Principal(0, frozenset()), ids, args, given, site, _names(merged))
     results: list[Any] = []
 
     def run() -> Response:
@@ -200,8 +201,8 @@ def _respond(
             raise _in_context(error, operation, route) from None
         results.append(result)
         shown = result.body if isinstance(result, Page) else result
-        if "_fields" in query:
-            shown = _selected(orjson.loads(json_bytes(shown)), query["_fields"])
+        if "_fields" in merged:
+            shown = _selected(orjson.loads(json_bytes(shown)), merged["_fields"])
         return json_response(shown, operation.status)
 
     is_read = request.method in {"GET", "HEAD"}
@@ -248,8 +249,8 @@ def _once(
     return idempotent_in_form(run, named, bare)()
 
 
-def _names(query: Mapping[str, Any]) -> frozenset[str]:
-    names = parameters.names_in(query.get("_fields"))
+def _names(given: Mapping[str, Any]) -> frozenset[str]:
+    names = parameters.names_in(given.get("_fields"))
     return frozenset(name.split(".")[0] for name in names)
 
 
@@ -403,15 +404,19 @@ _ALWAYS_KNOWN = re.compile(r"_.*|oauth_.*|consumer_(key|secret)|id|order_id|cont
 """Names that a strict request can always have; ``customer`` of a read order is ignored."""
 
 
-def _arguments(
-    operation: Operation, query: Mapping[str, Any], ids: Mapping[str, int]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what ``checked_arguments`` does. A strict request has no unknown parameters."""
+def _merged(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters in the query and in the body, which takes precedence."""
     if "_jsonp" in query:
         message = "JSONP support is disabled on this site."
         raise RestError("rest_callback_disabled", message)
     body = parameters.body_of(request) if request.method not in {"GET", "HEAD"} else {}
-    merged = {**query, **body}
+    return {**query, **body}
+
+
+def _arguments(
+    operation: Operation, merged: Mapping[str, Any], ids: Mapping[str, int]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what ``checked_arguments`` does. A strict request has no unknown parameters."""
     found = checked_arguments(operation.args, merged, ids)
     known = {*operation.args, *ids} if is_strict() else merged
     problems = {

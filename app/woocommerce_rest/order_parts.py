@@ -158,6 +158,26 @@ def create_refund(call: Call) -> Object:
 REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
 
 
+def _item_list(value: Any) -> Any:
+    """Return refunded items in a list, also if they are an object by the ID of the item.
+
+    Such an object is the form inside WooCommerce, with ``qty`` and with taxes by their rate or as
+    their sum. Programs such as the app for Android send it.
+    """
+    is_keyed = isinstance(value, dict) and all(map(str.isdecimal, value))
+    return [_listed(*each) for each in value.items()] if is_keyed else value
+
+
+def _listed(item_id: str, item: Any) -> Any:
+    if not isinstance(item, dict):
+        return item
+    taxes = item.get("refund_tax") or {}
+    by_rate = taxes if isinstance(taxes, dict) else {0: taxes}
+    listed = [{"id": rate, "refund_total": amount} for rate, amount in by_rate.items()]
+    found = {"id": item_id, "quantity": item.get("qty") or 0, **item}
+    return found if isinstance(taxes, list) else found | {"refund_tax": listed}
+
+
 def _native_item(given: Mapping[str, Any]) -> Object:
     taxes = [
         (str(each.get("id") or 0), Decimal(each.get("refund_total") or 0))
@@ -206,7 +226,7 @@ _NOTE_FIELDS: Arguments = {
 }
 
 
-def _objects(**properties: Schema) -> Schema:
+def _objects(**properties: Schema) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "object", "properties": properties}}
 
 
@@ -218,7 +238,7 @@ _REFUND_FIELDS: Arguments = {
     "line_items": _objects(
         id=arg.INTEGER, quantity=arg.INTEGER, refund_total=arg.MONEY,
         refund_tax=_objects(id={"type": ["integer", "string"]}, refund_total=arg.MONEY),
-    ),
+    ) | {"read": _item_list},
     "api_refund": arg.BOOLEAN,
     "api_restock": arg.BOOLEAN,
     "id": {},

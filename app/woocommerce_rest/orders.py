@@ -503,7 +503,7 @@ def _native_coupons(given: Sequence[Any], before: Record | None) -> list[Object]
 
 
 def _discount_lines(lists: Object, before: Record | None) -> None:
-    """Let coupons discount all lines if the set of coupons changes (surface 9).
+    """Let coupons discount all lines if coupons are sent (surface 9).
 
     The service keeps totals that were given, such as those of imported lines. Recorded coupon lines
     that stay are part of such totals.
@@ -513,7 +513,7 @@ def _discount_lines(lists: Object, before: Record | None) -> None:
     removed = {each["id"] for each in lists["coupon_lines"] if "id" in each}
     coupons = [line["id"] for line in before["coupon_lines"]] if before else []
     stays = any(not details.get(str(each), {}).get("applied") for each in {*coupons} - removed)
-    if not lists["coupon_lines"] or stays:
+    if stays or not (lists["coupon_lines"] or coupons):
         return
     changed = lists.setdefault("line_items", [])
     given = {item.get("id") for item in changed}

@@ -413,6 +413,40 @@ def test_subtotal_alone_keeps_the_total_of_a_line(shop, total):
     assert (changed["subtotal"], changed["total"]) == ("30.00", "27.00")
 
 
+def test_coupons_that_are_sent_again_discount_given_totals(shop):
+    """The service keeps a total that was given, until a request lists the coupons."""
+    lines = {"line_items": [LINE], "coupon_lines": [{"code": "five-off"}]}
+    order = shop.ok("POST", "/orders", lines)
+    path, line = f"/orders/{order['id']}", {"id": order["line_items"][0]["id"], "total": "20.00"}
+    assert shop.ok("PUT", path, {"line_items": [line]})["total"] == "20.00"
+    again = {"coupon_lines": [{"code": "five-off"}]}
+    assert shop.ok("PUT", path, again)["total"] == "15.00"
+    changed = shop.ok("PUT", path, {**again, "line_items": [line]})
+    assert (changed["discount_total"], changed["total"]) == ("5.00", "15.00")
+
+
+def test_used_by_has_only_known_customers(shop):
+    coupon = [{"code": "welcome10"}]
+    for buyer in ({}, {"customer_id": 5}, {"billing": {"email": "Ann@mail.example"}}):
+        order = {"status": "completed", "line_items": [LINE], "coupon_lines": coupon, **buyer}
+        shop.ok("POST", "/orders", order)
+    uses = shop.ok("GET", "/coupons/16?_fields=usage_count,used_by")
+    assert (uses["usage_count"], uses["used_by"]) == (3, ["5", "ann@mail.example"])
+
+
+@pytest.mark.parametrize("fields", ["id, code", ["id", "code"]])
+def test_fields_in_a_body(shop, fields):
+    """A body has parameters, too: the app for Android sends the names of fields there."""
+    created = shop.ok("POST", "/coupons", {"code": "few", "_fields": fields})
+    assert list(created) == ["id", "code", "_links"]
+    form = f"amount=3&_fields={','.join(fields)}" if isinstance(fields, list) else "_fields=id,code"
+    kind = {"content_type": "application/x-www-form-urlencoded"}
+    changed = shop.http.put(f"{V3}/coupons/{created['id']}", data=form, **kind, **shop.options)
+    assert changed.get_json() == created
+    batch = {"create": [{"code": "batch"}], "delete": [created["id"]], "_fields": "delete"}
+    assert list(shop.ok("POST", "/coupons/batch", batch)) == ["delete"]
+
+
 def test_taxes_of_a_refunded_line_by_rate(shop):
     order = shop.ok("GET", "/orders/46")
     line, shipping = order["line_items"][0], order["shipping_lines"][0]
@@ -434,6 +468,19 @@ def test_taxes_of_a_refunded_line_by_rate(shop):
     (shipped,) = refund["shipping_lines"]
     assert [shipped[name] for name in described] == [shipping[name] for name in described]
     assert refund["tax_lines"] == []
+
+
+def test_refunded_items_by_their_id(shop):
+    """The app for Android sends items as they are inside WooCommerce."""
+    (line,) = shop.ok("GET", "/orders/46")["line_items"]
+    for taxes, shown in ((1.5, 0), ({"1": "0.25"}, 1)):
+        item = {"itemId": line["id"], "qty": 1, "refund_total": 15.0, "refund_tax": taxes}
+        body = {"api_refund": "false", "line_items": {line["id"]: item}}
+        (refunded,) = shop.ok("POST", "/orders/46/refunds", body)["line_items"]
+        assert (refunded["quantity"], refunded["total"]) == (-1, "-15.00")
+        assert [each["id"] for each in refunded["taxes"]] == [shown]
+    named = shop.send("POST", "/orders/46/refunds", {"line_items": {"first": item}})
+    assert named.get_json()["data"]["params"] == {"line_items": "line_items is not of type array."}
 
 
 def test_tax_status_of_fees(shop):

@@ -86,7 +86,7 @@ def _completed(fetch: Fetch, records: list[Record]) -> list[Record]:
 
 
 def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
-    """Return the customers or e-mail addresses of the confirmed uses of coupons."""
+    """Return the customers or e-mail addresses of the confirmed uses of coupons that have one."""
     columns = (REDEMPTIONS.c.coupon_id, REDEMPTIONS.c.customer_id, REDEMPTIONS.c.email_normalized)
     each = [
         select(
@@ -103,5 +103,6 @@ def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
     ]
     found: dict[int, list[str]] = {}
     for coupon_id, customer_id, email in fetch(union_all(*each)) if each else ():
-        found.setdefault(coupon_id, []).append(str(customer_id) if customer_id else email)
+        if customer := str(customer_id) if customer_id else email:
+            found.setdefault(coupon_id, []).append(customer)
     return found
