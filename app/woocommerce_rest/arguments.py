@@ -52,13 +52,7 @@ _DATE_TIME = re.compile(
 
 
 class Problem(Exception):
-    """Why a value is invalid.
-
-    Args:
-        code: the code of WordPress.
-        message: the reason, which begins with the name of the argument.
-        data: further data, or None.
-    """
+    """Why a value is invalid: a code of WordPress, and a reason that names the argument."""
 
     def __init__(self, code: str, message: str, data: Any = None) -> None:
         self.code, self.message, self.data = code, message, data

@@ -14,24 +14,12 @@ from app.woocommerce_rest.arguments import Problem
 
 
 class RestError(Exception):
-    """An error response: ``{code, message, data: {status}}``.
-
-    Args:
-        code: the code.
-        message: the message.
-        status: the HTTP status.
-        data: further keys of ``data``.
-        headers: additional headers.
-    """
+    """An error response: ``{code, message, data: {status}}``, and further keys of ``data``."""
 
     def __init__(
-        self,
-        code: str,
-        message: str,
-        status: int = 400,
-        data: Mapping[str, Any] | None = None,
+        self, code: str, message: str, status: int = 400, data: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.code, self.message, self.status = code, message, status
         self.data = {"status": status, **(data or {})}
         self.headers = dict(headers or {})
@@ -59,12 +47,7 @@ _RIGHTS = {
 
 
 def forbidden(action: str, *, is_known: bool) -> RestError:
-    """Return the error of a missing capability.
-
-    Args:
-        action: ``list``, ``view``, ``create``, ``edit``, ``delete`` or ``batch``.
-        is_known: whether the request has a valid identity.
-    """
+    """Return the error of a missing capability, for a caller who is known or anonymous."""
     code = f"woocommerce_rest_cannot_{'view' if action == 'list' else action}"
     return RestError(code, f"Sorry, {_RIGHTS[action]}", 403 if is_known else 401)
 

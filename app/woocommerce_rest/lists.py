@@ -24,14 +24,7 @@ TIMES = tuple(_BOUNDS)
 def collection(
     *orderby: str, default: str = "date", order: str = "desc", times: Sequence[str] = TIMES
 ) -> dict[str, Schema]:
-    """Return the parameters of a list.
-
-    Args:
-        orderby: the sort keys.
-        default: the default sort key.
-        order: the default direction.
-        times: names of the parameters that compare times.
-    """
+    """Return the parameters of a list, by its sort keys and the parameters that compare times."""
     return {
         "context": arg.CONTEXT,
         "page": {"type": "integer", "default": 1, "minimum": 1},

@@ -48,15 +48,11 @@ _FIELDS = {
 
 
 class _Document:
-    """The components that the operations of a document need.
-
-    Attributes:
-        schemas: the schemas by name.
-        owner: the noun of the operation and what it does, for the names of its own schemas.
-    """
+    """The components that the operations of a document need."""
 
     def __init__(self) -> None:
-        self.schemas: Json = {}
+        self.schemas: Json = {}  # by name
+        # The noun of the operation and what it does, for the names of its own schemas.
         self.owner = ("", "")
 
     def use(self, name: str) -> Json:

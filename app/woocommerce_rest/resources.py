@@ -35,9 +35,12 @@ class Resource:
     needs: tuple[Capability, ...] = ()  # to read, create, edit and delete records
     kind = ""  # a record in codes of errors: ``shop_coupon``
     existing = ""  # a record in the error of a create with an ID, by default its kind
+    path = ""  # of the list, by default that of the noun
+    result = ""  # the schema of a record, by default that of the noun
+    summaries: Mapping[str, str] = {}  # of operations, if they need other words
     listed: Arguments = {}  # the parameters of the list
     created: Arguments = {}  # those of a create
-    edited: Arguments = {}  # those of a change
+    edited: Arguments | None = None  # those of a change. Without, there are no batches, either
     viewed: Arguments = arg.ONE
     deleted: Arguments = DELETION
     erase: Callable[..., None]  # the function of the service that deletes, of a kind with a trash
@@ -48,8 +51,8 @@ class Resource:
         """Return the records with these IDs in the form of this dialect."""
         raise NotImplementedError
 
-    def page(self, call: Call) -> Page:
-        """Return a page of records."""
+    def page(self, call: Call) -> Page | list[Object]:
+        """Return a page of records, or all."""
         raise NotImplementedError
 
     def data(self, call: Call) -> Object:
@@ -145,7 +148,7 @@ class Resource:
         noun, (read, *changing) = self.noun, self.needs
         create, edit, delete = changing
         one, all_ = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}", f"{noun}s"
-        created = {**self.created, "id": {}}
+        created, result = {**self.created, "id": {}}, self.result or noun.title()
         rows = (
             ("list", self.page, read, self.listed, f"List {all_}", f"list_{all_}"),
             ("create", self.create, create, created, f"Create {one}", f"create_{noun}"),
@@ -155,27 +158,32 @@ class Resource:
         )  # fmt: skip
         batch = Operation(
             self.batch, "batch", tuple(changing), dict.fromkeys(_ACTIONS, arg.ANYTHING),
-            f"Create, update and delete several {all_}", f"{noun.title()}Batch",
+            f"Create, update and delete several {all_}", f"{result}Batch",
             name=f"batch_{all_}", any_of=True,
         )  # fmt: skip
-        return {"batch": batch} | {
+        return ({} if self.edited is None else {"batch": batch}) | {
             action: Operation(
-                call, action, (need,), args, summary, noun.title(), name=name,
-                is_list=action == "list",
+                call, action, (need,), args, self.summaries.get(action, summary), result,
+                name=name, is_list=action == "list",
             )
             for action, call, need, args, summary, name in rows
+            if args is not None
         }  # fmt: skip
 
     @property
     def routes(self) -> tuple[Route, ...]:
         """The routes of the list, of batches and of a record."""
-        does, path = self.operations, f"/{self.noun}s"
-        one = {"GET": does["view"], "EDIT": does["edit"], "DELETE": does["delete"]}
-        return (
-            Route(path, {"GET": does["list"], "POST": does["create"]}),
-            Route(f"{path}/batch", {"EDIT": does["batch"]}),
-            Route(f"{path}/<id:id>", one),
+        does, path = self.operations, self.path or f"/{self.noun}s"
+        places: Mapping[str, Mapping[str, str]] = {
+            path: {"GET": "list", "POST": "create"},
+            f"{path}/batch": {"EDIT": "batch"},
+            f"{path}/<id:id>": {"GET": "view", "EDIT": "edit", "DELETE": "delete"},
+        }
+        routes = (
+            Route(place, {way: does[action] for way, action in actions.items() if action in does})
+            for place, actions in places.items()
         )
+        return tuple(route for route in routes if route.operations)
 
 
 _ACTIONS = {"create": "create", "update": "edit", "delete": "delete"}

@@ -43,33 +43,19 @@ def _methods(held: frozenset[Capability] | None) -> Mapping[str, Sequence[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The shop as objects name it.
+    """The shop as objects name it."""
 
-    Attributes:
-        home: the address of the shop, without a slash at the end.
-        zone: the time zone of the shop; None for UTC.
-        dp: decimals of amounts of orders.
-        has_customer: whether orders have ``customer``.
-        include_meta: keys of metadata to show; empty for all.
-        exclude_meta: keys of metadata not to show.
-        actor: the caller, whose rights links show; None for deliveries.
-        root: the address of the namespace.
-        amount: prints a stored amount with ``dp`` decimals.
-        methods: the methods of a record that the caller has the capabilities for, by its noun.
-        local: returns a printed UTC timestamp in the time zone of the shop, without a zone.
-    """
-
-    home: str
-    zone: tzinfo | None = None
-    dp: int = 2
-    has_customer: bool = False
-    include_meta: frozenset[str] = frozenset()
-    exclude_meta: frozenset[str] = field(default_factory=frozenset)
-    actor: Principal | None = None
-    root: str = field(init=False)
-    amount: Callable[[str], str] = field(init=False)
-    methods: Mapping[str, Sequence[str]] = field(init=False)
-    local: Callable[[Any], Any] = field(init=False)
+    home: str  # the address of the shop, without a slash at the end
+    zone: tzinfo | None = None  # the time zone of the shop; None for UTC
+    dp: int = 2  # decimals of amounts of orders
+    has_customer: bool = False  # whether orders have ``customer``
+    include_meta: frozenset[str] = frozenset()  # keys of metadata to show; empty for all
+    exclude_meta: frozenset[str] = field(default_factory=frozenset)  # keys not to show
+    actor: Principal | None = None  # the caller, whose rights links show; None for deliveries
+    root: str = field(init=False)  # the address of the namespace
+    amount: Callable[[str], str] = field(init=False)  # prints a stored amount with ``dp`` decimals
+    methods: Mapping[str, Sequence[str]] = field(init=False)  # that the caller may use, by noun
+    local: Callable[[Any], Any] = field(init=False)  # returns a printed UTC time in the local one
     _shared: dict[Any, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
