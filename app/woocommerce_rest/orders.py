@@ -27,6 +27,7 @@ from app.services.orders.records import OrderRecordQuery, list_records, records_
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import customers
 from app.woocommerce_rest.arguments import Arguments, Schema
+from app.woocommerce_rest.attributes import change_attributes
 from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Page, Route
 from app.woocommerce_rest.lists import collection, decimals, page, record_query
@@ -437,7 +438,10 @@ def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> lis
         if item_id:
             item["id"] = item_id
             _keep_totals(item, each, name, before)
-        items.append({**item, "meta_data": _metadata_of(each)})
+        item["meta_data"] = _metadata_of(each)
+        if before and item_id and name == "line_items":
+            change_attributes(item, before)
+        items.append(item)
     return items
 
 

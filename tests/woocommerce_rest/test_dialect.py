@@ -425,6 +425,31 @@ def test_coupons_that_are_sent_again_discount_given_totals(shop):
     assert (changed["discount_total"], changed["total"]) == ("5.00", "15.00")
 
 
+def test_attributes_of_lines_are_changed_as_metadata(shop):
+    """A line of an import or of a native request has attributes with labels."""
+
+    def sent(*entries):
+        body = {"line_items": [{"id": 14, "meta_data": entries}]}
+        return shop.ok("PUT", "/orders/48", body)["line_items"][1]["meta_data"]
+
+    lines = shop.ok("GET", "/orders/48")["line_items"]
+    (size,) = lines[1]["meta_data"]
+    assert (size["display_key"], size["value"]) == ("Size", "L")
+    assert shop.ok("PUT", "/orders/48", {"line_items": lines})["line_items"] == lines
+    larger = size | {"value": "XL", "display_value": "XL"}
+    assert sent({"id": size["id"], "key": "size", "value": "XL"}) == [larger]
+    assert sent({"id": size["id"], "value": "without a key"}) == [larger]
+    assert sent({"key": "size", "value": "S"}, {"key": "size", "value": "L"}) == [size]
+    native = shop.http.get("/orders/48", **shop.options).get_json()["order"]["line_items"][1]
+    assert native["meta"] == [{"key": "size", "label": "Size", "value": "L"}]
+    (listed,) = sent({"key": "size", "value": ["S", "L"]})
+    assert listed["value"] == ["S", "L"]
+    assert sent({"key": "size", "value": None}) == []
+    (engraving,) = shop.ok("GET", "/orders/47")["line_items"][0]["meta_data"]
+    line = {"id": 12, "meta_data": [{"id": engraving["id"], "value": None}]}
+    assert shop.ok("PUT", "/orders/47", {"line_items": [line]})["line_items"][0]["meta_data"] == []
+
+
 def test_used_by_has_only_known_customers(shop):
     coupon = [{"code": "welcome10"}]
     for buyer in ({}, {"customer_id": 5}, {"billing": {"email": "Ann@mail.example"}}):

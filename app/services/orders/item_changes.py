@@ -101,8 +101,8 @@ class _Change:
             if value is not None and key not in {"id", "remove"}
         }
         item = {**(before or kind.defaults), **given}
-        if "meta" in given:
-            item.pop(META_IDS, None)
+        if "meta" in given and before:
+            item[META_IDS] = _meta_ids(given["meta"], before)
         if kind.required and not item[kind.required]:
             self.errors[f"{place}.{kind.required}"] = "is required."
         if name == "line_items":
@@ -172,6 +172,18 @@ def _complete(item: Item, before: Item | None, given: Data) -> None:
         item["total"], item["own_total"] = item["subtotal"], False
     else:
         item["total"] = _in_proportion(before["total"], item, before)
+
+
+def _meta_ids(meta: Any, before: Item) -> list[int]:
+    """Return the IDs of attributes that an imported line keeps, and 0 for others."""
+    keys = [each["key"] for each in before["meta"] or ()]
+    left = list(zip(keys, before.get(META_IDS, ()), strict=False))
+    ids = []
+    for each in meta:
+        own = next((pair for pair in left if pair[0] == each["key"]), (None, 0))
+        ids.append(own[1])
+        left = [pair for pair in left if pair is not own]
+    return ids if any(ids) else []
 
 
 def _in_proportion(amount: int, item: Item, before: Item) -> int:
