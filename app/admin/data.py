@@ -63,8 +63,9 @@ def show() -> Response:
 
 def _page(error: str = "") -> Response:
     columns = [
-        Column(_("Import"), lambda row: f"{row['id']} {row['source']}"),
-        Column(_("Records"), lambda row: row["kind"] or html.NONE),
+        Column(_("Import"), lambda row: _("Import %(id)s", id=row["id"])),
+        Column(_("Source"), lambda row: html.words(row["source"])),
+        Column(_("Records"), lambda row: html.words(row["kind"])),
         Column.of(_("Created"), "created", on_phone=True),
         Column.of(_("Updated"), "updated"),
         Column.of(_("Finished"), "finished_at", html.time, on_phone=True),

@@ -243,7 +243,7 @@ def see_other(endpoint: str, **values: Any) -> BaseResponse:
 _ERRORS = {
     401: (_("You cannot do this"), _("Your key does not have this right. An administrator of the "
                                      "shop can give it to you.")),
-    404: (_("Page not found"), _("It may have been deleted. Search for it, or open the overview.")),
+    404: (_("Page not found"), _("The record may have been deleted. Search for it.")),
     405: (_("This page does not accept the request"), ""),
     409: (_("This is not possible now"), _("Go back, and open the record again.")),
     410: (_("This link does not work any more"),

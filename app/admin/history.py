@@ -1,7 +1,7 @@
 """The history of a record: the differences of its events (admin 2 and 5)."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,8 +23,9 @@ LIMIT = 30
 _IGNORED = {"updated_at", "meta_data"}
 
 VERBS = {
-    "created": "Created", "updated": "Changed", "deleted": "Moved to the trash, or deleted",
+    "created": "Created", "updated": "Changed", "deleted": "Moved to the trash",
     "restored": "Restored from the trash", "redeemed": "Used", "released": "Use released",
+    "reserved": "Use reserved",
 }  # fmt: skip
 
 
@@ -55,7 +56,12 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
     """
     rows = latest_events(current_principal(), resource, resource_id, EVENT.columns, LIMIT + 1)
     events = [EVENT.row(row[:-4]) for row in rows]
-    records = [_record(event["data"], resource) for event in events]
+    contents = [_content(event["data"]) for event in events]
+    # The event of a deletion has only the ID of the record.
+    records = [
+        None if event["type"].endswith(".deleted") else content.get(resource)
+        for event, content in zip(events, contents, strict=True)
+    ]
     entries = []
     for index, (event, row) in enumerate(zip(events[:LIMIT], rows, strict=False)):
         verb, after = event["type"].partition(".")[2], records[index]
@@ -65,6 +71,8 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
             (_(labels[name]) if name in labels else html.words(*name.split(".")), old, new)
             for name, old, new in found
         ]
+        if contents[index].get("redemption", {}).get("status") == "reserved":
+            verb = "reserved"
         title = _(VERBS.get(verb) or html.words(verb))
         entries.append(Entry(title, event["created_at"], _who(event, *row[-4:]), changes))
     if len(events) > LIMIT:
@@ -78,12 +86,12 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
     return History(entries, "", "" if is_complete else html.short_date(since.date()))
 
 
-def _record(data: Any, resource: str) -> Mapping[str, Any] | None:
+def _content(data: Any) -> Mapping[str, Any]:
+    """Return the content of an event, whose type depends on the database."""
     if isinstance(data, orjson.Fragment):
         data = orjson.dumps(data)
     data = orjson.loads(data) if isinstance(data, str | bytes) else data
-    found = data.get(resource) if isinstance(data, Mapping) else None
-    return found if isinstance(found, Mapping) else None
+    return data if isinstance(data, Mapping) else {}
 
 
 def _who(
@@ -97,7 +105,7 @@ def _who(
         return username
     way = _("on a page") if session_id else _("by the API")
     key = _("key %(id)s", id=key_id) if description is None else description
-    return ", ".join(filter(None, (username, key, way)))
+    return " · ".join(filter(None, (username, key, way)))
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -110,8 +118,15 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tup
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             found += [(f"{name}.{part}", *pair) for part, *pair in differences(old, new)]
         else:
-            found.append((name, shown(old), shown(new)))
+            text = _time if name.endswith(("_at", "_date")) else shown
+            found.append((name, text(old), text(new)))
     return found  # type: ignore[return-value]  # three texts each
+
+
+def _time(value: str | None) -> str:
+    if value and value.endswith("T00:00:00Z"):  # such as an expiry date, which never shifts
+        return html.short_date(date.fromisoformat(value[:10]))
+    return html.short_time(html.parse_time(value)) if value else html.NONE
 
 
 def shown(value: Any) -> str:

@@ -117,7 +117,8 @@ def show() -> Response:
         plots=reports.plots(report["intervals"], labels) if report else [],
         currencies=report["currencies"] if report else [],
         compared=_("Compared with the %(days)s days before", days=days),
-        sections=[_top_coupons(days), _latest_orders()], warnings=_warnings(),
+        sections=[*([_top_coupons(days)] if may_view else []), _latest_orders()],
+        warnings=_warnings(),
         sent=sales.request if sales else None,
     )  # fmt: skip
 
@@ -158,13 +159,11 @@ def _most_used_coupon() -> dict[str, Any] | None:
 
 
 WARNINGS = {
-    "failing": ("Webhooks whose receiver rejects or does not accept deliveries: %(count)s.",
-                "admin_webhooks.show_list"),
+    "failing": ("Failing webhooks: %(count)s.", "admin_webhooks.show_list"),
     "overdue": ("No worker seems to run: deliveries of webhooks are overdue.",
                 "admin_webhooks.show_list"),
-    "interrupted": ("Imports that were interrupted: %(count)s.", "admin_data.show"),
-    "incomplete": ("Uploaded files with lines that were not imported: %(count)s.",
-                   "admin_data.show"),
+    "interrupted": ("Interrupted imports: %(count)s.", "admin_data.show"),
+    "incomplete": ("Uploaded files with errors: %(count)s.", "admin_data.show"),
 }  # fmt: skip
 """The texts of warnings and the endpoints of their pages, by their subjects."""
 

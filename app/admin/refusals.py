@@ -67,16 +67,17 @@ def _columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
             return html.link(href, _("Duplicate with a new date"))
         if found := similar.get(row["code"]):
             return html.joined([_("Did they mean"), COUPONS.link_to(found[1], found[0])], " ")
-        return ""
+        return html.NONE
 
     return [
         Column(_("Code"), code),
-        Column(_("Reason"), lambda row: _(REASONS.get(row["reason"]) or row["reason"])),
-        Column(_("Repair"), repair),
+        Column(_("Reason"), lambda row: _(REASONS.get(row["reason"]) or row["reason"]),
+               on_phone=True),
+        Column(_("Repair"), repair, on_phone=True),
         Column.of(_("First"), "first_at", html.time),
-        Column.of(_("Last"), "last_at", html.time, on_phone=True),
+        Column.of(_("Last"), "last_at", html.time),
         Column.of(_("Refused"), "count", on_phone=True),
-    ]
+    ]  # fmt: skip
 
 
 def similar_codes(codes: Sequence[str]) -> dict[str, tuple[str, int]]:

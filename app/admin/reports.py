@@ -219,7 +219,7 @@ def batch_plots(batch_id: int) -> list[Plot]:
 
 
 def coupon_plots(coupon_id: int) -> list[Plot]:
-    """Return the plots of a coupon: uses and revenue of the last 30 days, as for a batch."""
+    """Return the plots of a coupon: uses and revenue of the last 30 days, unless all are zero."""
     if not rights.can("get_coupon_report"):
         return []
 
@@ -228,4 +228,5 @@ def coupon_plots(coupon_id: int) -> list[Plot]:
         found: list[dict[str, Any]] = reply.content["intervals"]
         return found
 
-    return _plots_of(read, {"uses": _("Uses"), "revenue": _("Revenue")}, _("last 30 days"))
+    found = _plots_of(read, {"uses": _("Uses"), "revenue": _("Revenue")}, _("last 30 days"))
+    return [plot for plot in found if any(point.value for point in plot.points)]

@@ -11,7 +11,7 @@ from app.admin.frame import AdminBlueprint, render
 from app.admin.nouns import Noun
 from app.admin.nouns.coupons import COUPONS
 from app.admin.nouns.customers import CUSTOMERS
-from app.admin.nouns.orders import ORDERS
+from app.admin.nouns.orders import ORDERS, customer_of
 from app.admin.texts import gettext as _
 from app.errors import ShopError
 
@@ -39,7 +39,7 @@ _QUERIES: dict[Noun, dict[str, Any]] = {
 
 def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
     if noun is ORDERS:
-        detail = f"{html.money(row['total'], row['currency'])}, {row['billing_address']['email']}"
+        detail = f"{customer_of(row)} · {html.money(row['total'], row['currency'])}"
         is_exact = str(row["order_number"]) == text.removeprefix("#")
     elif noun is CUSTOMERS:
         detail, is_exact = row["email"], row["email"].lower() == text.lower()
@@ -48,17 +48,18 @@ def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
     return Hit(noun.url("show", row["id"]), noun.name_of(row), detail, is_exact)
 
 
-def _found(noun: Noun, text: str) -> tuple[str, list[Hit], ApiRequest | None]:
-    """Return the title of a kind of records, those that match, and the request that finds them."""
+def _found(noun: Noun, text: str) -> tuple[str, list[Hit], ApiRequest | None, str]:
+    """Return the title of a kind of records, those that match, the request, and their table."""
     query = {"q": text.removeprefix("#") if noun is ORDERS else text}
     try:
         reply = call(f"list_{noun.plural}", query=query | _QUERIES[noun])
     except ShopError as error:
         if error.status != 400:
             raise
-        return _(noun.title), [], None  # a text that the API does not accept as a search
+        return _(noun.title), [], None, ""  # a text that the API does not accept as a search
     hits = [_hit(noun, row, text) for row in reply.content]
-    return _(noun.title), sorted(hits, key=lambda hit: not hit.is_exact), reply.request
+    more = noun.url("show_list", None, **query) if reply.total > len(hits) else ""
+    return _(noun.title), sorted(hits, key=lambda hit: not hit.is_exact), reply.request, more
 
 
 @blp.page("/search")
@@ -66,7 +67,7 @@ def show() -> Response | BaseResponse:
     """Show what matches, or open the record if one is exact or the only one."""
     text = " ".join(request.args.get("q", "").split())[:200]
     groups = [_found(noun, text) for noun in _QUERIES if text and rights.can(f"list_{noun.plural}")]
-    every = [hit for _title, hits, _sent in groups for hit in hits]
+    every = [hit for _title, hits, *_rest in groups for hit in hits]
     exact = [hit for hit in every if hit.is_exact]
     chosen = exact if len(exact) == 1 else every
     if len(chosen) == 1:

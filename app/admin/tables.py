@@ -103,6 +103,10 @@ class Table:
         return allowed(self.buttons(row)) if self.buttons else []
 
     @property
+    def has_buttons(self) -> bool:
+        return any(map(self.buttons_of, self.rows))
+
+    @property
     def page(self) -> int:
         return page_number()
 

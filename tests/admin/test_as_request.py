@@ -117,7 +117,7 @@ def test_each_table_and_each_button_shows_its_request(admin, browser):
         f"/orders/{order_id}": [
             ("GET", f"/orders/{order_id}/refunds"),
             ("DELETE", f"/orders/{order_id}/refunds/{refund_id}"), ("GET", f"/orders/{order_id}"),
-            ("DELETE", f"/orders/{order_id}"), ("PUT", f"/orders/{order_id}"),
+            ("PUT", f"/orders/{order_id}"), ("DELETE", f"/orders/{order_id}"),
             ("DELETE", f"/orders/{order_id}"),
         ],
         f"/webhooks/{hook_id}": [

@@ -267,11 +267,30 @@ def test_the_history_shows_what_changed(admin, browser):
     admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": "6"}})
     text = browser.get(f"/coupons/{coupon['id']}").text
     assert "Changed" in text
-    assert "Amount 5.00 → 6.00 administrator, by the API" in text
+    assert "Amount 5.00 → 6.00 administrator · by the API" in text
     assert "are not kept" not in text
     browser.submit(f"/coupons/{coupon['id']}/edit", "_form", amount="7")
     text = browser.get(f"/coupons/{coupon['id']}").text
-    assert "Amount 6.00 → 7.00 administrator, on a page" in text
+    assert "Amount 6.00 → 7.00 administrator · on a page" in text
+
+
+def test_the_history_of_the_trash_and_of_a_use_lists_no_other_fields(admin, browser):
+    coupon = make(admin, "a", expiry_date="2030-01-31")
+    browser.post(f"/coupons/{coupon['id']}/trash")
+    browser.post(f"/coupons/{coupon['id']}/restore")
+    use = admin.post("/redemptions", {"redemption": {"code": "a", "reference": "cart-1"}})
+    number = use.json["redemption"]["id"]
+    browser.post(f"/coupons/{coupon['id']}/redemptions/{number}/confirm")
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"expiry_date": "2031-02-28"}})
+    html = browser.get(f"/coupons/{coupon['id']}").html
+    entries = re.findall('<li><div class="section-head"><strong>.*?</li>', html, re.DOTALL)
+    texts = [re.findall(r">\s*([^<>→]*[^<>→\s])\s*<", each) for each in entries]
+    assert [(title, changes) for title, _time, *changes, _who in texts] == [
+        ("Changed", ["Expires on", "Jan 31, 2030", "Feb 28, 2031"]),
+        ("Used", ["Uses", "0", "1"]),
+        ("Use reserved", []), ("Restored from the trash", []), ("Moved to the trash", []),
+        ("Created", []),
+    ]  # fmt: skip
 
 
 def test_correcting_the_count(admin, browser):
@@ -304,6 +323,8 @@ def test_trying_a_coupon_on_a_cart(admin, browser):
     assert "The customer would pay $135.00 instead of $150.00: $15.00 less." in page.text
     page = browser.post(path, items | {"items.0.price": "10,50"})
     assert (page.status, 'href="#field-items-0-price"' in page.html) == (400, True)
+    assert "The cart is empty." in browser.post(path, {"items.0.price": ""}).text
+    assert browser.get(path).form("items.0.price")["items.0.price"] == "100.00", "an example"
     assert admin.get("/redemptions/count").get_json() == {"count": 0}
 
 
@@ -342,7 +363,7 @@ def test_redeeming_now_and_releasing(admin, browser):
     assert page.status == 400
     assert "usage limit" in page.text
     page = browser.get(f"/coupons/{coupon['id']}")
-    assert "ada@example.com" in page.text
+    assert "ada@example.com Redeemed on a page" in page.text
     unused = make(admin, "unused")["id"]
     header = browser.get(f"/coupons/{unused}/redemptions.csv").html
     assert header.startswith("id,coupon_id,code,"), "a file without rows has the names"

@@ -115,7 +115,7 @@ def test_large_files_are_imported_in_parts(app, browser, admin, monkeypatch):
 def test_overview_warns_of_an_import_with_errors(app, admin, browser, make_coupon):
     use = {"code": make_coupon(code="tea")["code"], "reference": "cart-1"}
     admin.post("/redemptions", {"redemption": use})  # without uses, the overview has first steps
-    text = "Uploaded files with lines that were not imported: 1. Open"
+    text = "Uploaded files with errors: 1. Open"
     _page, path = send(browser, "code,type,amount\ngood,percent,1\nbad,percent,many\n")
     assert text not in browser.get("/").text, "only a dry run"
     browser.post(f"{path}/import")

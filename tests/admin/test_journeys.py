@@ -410,6 +410,12 @@ def test_selecting_rows_and_undoing(shop):
         page.click("[role=status] button:has-text('Undo')")
         page.wait_for_url("**done=restored")
         assert heading(page) == "tea Active"
+        for number in range(11):
+            shop.api("POST", "/coupons", {"coupon": {"code": f"many-{number}"}})
+        shop.open(page, "/coupons?q=many-")
+        page.check("thead input")
+        page.check("[name=everything]")
+        assert page.inner_text("[data-selected]") == "11 selected"
 
 
 def pages_of(shop):
@@ -424,13 +430,20 @@ def pages_of(shop):
     ]  # fmt: skip
 
 
-def test_nothing_scrolls_sideways_on_a_narrow_phone(shop):
+def test_nothing_scrolls_sideways_with_long_texts(shop):
+    name = {"first_name": "Maximiliana Alexandra", "last_name": f"von {'Hohenlohe' * 4}"}
+    items = [{"name": "Tea" * 40, "price": "123456.78", "quantity": 12, "sku": "S" * 40}]
+    shop.order(billing_address={"email": f"{'joan.' * 10}x@example.com"}, line_items=items)
+    shop.order(billing_address=name | {"email": "joan@example.com"})
     with shop.page(PHONE) as page:
         for path in pages_of(shop):
             if path in {"/nothing"}:
                 continue
             shop.open(page, path)
-            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], path
+            for width in (1366, 1024, 800, PHONE[0]):
+                page.set_viewport_size({"width": width, "height": 640})
+                found = page.evaluate("document.documentElement.scrollWidth")
+                assert found <= width, (path, width)
             small = page.evaluate(
                 "[...document.querySelectorAll(`main button, main .button, main select, "
                 "main input:not([type=hidden], [type=checkbox], [type=radio])`)]"

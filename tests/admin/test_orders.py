@@ -26,6 +26,13 @@ def test_list_of_an_empty_shop_explains_orders(browser):
     assert "No orders yet" in browser.get("/orders").text
 
 
+def test_an_order_without_a_name_has_that_of_the_account(admin, browser, new_order):
+    person = {"email": "ada@example.com", "first_name": "Ada", "last_name": "Byron"}
+    number = admin.post("/customers", {"customer": person}).json["customer"]["id"]
+    new_order(customer_id=number, billing_address={"email": "ada@example.com"})
+    assert "Ada Byron" in browser.get("/orders").text
+
+
 def test_list_shows_orders_by_status_and_search(browser, new_order):
     order = new_order()
     done = new_order(status="completed", billing_address={"last_name": "Byron"})
@@ -121,6 +128,7 @@ def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
     ]
     page = browser.get(path)
     assert "Broken" in page.text
+    assert "$2.50 Total after refunds $12.50" in page.text
     assert browser.post(f"{path}/refunds/{refunds[1]['id']}/delete").status == 303
     assert len(admin.get(f"{path}/refunds").json["order_refunds"]) == 1
 

@@ -54,9 +54,12 @@ def test_a_key_for_coupons_alone_sees_the_first_steps_until_a_coupon_is_used(
     page = browser.get("/")
     assert "You have created milk." in page.text
     assert "Connect your shop" in page.text
-    assert "Nobody has ordered" not in page.text, "the key cannot know"
+    assert "no orders yet" not in page.text, "the key cannot know"
     admin.put(f"/coupons/{coupon['id']}", {"coupon": {"usage_count": 1}})
-    assert "Connect your shop" not in browser.get("/").text
+    page = browser.get("/")
+    assert "Connect your shop" not in page.text
+    assert page.text.count("Your key cannot read reports.") == 1
+    assert 'name="days"' not in page.html, "a period of reports that it cannot read"
 
 
 def test_the_search_opens_an_exact_or_single_match(admin, browser):
@@ -66,7 +69,11 @@ def test_the_search_opens_an_exact_or_single_match(admin, browser):
     page = browser.get("/search?q=te")
     assert page.status == 200
     assert "teapot" in page.text
+    assert "All that match" not in page.text
     assert "Nothing matches" in browser.get("/search?q=nothing").text
+    for number in range(11):
+        admin.post("/coupons", {"coupon": {"code": f"tea-{number}"}})
+    assert "/admin/coupons?q=te" in browser.get("/search?q=te").html
 
 
 @pytest.mark.parametrize(
@@ -130,7 +137,7 @@ def test_warnings_about_webhooks_and_imports(app, admin, browser, make_coupon):
     with app.app_context():
         run_in_transaction(break_both)
     page = browser.get("/")
-    assert "Webhooks whose receiver rejects or does not accept deliveries: 1. Open" in page.text
-    assert "Imports that were interrupted: 1. Open" in page.text
+    assert "Failing webhooks: 1. Open" in page.text
+    assert "Interrupted imports: 1. Open" in page.text
     assert '<a href="/admin/webhooks">Open</a>' in page.html
     assert '<a href="/admin/data">Open</a>' in page.html

@@ -286,9 +286,10 @@ class Noun:
         parts = self.parts(record)
         kept = [self._history(record_id)] if self.resource in history.RESOURCES else []
         added = [Section(label, "plain", value) for label, value in panels(self.name, record)]
+        trash = [self.button(_("Move to the trash"), "trash", record)] if self.has_trash else []
         delete = [self._delete_button(record)] if self.deletes else []
         shown = replace(parts, main=[*parts.main, *kept], side=[*parts.side, *added],
-                        dangers=[*parts.dangers, *delete])  # fmt: skip
+                        dangers=[*parts.dangers, *trash, *delete])  # fmt: skip
         back = self.url("show_list"), _(self.title)
         return record_page(
             self.title_of(record), back, shown,
@@ -299,6 +300,7 @@ class Noun:
     def _history(self, record_id: int) -> Section:
         specs = specs_of(self.update_schema)
         labels = {spec.name: spec.label for spec in specs if "." not in spec.name}
+        labels["usage_count"] = "Uses"
         may_read = rights.can("list_events")
         entries = history.history(self.resource, record_id, labels) if may_read else None
         return Section(_("History"), "history", entries, what=_("events"))

@@ -40,8 +40,8 @@ COUPONS.runs("confirm", "confirm_redemption", "redeemed", path=f"{USE}/confirm")
 class CounterUse(Base):
     """A use at the counter or by telephone."""
 
-    email = inputs.Email("E-mail address of the customer.")
-    customer_id = inputs.AccountId("ID of the customer account, if there is one.")
+    email = inputs.Email("The limit of uses per customer applies to this address.")
+    customer_id = inputs.AccountId("If the customer has an account.")
     amount = inputs.DecimalInput("Discount that was granted, for the reports.")
 
 

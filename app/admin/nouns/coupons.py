@@ -171,7 +171,6 @@ class Coupons(Noun):
         copy = Button(_("Duplicate"), self.endpoint("create"), {"from": record["id"]})
         return Parts(
             buttons=[
-                self.button(_("Move to the trash"), "trash", record),
                 copy,
                 self.button(_("Redeem now"), "redeem", record),
                 self.button(_("Try it"), "try_it", record),
@@ -193,7 +192,7 @@ class Coupons(Noun):
         )
 
     def _uses(self, coupon: Record) -> Section:
-        unused = _("Nobody has used this coupon yet.")
+        unused = _("This coupon has no uses yet.")
         if coupon["usage_count"]:
             unused = _(
                 "No uses are recorded. They may have happened before the coupon was imported."
@@ -225,6 +224,8 @@ class Coupons(Noun):
     def _use_columns(self) -> list[Column]:
         def customer(row: Record) -> Markup:
             source: Any = row["reference"]
+            if source.startswith("counter-"):
+                source = _("Redeemed on a page")
             if number := row["order_id"]:
                 source = NOUNS["order"].link_to(number, _("Order %(id)s", id=number))
             return Markup('{}<br><small class="muted">{}</small>').format(_user_of(row), source)

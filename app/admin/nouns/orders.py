@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from flask import request
@@ -37,9 +38,9 @@ FIELDS = "id,order_number,created_at,status,currency,total,customer_id,billing_a
 
 def customer_of(order: Record) -> str:
     """Return the name of the person who ordered, or the e-mail address."""
-    billing = order["billing_address"]
-    name = f"{billing['first_name']} {billing['last_name']}".strip()
-    return name or billing["email"] or order["customer"]["email"] or _("Guest")
+    billing, account = order["billing_address"], order["customer"]
+    names = (f"{each['first_name']} {each['last_name']}".strip() for each in (billing, account))
+    return next(filter(None, names), "") or billing["email"] or account["email"] or _("Guest")
 
 
 def _status_field() -> list[FieldSpec]:
@@ -136,7 +137,6 @@ class Orders(Noun):
         status = {"fields": {"status": record["status"]}, "spec": _status_field()[0]}
         return Parts(
             buttons=[
-                self.button(_("Move to the trash"), "trash", record),
                 self.button(_("Refund"), "refund", record),
                 self.button(_("Change status"), "change_status", record, tone="primary", **status),
             ],
@@ -239,6 +239,9 @@ def _sums(order: Record, refunds: Sequence[Record]) -> Markup:
         rows.append(("", _("Tax"), order["total_tax"]))
     rows.append(("total", _("Total"), order["total"]))
     rows += [("", _("Refund"), f"-{refund['amount']}") for refund in refunds]
+    if refunds:
+        left = Decimal(order["total"]) - sum(Decimal(refund["amount"]) for refund in refunds)
+        rows.append(("total", _("Total after refunds"), left))
     each = Markup("").join(
         Markup('<div class="{}"><dt>{}</dt><dd>{}</dd></div>').format(
             kind, label, html.money(amount, order["currency"])

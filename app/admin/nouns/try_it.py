@@ -16,6 +16,9 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.schemas.coupons.cart import CartItemSchema, CartSchema
 
+EXAMPLE = {"price": "100.00", "quantity": 1}
+"""The line of a cart without an order."""
+
 LINES = 3
 """Lines of a cart. One with more items has one empty line."""
 
@@ -80,6 +83,7 @@ def _form_of_order() -> Form:
         message = _("No order has this number.")
     names = ("product_id", "price", "quantity")
     items = [{name: line[name] for name in names} for each in orders for line in each["line_items"]]
+    items = items or [EXAMPLE]
     form = Form.of_new(_specs(len(items)), "cart", {"items": items})
     form.errors = {"": message} if message else {}
     return form
@@ -89,6 +93,8 @@ def _result(evaluation: dict[str, Any]) -> str:
     """Return in one sentence what the customer would pay."""
     total, discount = html.money(evaluation["total"]), html.money(evaluation["discount"])
     subtotal = html.money(evaluation["subtotal"])
+    if not float(evaluation["subtotal"]):
+        return _("The cart is empty. Enter the price of an item.")
     if total == subtotal:
         return _("The customer would pay %(total)s: nothing is discounted.", total=total)
     return _(

@@ -91,7 +91,7 @@ class Webhooks(Noun):
         table = Table.of_reply(_("Deliveries"), self._delivery_columns(webhook_id), reply)
         table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
         table.buttons = self._delivery_buttons(webhook_id)
-        none = _("Nothing was delivered yet. Send a ping, or change a record.")
+        none = _("No deliveries yet. The next event that matches is sent.")
         return Section(_("Deliveries"), "table", table, none)
 
     def _delivery_columns(self, webhook_id: int) -> list[Column]:
@@ -175,7 +175,7 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
         main=[
             Section(_("Attempts"), "rows", attempts, _("Not sent yet.")),
             Section(_("Response"), "copyable", delivery["response_body"],
-                    _("The last response had no body.")),
+                    _("The last response had no body.") if delivery["attempts"] else ""),
             Section(_("Event"), "copyable", _event(delivery["event_id"]), no_event),
         ],
     )  # fmt: skip
@@ -208,7 +208,8 @@ def ping(webhook_id: int) -> Response:
     if found["error"]:
         failed = _("The ping failed: %(error)s.", error=found["error"])
         text = f"{failed} {found['message'] or ''}"
-    return WEBHOOKS.page(webhook_id, result=text)
+    is_ok = not found["error"] and 200 <= found["status"] < 300
+    return WEBHOOKS.page(webhook_id, result=text, result_ok=is_ok)
 
 
 STATUS = FieldSpec("status", "Status", "text")

@@ -15,7 +15,10 @@ const status = () => {
 };
 
 function say(text) {
-  status().textContent = text;
+  const line = status();
+  line.className = "status said";
+  line.textContent = text;
+  setTimeout(() => line.replaceChildren(), 4000);
 }
 
 // Copying
@@ -41,13 +44,15 @@ for (const form of all("[data-selection]")) {
   const heads = all("[data-select-page]", form);
   const counted = form.querySelector("[data-selected]");
   const rows = all("input[name=id]", form);
+  const everything = form.querySelector("[name=everything]");
   const update = () => {
     const selected = rows.filter((row) => row.checked).length;
     for (const head of heads) {
       head.checked = selected === rows.length;
       head.indeterminate = selected > 0 && selected < rows.length;
     }
-    counted.textContent = counted.dataset.selected.replace("#", selected);
+    const count = everything?.checked ? everything.dataset.total : selected;
+    counted.textContent = counted.dataset.selected.replace("#", count);
   };
   for (const head of heads) {
     head.addEventListener("change", () => {
@@ -55,7 +60,7 @@ for (const form of all("[data-selection]")) {
       update();
     });
   }
-  for (const row of rows) row.addEventListener("change", update);
+  for (const box of [...rows, everything]) box?.addEventListener("change", update);
   update();
 }
 

@@ -156,13 +156,13 @@ set_form(
             "minimum_amount": FormField(
                 "Minimum order amount",
                 unit="currency",
-                help="The least subtotal of the cart. Empty means no minimum.",
+                help="Minimum subtotal of the cart. Empty means no minimum.",
                 is_empty_zero=True,
             ),
             "maximum_amount": FormField(
                 "Maximum order amount",
                 unit="currency",
-                help="The highest subtotal of the cart. Empty means no maximum.",
+                help="Maximum subtotal of the cart. Empty means no maximum.",
                 is_empty_zero=True,
             ),
             "exclude_sale_items": FormField("Exclude items on sale", help=""),

@@ -239,7 +239,7 @@ def _require_invitation(
     actor.require("shop_api_user_cannot_create_key", *capabilities_of([role]))
     actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
     if find_user(session, login):
-        raise InvalidParams({"invitation.login": "is the username of an existing user."})
+        raise InvalidParams({"invitation.login": "already belongs to a user."})
 
 
 def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
