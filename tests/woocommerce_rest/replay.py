@@ -479,13 +479,21 @@ def unexplained(exchange, response, problems):
 @contextmanager
 def circumstances(app, exchange):
     """The time of a signature, and the time zone of the shop."""
-    zone = (exchange.get("settings") or {}).get("timezone_string", "UTC")
+    zone = _zone(exchange.get("settings") or {})
     clock, credentials.time = credentials.time, _Clock(exchange)
     before, app.config["SHOP_TIMEZONE"] = app.config["SHOP_TIMEZONE"], zone
     try:
         yield
     finally:
         credentials.time, app.config["SHOP_TIMEZONE"] = clock, before
+
+
+def _zone(settings):
+    """The name of a time zone, also of an offset such as ``5.5`` or ``+05:30``."""
+    name = settings.get("timezone_string", "UTC") or str(settings.get("gmt_offset") or "UTC")
+    return {"5.5": "Asia/Kolkata", "+05:30": "Asia/Kolkata", "UTC+5.5": "Asia/Kolkata"}.get(
+        name, name
+    )
 
 
 class _Clock:
