@@ -32,11 +32,19 @@ Object = dict[str, Any]
 HOOKS: Mapping[str, list[str]] = {
     **LEGACY_HOOKS,
     "order.created": ["woocommerce_new_order"],
-    "order.updated": ["woocommerce_update_order"],
+    "order.updated": ["woocommerce_update_order", "woocommerce_order_refunded"],
     "order.deleted": ["wp_trash_post", "woocommerce_trash_order"],
     "order.restored": ["untrashed_post", "woocommerce_untrash_order"],
-    "product.created": ["woocommerce_new_product", "woocommerce_new_product_variation"],
-    "product.updated": ["woocommerce_update_product", "woocommerce_update_product_variation"],
+    "product.created": [
+        "woocommerce_process_product_meta",
+        "woocommerce_new_product",
+        "woocommerce_new_product_variation",
+    ],
+    "product.updated": [
+        "woocommerce_process_product_meta",
+        "woocommerce_update_product",
+        "woocommerce_update_product_variation",
+    ],
     "product.deleted": ["wp_trash_post"],
     "product.restored": ["untrashed_post"],
 }

@@ -691,6 +691,25 @@ def test_empty_fields_in_a_change_of_a_webhook_keep_their_values(shop):
     }
 
 
+def test_hooks_of_topics(shop):
+    """The names of the actions of the original, which the recording shows for some topics only."""
+    expected = {
+        "order.updated": ["woocommerce_update_order", "woocommerce_order_refunded"],
+        "product.created": [
+            "woocommerce_process_product_meta",
+            "woocommerce_new_product",
+            "woocommerce_new_product_variation",
+        ],
+        "product.updated": [
+            "woocommerce_process_product_meta",
+            "woocommerce_update_product",
+            "woocommerce_update_product_variation",
+        ],
+    }
+    for topic, hooks in expected.items():
+        assert shop.ok("PUT", "/webhooks/1", {"topic": topic})["hooks"] == hooks
+
+
 def test_webhooks_changed_in_the_second_of_their_creation_have_a_time(app_with):
     app = app_with(SHOP_WEBHOOK_ALLOWED_NETWORKS="0.0.0.0/0")
     reset(app)
