@@ -205,7 +205,7 @@ CustomerBulkItem = update_schema(
     ),
 )
 
-_EMAIL_FIELD = FormField("E-mail address", kind="email")
+_EMAIL_FIELD = FormField("E-mail address", kind="email", help="No two accounts can have the same.")
 _NAME_FIELDS = {"first_name": FormField(help=""), "last_name": FormField(help="")}
 _USERNAME_FIELD = FormField(help="If empty, it is generated from the e-mail address.")
 set_form(

@@ -193,7 +193,9 @@ for _schema in (WebhookCreate, WebhookUpdate):
         {
             "Webhook": {
                 "name": FormField(help="If empty, it is the date of the creation."),
-                "delivery_url": FormField("Address of the receiver"),
+                "delivery_url": FormField(
+                    "Address of the receiver", help="An http or https URL, without a password."
+                ),
                 "topics": FormField(
                     "Events",
                     kind="list",

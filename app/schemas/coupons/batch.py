@@ -113,10 +113,12 @@ set_form(
     CouponBatchCreate,
     {
         "Codes": {
-            "name": FormField(),
-            "count": FormField("Number of coupons"),
+            "name": FormField(help="Such as that of the campaign."),
+            "count": FormField("Number of coupons", help=f"At most {MAX_COUNT:,}."),
             "prefix": FormField(),
-            "pattern": FormField(),
+            "pattern": FormField(
+                help="It follows the prefix. Each `#` becomes one of the characters below."
+            ),
             "charset": FormField("Characters"),
             "allow_guessable": FormField(
                 "Allow codes that are easier to guess", help="Accepts a shorter pattern."

@@ -132,7 +132,7 @@ set_form(
                 help="The coupon stops working at midnight UTC at the beginning of this day. "
                 "Empty means that it never expires.",
             ),
-            "description": FormField(kind="textarea"),
+            "description": FormField(kind="textarea", help="Only the shop's staff sees it."),
         },
         "Limits": {
             "usage_limit": FormField(
@@ -169,7 +169,7 @@ set_form(
             "customer_emails": FormField(
                 "Customers",
                 help="Only these e-mail addresses can use the coupon, one per line. "
-                "`*@example.com` matches a domain. Empty means everybody.",
+                "`*@example.com` matches a domain. Empty means all customers.",
             ),
             "product_ids": FormField("Products", help=f"{_IDS} Empty means all products."),
             "exclude_product_ids": FormField("Excluded products", help=_IDS),
