@@ -12,6 +12,7 @@ from app.auth.principals import Permission
 from app.db.session import db, run_in_transaction
 from app.models import Coupon, Event
 from app.services.api_keys.writes import NewKey, create_key
+from app.services.coupons.refusals import refusals_of
 from app.services.maintenance import database_copy
 
 pytest_plugins = ["tests.selection", "tests.databases"]
@@ -92,6 +93,7 @@ def _insertions(connection, table):
 @pytest.fixture
 def app(session_app):
     """The app, on an empty shop, with nothing left open afterwards."""
+    refusals_of(session_app).flush()  # those that the previous test has counted
     with session_app.app_context(), db.engine.begin() as connection:
         empty(connection)
     forget_principals(session_app)

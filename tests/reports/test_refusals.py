@@ -23,9 +23,6 @@ def refused(app, admin):
             assert row["first_at"] <= row["last_at"]
         return [(row["code"], row["coupon_id"], row["reason"], row["count"]) for row in rows]
 
-    refusals_of(app).flush()
-    with app.app_context():
-        run_in_transaction(lambda session: session.execute(COUPON_REFUSALS.delete()))
     return read
 
 
