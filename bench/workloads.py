@@ -29,7 +29,7 @@ def new_order() -> dict[str, object]:
     """Return the body of a new order with three line items."""
     line = {"product_id": 7, "name": "Mug", "sku": "SKU-007", "quantity": 2, "price": "4.00"}
     return {
-        "currency": "EUR",
+        "currency": "USD",  # that of the shop
         "billing_address": {"first_name": "Ada", "email": f"bench-{next(_numbers)}@example.com"},
         "line_items": [line] * 3,
         "shipping_lines": [{"method_id": "flat_rate", "total": "4.90"}],

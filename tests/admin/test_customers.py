@@ -64,15 +64,32 @@ def test_texts_are_escaped(browser, admin):
 
 
 def test_a_customer_with_downloads(browser, admin):
+    """The page shows the downloads of the latest orders."""
     customer = admin.post("/customers", {"customer": {"email": "ada@example.com"}}).json["customer"]
     file = {"name": "Book.pdf", "file": "https://shop.example/book.pdf"}
-    book = {"product_id": 7, "download_id": "book", "download_name": "Book", "file": file}
-    order = {
-        "customer_id": customer["id"],
-        "status": "completed",
-        "download_permissions": [{**book, "download_url": "https://shop.example/x"}],
-    }
-    assert admin.post("/orders", {"order": order}).status_code == 201
-    page = browser.get(f"/customers/{customer['id']}")
+
+    def add_order(*names):
+        book = {"product_id": 7, "file": file}
+        permissions = [
+            {
+                **book,
+                "download_id": name,
+                "download_name": name,
+                "download_url": f"https://s.example/{name}",
+            }
+            for name in names
+        ]
+        order = {"customer_id": customer["id"], "status": "completed"}
+        order["download_permissions"] = permissions
+        assert admin.post("/orders", {"order": order}).status_code == 201
+        return browser.get(f"/customers/{customer['id']}")
+
+    page = add_order("Old book", *(f"Volume {number}" for number in range(19)))
     assert page.status == 200
-    assert "Book no limit" in page.text
+    assert "Old book no limit" in page.text
+    assert "The latest" not in page.text
+    page = add_order("New book")
+    assert "New book no limit" in page.text
+    assert "Volume 18" in page.text
+    assert "Old book" not in page.text
+    assert "The latest 20. The API returns all." in page.text

@@ -16,7 +16,7 @@ from tests.factories import ORDER
 
 EMAILS = (
     "ada@example.com", "Ada@Example.com", "É@example.com", "é@example.com", "\u212a@example.com",
-    "k@example.com", "K@example.com", "", "user3@example.com",
+    "k@example.com", "K@example.com", "", "user3@example.com", "1003",
 )  # fmt: skip
 """Of guests. The Kelvin sign is a lower-case k in Python only."""
 

@@ -93,13 +93,14 @@ def test_sales(case, interval, currency):
     assert by_interval == {}
 
 
-def test_sales_of_a_shop_with_one_currency(app, plugged):
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+def test_sales_of_a_shop_with_one_currency(app, plugged, currency):
     shop = random_shop(app, "one currency", utc("2026-11-01"), currencies=("USD",))
     first, last = days("2026-11-01", 9, 9)
-    client = plugged()
-    sales = client.get("/reports/sales", params(first, last)).json["sales"]
-    expected = Reports(shop, "UTC", first, last, "USD")
+    sales = plugged().get("/reports/sales", params(first, last, currency=currency)).json["sales"]
+    expected = Reports(shop, "UTC", first, last, currency)
     assert sales["totals"] == {**expected.sales(), "previous": expected.previous().sales()}
+    assert sales["currencies"] == expected.currencies()
 
 
 @pytest.mark.parametrize("currency", ["USD", "EUR"])

@@ -25,7 +25,8 @@ TABLES = "orders|earlier|order_refunds|redemptions|users"
 INDEXES = {
     "orders": {
         "ix_orders_report_sqlite (currency=? AND status=? AND created_at>? AND created_at<?)",
-        "ix_orders_report_sqlite",  # its first and its last entry
+        "ix_orders_report_sqlite (currency<?)",  # orders in other currencies, up to a limit
+        "ix_orders_report_sqlite (currency>?)",
         "SCAN USING INDEX ix_orders_unicode_emails",  # which has few entries
         "INTEGER PRIMARY KEY (rowid=?)",
         "ix_orders_id (id=?)",

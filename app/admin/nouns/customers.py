@@ -5,19 +5,24 @@ from typing import Any
 
 from flask import request
 
-from app.admin import history, html
+from app.admin import history, html, rights
 from app.admin.calls import call
 from app.admin.nouns import Noun, Record
 from app.admin.nouns.orders import ORDERS, address_sections, uses_section
-from app.admin.pages import Parts, Section, Tile, call_if_allowed
+from app.admin.pages import Parts, Section, Tile
 from app.admin.tables import Column, Filter
 from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
+from app.api.representations import DOWNLOAD
 from app.auth.principals import ROLES
 from app.schemas.customers import CustomerCreate, CustomerUpdate
+from app.services.orders.queries import downloads_of_customer
 
 FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date"
 MAX_USES = 10
 """Number of uses of coupons on the page of a customer."""
+MAX_DOWNLOADS = 20
+"""Number of downloads on that page."""
 
 
 class Customers(Noun):
@@ -80,12 +85,10 @@ def _main(number: int) -> list[Section]:
         text = _("All %(total)s orders", total=html.number(orders.total))
         link = ORDERS.url("show_list", customer_id=number), text
     none = _("This customer has not ordered yet.")
-    downloads = call_if_allowed("list_customer_downloads", customer_id=number)
-    files = [_download(each) for each in downloads.content.values()] if downloads else []
     return [
         Section(_("Orders"), "rows", orders, none, _("orders"), link=link),
         uses_section(_("Coupons used"), {"customer_id": number, "limit": MAX_USES}),
-        Section(_("Downloads"), "items", files),
+        _downloads(number),
     ]
 
 
@@ -102,6 +105,20 @@ def _side(record: Record) -> list[Section]:
         *address_sections(record),
         Section(_("Metadata"), "facts", metadata),
     ]
+
+
+def _downloads(number: int) -> Section:
+    """Return the downloads of the latest orders, without those that the session may not read."""
+    rows, note = [], ""
+    if rights.can("list_customer_downloads"):
+        found = downloads_of_customer(
+            current_principal(), number, DOWNLOAD.columns, latest=MAX_DOWNLOADS + 1
+        )
+        rows = DOWNLOAD.rows([*found.values()][:MAX_DOWNLOADS])
+        if len(found) > MAX_DOWNLOADS:
+            shown = html.number(MAX_DOWNLOADS)
+            note = _("The latest %(shown)s. The API returns all.", shown=shown)
+    return Section(_("Downloads"), "items", [*map(_download, rows)], note=note)
 
 
 def _download(file: Record) -> Any:

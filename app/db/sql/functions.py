@@ -122,6 +122,13 @@ class json_list(Templated[str]):  # noqa: N801  # named like an SQL function
     postgresql = "json_agg({0})"
 
 
+class person(Templated[Any]):  # noqa: N801  # named like an SQL function
+    """A value that differs for different customers: of their ID, and an e-mail without an ID."""
+
+    sqlite = "coalesce({0}, {1})"
+    postgresql = "coalesce(CAST({0} AS text), '@' || {1})"
+
+
 class has_unicode(Templated[bool]):  # noqa: N801  # named like an SQL function
     """Whether a text contains characters beyond ASCII, which the databases lower differently."""
 

@@ -125,9 +125,16 @@ def orders_of_customer(
     return Page(rows, total=len(rows) if query.get("totals") else None)
 
 
-def downloads_of_customer(actor: Principal, customer_id: int, columns: Columns) -> dict[str, Row]:
-    """Return the available downloads of a customer by the ID of the permission (decisions 8)."""
+def downloads_of_customer(
+    actor: Principal, customer_id: int, columns: Columns, latest: int | None = None
+) -> dict[str, Row]:
+    """Return the available downloads of a customer by the ID of the permission (decisions 8).
+
+    Args:
+        latest: return only this number of them, those of the latest orders first.
+    """
     get_customer(actor, customer_id, [])
+    newest_first = (key.desc() for key in (*_OLDEST_FIRST, DOWNLOADS.c.id))
     rows = fetch(
         select(*map(as_printed, columns), DOWNLOADS.c.id)
         .join(ORDERS, ORDERS.c.id == DOWNLOADS.c.order_id)
@@ -137,7 +144,8 @@ def downloads_of_customer(actor: Principal, customer_id: int, columns: Columns) 
             or_(DOWNLOADS.c.downloads_remaining.is_(None), DOWNLOADS.c.downloads_remaining > 0),
             or_(DOWNLOADS.c.access_expires.is_(None), DOWNLOADS.c.access_expires > now()),
         )
-        .order_by(DOWNLOADS.c.id)
+        .order_by(*(newest_first if latest else [DOWNLOADS.c.id]))
+        .limit(latest)
     )
     return {str(row[-1]): row for row in rows}
 

@@ -8,12 +8,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
 
 from app.auth.principals import Principal
+from app.db.sql.functions import person
 from app.errors import ShopError
 from app.models import COUPONS, ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 from app.services.coupons.customers import ERASED
 from app.services.reports.figures import (
     COUPON_FIGURES,
+    CUSTOMERS,
     ONE,
     TIMES,
     Part,
@@ -51,8 +53,7 @@ _IS_ERASED = func.substr(REDEMPTIONS.c.email_normalized, 1, len(ERASED)) == ERAS
 _GUEST = case((_IS_ERASED, ""), else_=REDEMPTIONS.c.email_normalized)
 _USE_FIGURES: dict[str, Any] = {
     "uses": ONE,
-    "accounts": REDEMPTIONS.c.customer_id,
-    "guests": case((REDEMPTIONS.c.customer_id.is_(None), _GUEST)),
+    CUSTOMERS: person(REDEMPTIONS.c.customer_id, _GUEST),
     "discount": in_cents(REDEMPTIONS.c.amount),
     **dict.fromkeys(TIMES, REDEMPTIONS.c.confirmed_at),
 }
@@ -77,9 +78,9 @@ def coupon_reports(
         found = by_group(parts, keys, period, exact=exact)
         code = func.coalesce(COUPONS.c.code, found.c.code)
         key = [code] if query["orderby"] == "code" else sort_key(found.c, query["orderby"])
-        columns = [code.label("shown_code"), COUPONS.c.type, COUPONS.c.status, *found.c]
+        about = found.c.coupon_id, code.label("shown_code"), COUPONS.c.type, COUPONS.c.status
         joined = found.outerjoin(COUPONS, COUPONS.c.id == found.c.coupon_id)
-        rows = select(*columns).select_from(joined)
+        rows = select(*about, *[*found.c][len(keys) :]).select_from(joined)
         return rows.order_by(*in_order(key, query), code, found.c.coupon_id)
 
     return fetch_list(actor, build, _shown_coupons, currency, query)
@@ -88,10 +89,8 @@ def coupon_reports(
 def _shown_coupons(rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
     found = []
     for row in rows:
-        values = dict(row._mapping)
-        about = [values.pop(name) for name in ("coupon_id", "shown_code", "type", "status")]
-        del values["code"]
-        coupon = dict(zip(COUPON, about, strict=True))
+        coupon = dict(zip(COUPON, row, strict=False))  # the first columns
+        values = dict(zip(row._fields[len(COUPON) :], row[len(COUPON) :], strict=True))
         found.append({"coupon": coupon} | shown(figures_of(values), COUPON_FIGURES))
     return found
 

@@ -83,9 +83,7 @@ def _names_of_guests(guests: Sequence[str], scope: Scope) -> dict[str, Sequence[
 
 def _table_of(texts: Sequence[str]) -> tuple[Any, ColumnElement[str]]:
     """Return a table of texts, and its column."""
-    values = literal(list(texts), TextList)
-    if on_postgresql():
-        table = func.unnest(values).table_valued("value", name="texts").render_derived()
-    else:
-        table = func.json_each(values).table_valued("value", name="texts")
+    function = func.unnest if on_postgresql() else func.json_each
+    table = function(literal([*texts], TextList)).table_valued("value", name="texts")
+    table = table.render_derived() if on_postgresql() else table
     return table, type_coerce(table.c.value, String)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -44,8 +43,8 @@ NUMBERS = {"orders", "items", "customers", "refunds", "new_customers", "uses"}
 """Figures that are numbers. All others except TIMES are amounts in cents."""
 
 TIMES: dict[str, Any] = {"first_use": min, "last_use": max}
-PEOPLE = ("accounts", "guests")
-"""Numbers of different values, which together are ``customers``."""
+CUSTOMERS = "customers"
+"""The number of different values."""
 
 ORDER_FIGURES = (
     "orders", "items", "total", "discount", "shipping", "tax", "fees", "refunds", "refunded", "net",
@@ -58,7 +57,7 @@ COUPON_FIGURES = (
 )  # fmt: skip
 """The figures of each report, in their order in responses."""
 
-ONE: ColumnElement[int] = literal_column("1")
+ONE: ColumnElement[int] = literal_column("1", BigInteger)
 """The value of each row in a number of rows."""
 
 LOW, LOW_BITS = "_low", 32
@@ -70,7 +69,7 @@ Rows = TypeVar("Rows")
 class Part(NamedTuple):
     """Figures of rows of one kind: a select of the rows of any time, their time, and their values.
 
-    The values of ``figures`` are added, except those of TIMES and PEOPLE.
+    The values of ``figures`` are added, except those of TIMES and CUSTOMERS.
     """
 
     rows: Select[Any]
@@ -112,16 +111,18 @@ def by_span(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[d
         )
         return select(*each).select_from(table).order_by(place)
 
-    return [added(map(_read, row), parts) for row in read_sums(fetch, build)]
+    return [_read(row) for row in read_sums(fetch, build)]
 
 
-def _read(record: str) -> dict[str, Any]:
-    """Return the figures of a record that a database has written as JSON."""
-    values = orjson.loads(record)
-    people = {name: set(values.pop(name) or ()) for name in PEOPLE if name in values}
-    if "guests" in people:
-        people["guests"] = {guest.lower() for guest in people["guests"]}
-    return figures_of(values) | people
+def _read(records: Iterable[str]) -> dict[str, Any]:
+    """Return the figures of records that a database has written as JSON."""
+    values: dict[str, Any] = {}
+    customers: set[Any] = set()
+    for record in records:
+        values |= orjson.loads(record)
+        customers.update(values.pop(CUSTOMERS, None) or ())
+    customers.discard(None)
+    return figures_of(values) | {CUSTOMERS: customers}
 
 
 def by_row(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[dict[str, Any]]:
@@ -133,7 +134,7 @@ def by_row(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[di
         rows = part.rows.add_columns(part.time, *part.figures.values()).where(*whole)
         for time, *values in fetch(rows):
             row = {
-                name: {value} if name in PEOPLE else value
+                name: {value} if name == CUSTOMERS else value
                 for name, value in zip(part.figures, values, strict=True)
                 if value is not None
             }
@@ -147,12 +148,10 @@ def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[Part]) -> dict[str,
     total: dict[str, Any] = {}
     for name in {name: None for part in parts for name in part.figures}:
         values = [row[name] for row in listed if row.get(name)]
-        if len(values) == 1:
-            total[name] = values[0]
-        elif name in TIMES:
+        if name in TIMES:
             total[name] = TIMES[name](values, default=None)
         else:
-            total[name] = set().union(*values) if name in PEOPLE else sum(values)
+            total[name] = set().union(*values) if name == CUSTOMERS else sum(values)
     return total
 
 
@@ -163,6 +162,7 @@ def by_group(
 
     Each part has some of the figures; the others are added as nothing.
     """
+    also = {CUSTOMERS} if on_postgresql() else set()  # which takes less than count(DISTINCT)
     found = [(part, dict(_aggregates(part, exact=exact))) for part in parts]
     names = {name: value for _, figures in found for name, value in figures.items()}
     columns = [column.label(name) for name, column in keys.items()]
@@ -172,7 +172,7 @@ def by_group(
             *columns, *(value.label(name) for name, value in (missing | figures).items())
         )
         .where(*within(part.time, span))
-        .group_by(*keys.values())
+        .group_by(*keys.values(), *(part.figures[name] for name in also & part.figures.keys()))
         for part, figures in found
     ]
     both = union_all(*selects).subquery().c
@@ -192,9 +192,10 @@ def _aggregates(
             yield name, func.count()
         elif name in TIMES:
             yield name, _end(name, value)
-        elif name in PEOPLE:
-            listed: Any = json_list(value).filter(value.is_not(None))
-            yield name, listed if as_json else func.count(distinct(value))
+        elif name == CUSTOMERS and not as_json:
+            yield name, ONE if on_postgresql() else func.count(distinct(value))
+        elif name == CUSTOMERS:
+            yield name, json_list(value)
         elif exact and not on_postgresql():
             yield name, func.sum(value.op(">>")(LOW_BITS))
             yield name + LOW, func.sum(value.op("&")(2**LOW_BITS - 1))
@@ -211,14 +212,10 @@ def _end(name: str, time: Any) -> ColumnElement[Any]:
 
 def figures_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return figures from the values of a row: times, numbers, and sums of one or two parts."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if name in TIMES:
-            found[name] = value
-        elif name + LOW in values:
-            found[name] = (int(value or 0) << LOW_BITS) + int(values[name + LOW] or 0)
-        elif not name.endswith(LOW):
-            found[name] = int(value or 0)
+    found = {name: each if name in TIMES else int(each or 0) for name, each in values.items()}
+    for name in [name for name in found if name.endswith(LOW)]:
+        whole = name.removesuffix(LOW)
+        found[whole] = (found[whole] << LOW_BITS) + found.pop(name)
     return found
 
 
@@ -238,9 +235,8 @@ def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     if "refunded" in values:
         values["tax"] = values["cart_tax"] + values["shipping_tax"]
         values["net"] = total - values["shipping"] - values["tax"] - values["refunded"]
-    if PEOPLE[0] in values:
-        people = (values[name] for name in PEOPLE)
-        values["customers"] = sum(each if isinstance(each, int) else len(each) for each in people)
+    if isinstance(values.get(CUSTOMERS), set):
+        values[CUSTOMERS] = len(values[CUSTOMERS])
     for name in TIMES.keys() & values.keys():
         values[name] = values[name] and text_of(values[name])
     is_shown = NUMBERS | TIMES.keys()
@@ -269,11 +265,8 @@ def _table_of(spans: Sequence[Any]) -> tuple[FromClause, Any, _Columns]:
         table = func.unnest(*ends).table_valued(*_Columns._fields, with_ordinality="n")
         table = table.render_derived()
         return table, table.c.n, _Columns(table.c.since, table.c.until)
-    stored = [[_stored(span.since), _stored(span.until)] for span in spans]
+    pairs = ((span.since, span.until) for span in spans)  # in UTC, as SQLite stores it
+    stored = [[end.isoformat(" ", "microseconds")[:26] for end in pair] for pair in pairs]
     rows = func.json_each(literal(json.dumps(stored), String)).table_valued("key", "value")
     columns = (type_coerce(func.json_extract(rows.c.value, f"$[{end}]"), String) for end in (0, 1))
     return rows, rows.c.key, _Columns(*columns)
-
-
-def _stored(instant: datetime) -> str:  # as SQLite stores it
-    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

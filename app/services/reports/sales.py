@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, literal, select
+from sqlalchemy import ColumnElement, Select, func, literal, select
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.db.read_pool import Fetch
-from app.db.sql.functions import is_indexed
+from app.db.sql.functions import is_indexed, is_one_of, person
+from app.db.sql.types import IdList
 from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.services.reports.figures import (
+    CUSTOMERS,
     ONE,
     SALES_FIGURES,
     Part,
     by_group,
+    by_row,
     by_span,
     figures_of,
     in_cents,
@@ -55,7 +58,7 @@ def sales_report(actor: Principal, period: Period, currency: str) -> dict[str, A
     with reading(actor) as fetch:
         scope = scope_of(fetch, currency)
         found = read_sales(fetch, scope, period)
-        currencies = _other_currencies(fetch, scope, period) if scope.others else []
+        currencies = _other_currencies(fetch, scope, period) if scope.few != () else []
     return {
         "currency": currency,
         "currencies": currencies,
@@ -69,10 +72,25 @@ def sales_report(actor: Principal, period: Period, currency: str) -> dict[str, A
 
 def read_sales(fetch: Fetch, scope: Scope, period: Period, role: str = "") -> dict[str, Any]:
     """Return ``totals`` and ``intervals`` of sales. With a role, only its new accounts count."""
-    uses = uses_of(scope, {"uses": ONE})
-    parts = [*_with_customers(orders_of(scope)), refunds_of(scope), _accounts(role), uses]
     spans = period.spans()
-    return with_intervals(parts, spans, by_span(fetch, parts, spans), SALES_FIGURES)
+    in_all = replace(scope, few=scope.few and ())
+    others = [refunds_of(in_all), uses_of(in_all, {"uses": ONE})]
+    parts = [*_with_customers(scope), _accounts(role), *others]
+    found = by_span(fetch, parts, spans)
+    if scope.few:
+        for figures, few in zip(found, by_row(fetch, _of(scope.few, others), spans), strict=True):
+            figures.update({name: figures[name] - few[name] for name in few})
+    return with_intervals(parts, spans, found, SALES_FIGURES)
+
+
+def _of(orders: Iterable[int], parts: Iterable[Part]) -> list[Part]:
+    """Return the refunds and uses of a few orders."""
+    few = literal([*orders], IdList)
+    names = {ORDER_REFUNDS: "ix_order_refunds_order", REDEMPTIONS: "ix_redemptions_order_confirmed"}
+    return [
+        part._replace(rows=read_by(part.rows.where(is_one_of(table.c.order_id, few)), table, index))
+        for part, (table, index) in zip(parts, names.items(), strict=True)
+    ]
 
 
 def orders_of(scope: Scope) -> Part:
@@ -81,17 +99,16 @@ def orders_of(scope: Scope) -> Part:
     return Part(rows, ORDERS.c.created_at, ORDER_SUMS)
 
 
-def _with_customers(orders: Part) -> Iterator[Part]:
+def _with_customers(scope: Scope) -> Iterator[Part]:
     """Yield the figures of orders, and lists of their customers."""
+    orders = orders_of(scope)
     account, email = ORDERS.c.customer_id, ORDERS.c.billing_email
-    people: dict[str, ColumnElement[Any]] = {"accounts": account}
-    if not on_postgresql():
-        people["guests"] = case((account.is_(None), email))
-    yield orders._replace(figures=orders.figures | people)
+    customer = account if on_postgresql() else person(account, scope.guest())
+    yield orders._replace(figures=orders.figures | {CUSTOMERS: customer})
     if on_postgresql():  # whose entries of an index are too small for some addresses
         for condition in (is_indexed(email), ~is_indexed(email)):
             rows = orders.rows.where(account.is_(None), condition)
-            yield orders._replace(rows=rows, figures={"guests": email})
+            yield orders._replace(rows=rows, figures={CUSTOMERS: scope.guest()})
 
 
 def refunds_of(scope: Scope) -> Part:
@@ -99,37 +116,40 @@ def refunds_of(scope: Scope) -> Part:
     joined = ORDER_REFUNDS.join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
     rows = select().select_from(joined).where(scope.counts_found())
     rows = read_by(rows, ORDER_REFUNDS, "ix_order_refunds_report")
+    if scope.few is not None:  # the status of an order is read from an index alone
+        rows = read_by(rows, ORDERS, "ix_orders_id")
     return Part(rows, ORDER_REFUNDS.c.created_at, REFUND_SUMS)
 
 
 def uses_of(scope: Scope, figures: dict[str, Any]) -> Part:
     """Return figures of the uses of coupons."""
     rows = select().select_from(REDEMPTIONS).where(scope.counts_use())
-    return Part(
-        read_by(rows, REDEMPTIONS, "ix_redemptions_report"), REDEMPTIONS.c.confirmed_at, figures
-    )
+    rows = read_by(rows, REDEMPTIONS, "ix_redemptions_report")
+    return Part(rows, REDEMPTIONS.c.confirmed_at, figures)
 
 
 def _accounts(role: str) -> Part:
     """Return the number of new accounts, or of those with a role."""
-    rows, time = select().select_from(USERS), USERS.c.created_at
-    if role:
-        rows = select().select_from(USER_ROLES).where(USER_ROLES.c.role == role)
-        time = USER_ROLES.c.registered_at
-    return Part(rows, time, {"new_customers": ONE})
+    new = {"new_customers": ONE}
+    if not role:
+        return Part(select().select_from(USERS), USERS.c.created_at, new)
+    rows = select().select_from(USER_ROLES).where(USER_ROLES.c.role == role)
+    return Part(rows, USER_ROLES.c.registered_at, new)
 
 
 def _other_currencies(fetch: Fetch, scope: Scope, period: Period) -> list[str]:
     """Return the other currencies of orders that count in a period, without reading its orders."""
-    found: list[str] = []
-    last: Any = ""
-    while last is not None:
-        last = fetch(select(func.min(ORDERS.c.currency)).where(ORDERS.c.currency > last))[0][0]
-        if last not in {None, scope.currency}:
-            rows, time, _ = orders_of(replace(scope, currency=last))
-            in_period = rows.add_columns(literal(1)).where(*within(time, period)).limit(1)
-            found += [last] if fetch(in_period) else []
-    return found
+
+    def after(last: Any) -> ColumnElement[Any]:
+        return select(func.min(ORDERS.c.currency)).where(ORDERS.c.currency > last).scalar_subquery()
+
+    first = select(after("").label("name")).cte("currencies", recursive=True)
+    each = first.union_all(select(after(first.c.name)).where(first.c.name.is_not(None)))
+    name: Any = each.c.name
+    rows, time, _ = orders_of(replace(scope, currency=name))
+    occurs = rows.add_columns(ONE).where(*within(time, period)).correlate(each).exists()
+    found = fetch(select(name).where(name != scope.currency, occurs).order_by(name))
+    return [row[0] for row in found]
 
 
 def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[str, Any]]:

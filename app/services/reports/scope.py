@@ -26,6 +26,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    union_all,
 )
 from sqlalchemy.exc import DBAPIError
 
@@ -46,6 +47,8 @@ ORDERS_INDEX = "ix_orders_report_sqlite"
 FEW = 1_000
 """Number of orders up to which those in other currencies are listed, not looked up for each row."""
 
+_EARLIER = ORDERS.alias("earlier")
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -53,13 +56,8 @@ class Scope:
 
     currency: str
     statuses: tuple[str, ...]  # of counted orders
-    few: tuple[int, ...] | None  # the IDs of orders in other currencies than the shop's, up to FEW
+    few: tuple[int, ...] | None  # the IDs of all orders in other currencies, or None if unknown
     folded: Mapping[str, str]  # lower-case forms of guests' addresses with characters beyond ASCII
-
-    @property
-    def others(self) -> bool:
-        """Whether any order has another currency than that of the shop."""
-        return self.few != ()
 
     def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
         """Return whether an order counts. The index of the report begins with both columns."""
@@ -75,7 +73,7 @@ class Scope:
         if on_postgresql():
             status = ORDERS.c.status.concat(literal(""))
         counted: ColumnElement[bool] = status.in_(self.statuses)
-        if self.few is not None and self.currency == current_app.config["SHOP_CURRENCY"]:
+        if self.few is not None:
             return and_(counted, *self._without(ORDERS.c.id))
         return and_(unindexed(ORDERS.c.currency) == self.currency, counted)
 
@@ -84,20 +82,18 @@ class Scope:
 
         Uses without an order are in the currency of the shop.
         """
-        of_order = ORDERS.c.id == REDEMPTIONS.c.order_id
+        if self.few is not None:
+            return and_(IS_CONFIRMED, *self._without(REDEMPTIONS.c.order_id))
+        of_order = exists().where(ORDERS.c.id == REDEMPTIONS.c.order_id)
         if self.currency == current_app.config["SHOP_CURRENCY"]:
-            if self.few is not None:
-                has_none = REDEMPTIONS.c.order_id.is_(None)
-                without = (or_(has_none, each) for each in self._without(REDEMPTIONS.c.order_id))
-                return and_(IS_CONFIRMED, *without)
-            is_other = exists().where(of_order, ORDERS.c.currency != self.currency)
-            return and_(IS_CONFIRMED, ~is_other)
-        return and_(IS_CONFIRMED, exists().where(of_order, ORDERS.c.currency == self.currency))
+            return and_(IS_CONFIRMED, ~of_order.where(ORDERS.c.currency != self.currency))
+        return and_(IS_CONFIRMED, of_order.where(ORDERS.c.currency == self.currency))
 
     def _without(self, order_id: ColumnElement[int]) -> Iterator[ColumnElement[bool]]:
-        """Yield the condition that an order is not one of the few in other currencies."""
+        """Yield the condition that an ID, or none, is not of an order in another currency."""
         if self.few:
-            yield ~is_one_of(order_id, literal(list(self.few), IdList))
+            is_other = is_one_of(order_id, literal([*self.few], IdList))
+            yield or_(order_id.is_(None), ~is_other)
 
     def guest(self, orders: Any = ORDERS.c) -> ColumnElement[str]:
         """Return the key of the guest of an order."""
@@ -117,8 +113,7 @@ class Scope:
 
     def is_first(self) -> ColumnElement[bool]:
         """Return whether an order is the first counted order of its customer."""
-        earlier = ORDERS.alias("earlier")
-        each, key = earlier.c, self.guest()
+        each, key = _EARLIER.c, self.guest()
         before = and_(
             self.counts(each),
             each.created_at <= ORDERS.c.created_at,
@@ -126,8 +121,8 @@ class Scope:
         )
 
         def exists_by(index: str, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-            found = select(literal(1)).select_from(earlier).where(*conditions, before)
-            return read_by(found, earlier, index).exists()
+            found = select(literal(1)).select_from(_EARLIER).where(*conditions, before)
+            return read_by(found, _EARLIER, index).exists()
 
         is_theirs = each.customer_id == ORDERS.c.customer_id
         of_account = exists_by("ix_orders_customer_created", is_theirs)
@@ -156,22 +151,16 @@ def reading(actor: Principal) -> Iterator[Fetch]:
 def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None) -> Scope:
     """Return what a report counts, by default in ``SHOP_PAID_STATUSES`` and ``refunded``."""
     counted = statuses or (*current_app.config["SHOP_PAID_STATUSES"], "refunded")
-    shop = current_app.config["SHOP_CURRENCY"]
-    first, last = (select(end(ORDERS.c.currency)).scalar_subquery() for end in (func.min, func.max))
-    ends = fetch(select(first, last))[0]
     guests = unindexed(ORDERS.c.customer_id).is_(None), has_unicode(ORDERS.c.billing_email)
     unicode = fetch(select(ORDERS.c.billing_email).where(*guests).distinct())
     folded = {email: email.lower() for (email,) in unicode}
-    few = () if {*ends} <= {shop, None} else _few_of_others(fetch, shop)
+    few = None
+    if currency == current_app.config["SHOP_CURRENCY"]:
+        others = ORDERS.c.currency < currency, ORDERS.c.currency > currency
+        found = union_all(*(select(ORDERS.c.id).where(is_other) for is_other in others))
+        ids = fetch(found.limit(FEW + 1))
+        few = tuple(id_ for (id_,) in ids) if len(ids) <= FEW else None
     return Scope(currency, tuple(dict.fromkeys(counted)), few, folded)
-
-
-def _few_of_others(fetch: Fetch, currency: str) -> tuple[int, ...] | None:
-    """Return the IDs of the orders in other currencies, or None if there are more than FEW."""
-    ids: list[int] = []
-    for is_other in (ORDERS.c.currency < currency, ORDERS.c.currency > currency):
-        ids += [id_ for (id_,) in fetch(select(ORDERS.c.id).where(is_other).limit(FEW + 1))]
-    return tuple(ids) if len(ids) <= FEW else None
 
 
 def within(column: ColumnElement[datetime], span: Any) -> tuple[ColumnElement[bool], ...]:
