@@ -286,7 +286,7 @@ class Customers(Resource):
     def require_deletable(self, call: Call) -> None:
         if self.record(call)["role"] not in _DELETABLE:
             raise forbidden("delete", is_known=True)
-        call.require_force("Customers")
+        self.require_force(call, "Customers do")
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
         heir = call.args.get("reassign")

@@ -60,12 +60,6 @@ def no_route(more: str = "") -> RestError:
     return RestError("rest_no_route", f"{NO_ROUTE} {more}".rstrip(), 404)
 
 
-def no_trash(subject: str) -> RestError:
-    """Return the error of moving a record to the trash that can only be deleted."""
-    message = f"{subject} not support trashing."
-    return RestError("woocommerce_rest_trash_not_supported", message, 501)
-
-
 def missing(names: list[str]) -> RestError:
     """Return the error of missing parameters."""
     message = f"Missing parameter(s): {', '.join(names)}"

@@ -21,7 +21,7 @@ from app.api.authentication import (
     request_credentials,
 )
 from app.api.error_handlers import handle_exception
-from app.api.etags import precondition, with_etag
+from app.api.etags import with_etag
 from app.api.idempotency import idempotent_in_form
 from app.api.responses import json_bytes, json_response
 from app.api.strictness import is_strict
@@ -29,7 +29,6 @@ from app.auth.api_keys import key_with_roles
 from app.auth.credentials import REASONS, MalformedCredentials, SignedCredentials
 from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
 from app.errors import ShopError
-from app.services.common.bulk import Precondition
 from app.woocommerce_rest import errors, parameters
 from app.woocommerce_rest.arguments import Arguments, Problem, checked, described
 from app.woocommerce_rest.errors import RestError
@@ -41,6 +40,8 @@ KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
 _HIDDEN = ("oauth_",)
 ACCOUNTS = "customers"
 """The resource on whose records a caller has different rights."""
+RESOURCES = {"coupons", "customers", "orders", "webhooks", "reports"}
+"""What a key can be limited to. All keys can read the index, and what checks of connections do."""
 
 
 @dataclass(slots=True)
@@ -53,22 +54,6 @@ class Call:
     given: Mapping[str, Any]  # those that the client sent and that are not null
     site: Site
     fields: frozenset[str] = frozenset()  # the first parts of the names in ``_fields``, if any
-
-    def precondition(self, show: Callable[[int], Any]) -> Precondition | None:
-        """Return the check of ``If-Match``, given a function that reads a record by its ID."""
-        check = precondition(lambda record: show(record["id"]))
-        return check and (lambda record: check({"id": record["id"]}))
-
-    def require_no_id(self, kind: str, noun: str = "") -> None:
-        """Raise RestError for the create of a record with an ID."""
-        if self.args.get("id") not in (None, "", 0, "0"):
-            message = f"Cannot create existing {noun or kind}."
-            raise RestError(f"woocommerce_rest_{kind}_exists", message)
-
-    def require_force(self, nouns: str) -> None:
-        """Raise RestError for a deletion without ``force`` of records that have no trash."""
-        if not self.args.get("force"):
-            raise errors.no_trash(f"{nouns} do")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +113,7 @@ class Route:
 
     @property
     def resource(self) -> str:
-        """Return the resource that a key must allow."""
+        """Return the first part of the path."""
         return self.path.strip("/").split("/")[0]
 
     def operation(self, method: str) -> Operation | None:
@@ -138,13 +123,12 @@ class Route:
         return found or (self.operations.get("EDIT") if method in EDITABLE else None)
 
 
-def respond(route: Route | None, ids: Mapping[str, int]) -> Response:
-    """Return the response to the current request.
+NOWHERE = Route("", {})
+"""The route of an unknown path."""
 
-    Args:
-        route: the route of the path; None for an unknown path.
-        ids: the variables of the path.
-    """
+
+def respond(route: Route, ids: Mapping[str, int]) -> Response:
+    """Return the response to the current request, given the variables of its path."""
     site, query = current_site(), {}
     try:
         query = parameters.nested(request.query_string.decode("utf-8", "replace"))
@@ -157,9 +141,9 @@ def respond(route: Route | None, ids: Mapping[str, int]) -> Response:
     except Exception as error:  # noqa: BLE001  # the native handler logs it and chooses the status
         response = handle_exception(error)
     is_hidden = response.status_code in {401, 403} or "Allow" in response.headers
-    is_gone = response.status_code == 404 and route and route.resource == ACCOUNTS
-    is_found = route and (request.method == "OPTIONS" or route.operation(request.method))
-    if route and is_found and not is_hidden and not is_gone:
+    is_gone = response.status_code == 404 and route.resource == ACCOUNTS
+    is_found = request.method == "OPTIONS" or route.operation(request.method)
+    if is_found and not is_hidden and not is_gone:
         response.headers["Allow"] = ", ".join(_allowed(route))
     return _completed(response, query, site)
 
@@ -175,16 +159,14 @@ def _allowed(route: Route) -> Sequence[str]:
     ]
 
 
-def _respond(
-    route: Route | None, ids: Mapping[str, int], query: dict[str, Any], site: Site
-) -> Response:
+def _respond(route: Route, ids: Mapping[str, int], query: dict[str, Any], site: Site) -> Response:
     principal = _authenticate()
     if principal:
         _check_key(principal, route)
         site = replace(site, actor=principal)
     if request.method == "OPTIONS":
         return json_response(parameters.selected(description(route, site), query.get("_fields")))
-    operation = route.operation(request.method) if route else None
+    operation = route.operation(request.method)
     if operation is None:
         raise errors.no_route(_hint())
     merged = _merged(query)
@@ -198,7 +180,7 @@ def _respond(
         try:
             result = operation.call(call)
         except errors.FAILURES as error:
-            raise _in_context(error, operation, route) from None
+            raise _in_context(error, operation) from None
         results.append(result)
         shown = result.body if isinstance(result, Page) else result
         if "_fields" in merged:
@@ -216,21 +198,21 @@ def _respond(
         response.headers["Location"] = own["href"]
     if results and isinstance(results[0], Page):
         _add_page(response, results[0], operation, query, site)
-    elif results and route and route.resource == ACCOUNTS and "id" in ids and not operation.is_list:
+    elif results and route.resource == ACCOUNTS and "id" in ids and not operation.is_list:
         hints = _self_of(results[0]).get("targetHints", {})  # none of a deleted account
         response.headers["Allow"] = ", ".join(hints.get("allow", ()))
     return response
 
 
 def _once(
-    run: Callable[[], Response], route: Route | None, ids: Mapping[str, int], results: list[Any]
+    run: Callable[[], Response], route: Route, ids: Mapping[str, int], results: list[Any]
 ) -> Response:
     """Run an operation once per ``Idempotency-Key``.
 
     Objects of this dialect stand alone, and ``_fields`` can omit their IDs. A response is stored
     with the name and the ID of its record, by which the erasure of a customer finds persons.
     """
-    resource = route.resource if route else ""
+    resource = route.resource
 
     def named(body: Any) -> Any:
         return {resource: {"id": ids.get("order_id") or results[-1]["id"], "part": body}}
@@ -244,7 +226,7 @@ def _once(
     def bare_batch(stored: Any) -> Any:
         return {name: items[resource] for name, items in stored.items()} or []
 
-    if route and route.path.endswith("/batch"):
+    if route.path.endswith("/batch"):
         return idempotent_in_form(run, named_batch, bare_batch)()
     return idempotent_in_form(run, named, bare)()
 
@@ -344,7 +326,7 @@ def _missing_oauth() -> RestError | None:
     return RestError("woocommerce_rest_authentication_missing_parameter", message, 401)
 
 
-def _check_key(principal: Principal, route: Route | None) -> None:
+def _check_key(principal: Principal, route: Route) -> None:
     """Raise RestError unless the key allows the method and the resource of the route."""
     if request.method == "OPTIONS":
         return
@@ -355,10 +337,10 @@ def _check_key(principal: Principal, route: Route | None) -> None:
         kind = "read" if is_read else "write"
         message = f"The API key provided does not have {kind} permissions."
         raise _authentication_error(message)
-    if route and principal.resources is not None:
+    if principal.resources is not None:
         own = {"refunds": "orders"}.get(route.resource, route.resource)
         for resource in (own, *route.also):
-            if resource not in {*principal.resources, "data", "system_status"}:
+            if resource in RESOURCES - principal.resources:
                 message = f"This API key is not valid for the resource {resource}."
                 raise _authentication_error(message)
     if not principal.capabilities:
@@ -429,19 +411,18 @@ def _arguments(
     return found
 
 
-def _in_context(error: Any, operation: Operation, route: Route | None) -> RestError:
+def _in_context(error: Any, operation: Operation) -> RestError:
     """Return an error of a service: an unknown record is 400 in an update (wc-v3, Lists)."""
     shown = errors.as_rest_error(error)
-    if operation.action == "edit" and shown.code.endswith("_invalid_id") and shown.status == 404:
-        is_nested = route is not None and route.path.count("<") > 1
-        if not shown.code.startswith("wc_user") and not is_nested:
-            return shown.with_status(400)
+    is_unknown = shown.code.endswith("_invalid_id") and not shown.code.startswith("wc_user")
+    if operation.action == "edit" and is_unknown and shown.status == 404:
+        return shown.with_status(400)
     return shown
 
 
-def description(route: Route | None, site: Site) -> Any:
+def description(route: Route, site: Site) -> Any:
     """Return the description of a route, as ``OPTIONS`` and the indexes show it."""
-    if route is None:
+    if route is NOWHERE:
         return []
     endpoints = [
         {

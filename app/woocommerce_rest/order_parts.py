@@ -21,7 +21,7 @@ from app.services.orders.records import list_refunds, notes_of, records_by_id, r
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Schema
 from app.woocommerce_rest.customers import name_of_account
-from app.woocommerce_rest.errors import RestError, no_trash
+from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Page, Route
 from app.woocommerce_rest.lists import collection, decimals, page, record_query
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
@@ -99,7 +99,7 @@ class Notes(Resource):
         _order(call, "woocommerce_rest_order_invalid_id")
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
-        call.require_force("Webhooks")  # as on the original
+        self.require_force(call, "Webhooks do")  # as on the original
         notes.delete_note(call.actor, call.ids["order_id"], shown["id"])
 
 
@@ -204,7 +204,7 @@ class Refunds(Resource):
 
     def require_deletable(self, call: Call) -> None:
         if call.args.get("force") is False:
-            raise no_trash(f"The {self.kind} does")
+            self.require_force(call, f"The {self.kind} does")
         _order(call, "woocommerce_rest_invalid_order_id")
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:

@@ -25,7 +25,7 @@ from app.woocommerce_rest import (
     webhooks,
 )
 from app.woocommerce_rest.errors import as_rest_error
-from app.woocommerce_rest.frame import Call, Operation, Route, description, respond
+from app.woocommerce_rest.frame import NOWHERE, Call, Operation, Route, description, respond
 from app.woocommerce_rest.openapi import document
 from app.woocommerce_rest.schemas import Json
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
@@ -37,7 +37,7 @@ def _body_of(error: ShopError) -> Any:
     """Return the body of an error that was raised before a view. Set its status and headers."""
     error.headers = {**error.headers, "Link": current_site().index_link}
     if error.code == "shop_api_no_route" and request.method not in METHODS:
-        response = respond(None, {})  # rejects the method, unless the request is anonymous
+        response = respond(NOWHERE, {})  # rejects the method, unless the request is anonymous
         error.status = response.status_code
         return response.get_json()
     shown = as_rest_error(error)
@@ -74,7 +74,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     for route in (*ROUTES, *own):
         _add(blueprint, f"/{NAMESPACE}{route.path}", route)
     _add(blueprint, "/", Route("/", {"GET": _SITE}))
-    _add(blueprint, "/<path:unknown>", None)
+    _add(blueprint, "/<path:unknown>", NOWHERE)
     app.register_blueprint(blueprint)
     app.extensions[EXTENSION].bare_objects |= {
         each.noun: lambda ids, each=each: each.objects(ids, current_site())
@@ -85,13 +85,13 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     )
 
 
-def _add(blueprint: Blueprint, rule: str, route: Route | None) -> None:
+def _add(blueprint: Blueprint, rule: str, route: Route) -> None:
     endpoint = rule.strip("/").replace("/", "-").replace(".", "-") or "index"
     view: Callable[..., Response] = partial(_view, route)
     blueprint.add_url_rule(rule, endpoint, view, methods=METHODS, provide_automatic_options=False)
 
 
-def _view(route: Route | None, **ids: Any) -> Response:
+def _view(route: Route, **ids: Any) -> Response:
     ids.pop("unknown", None)
     return respond(route, ids)
 

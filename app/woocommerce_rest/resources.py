@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from app.api.etags import precondition
 from app.auth.principals import Capability
 from app.catalog import TRASH
 from app.db.session import run_in_transaction, savepoint
@@ -78,6 +79,12 @@ class Resource:
     def require_deletable(self, call: Call) -> None:
         """Raise RestError if the record cannot be deleted by this request."""
 
+    def require_force(self, call: Call, subject: str) -> None:
+        """Raise RestError for a deletion without ``force`` of a record that has no trash."""
+        if not call.args.get("force"):
+            message = f"{subject} not support trashing."
+            raise RestError("woocommerce_rest_trash_not_supported", message, 501)
+
     def site(self, call: Call) -> Site:
         """Return the site with the options of a request."""
         return call.site
@@ -87,6 +94,11 @@ class Resource:
         return RestError(f"woocommerce_rest_{self.kind}_invalid_id", "Invalid ID.", status)
 
     # Operations
+
+    def condition(self, call: Call) -> Precondition | None:
+        """Return the check of ``If-Match``, which compares a record with a read of it."""
+        check = precondition(lambda record: self.shown(record["id"], call))
+        return check and (lambda record: check({"id": record["id"]}))
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
         """Return a record in the form of this dialect, or raise RestError."""
@@ -100,13 +112,15 @@ class Resource:
 
     def create(self, call: Call) -> Object:
         """Create a record."""
-        call.require_no_id(self.kind, self.existing)
+        if call.args.get("id") not in (None, "", 0, "0"):
+            message = f"Cannot create existing {self.existing or self.kind}."
+            raise RestError(f"woocommerce_rest_{self.kind}_exists", message)
         data = self.data(call)
         return run_in_transaction(lambda _: self.shown(self.insert(call, data), call))
 
     def edit(self, call: Call) -> Object:
         """Change a record."""
-        data, check = self.data(call), call.precondition(lambda one: self.shown(one, call))
+        data, check = self.data(call), self.condition(call)
 
         def work(_: Any) -> Object:
             self.change(call, data, check)
@@ -116,7 +130,7 @@ class Resource:
 
     def delete(self, call: Call) -> Object:
         """Delete a record, and return what it was."""
-        check = call.precondition(lambda one: self.shown(one, call))
+        check = self.condition(call)
         self.require_deletable(call)
 
         def work(_: Any) -> Object:

@@ -134,7 +134,7 @@ class Webhooks(Resource):
             writes.update_webhook(call.actor, call.ids["id"], data, check, BARE_ONLY)
 
     def require_deletable(self, call: Call) -> None:
-        call.require_force("Webhooks")
+        self.require_force(call, "Webhooks do")
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
         writes.delete_webhook(call.actor, shown["id"], check, BARE_ONLY)

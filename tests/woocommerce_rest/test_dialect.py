@@ -289,6 +289,8 @@ def test_resources_of_a_key(shop, app):
     limit_key(app, "coupons")
     assert shop.send("GET", "/coupons").status_code == 200
     assert shop.send("GET", "/orders").status_code == 401
+    for path in ("", "/openapi.json", "/system_status", "/nothing"):  # for every key
+        assert shop.send("GET", path).status_code == (404 if path == "/nothing" else 200)
 
 
 def test_switched_off_and_prefix(shop, make_app):
