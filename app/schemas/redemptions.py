@@ -9,6 +9,7 @@ from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.query import (
     ChoiceParam,
     CodeParam,
@@ -99,6 +100,22 @@ class RedemptionCreate(Base):
     amount = Discount("Discount amount, at least 0, for the reports.", load_default=None)
     expires_in = inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
 
+
+set_form(
+    RedemptionCreate,
+    {
+        "Customer": {
+            "email": FormField(
+                "E-mail address", help="The limit of uses per customer applies to this address."
+            ),
+            "customer_id": FormField("Customer ID", help="If the customer has an account."),
+            "amount": FormField(
+                "Discount", unit="currency", help="Discount that was granted, for the reports."
+            ),
+        }
+    },
+    hidden=("code", "reference", "expires_in"),
+)
 
 RedemptionCreateRequest = request(RedemptionCreate, "redemption")
 RedemptionResponse = response(RedemptionSchema, "redemption")

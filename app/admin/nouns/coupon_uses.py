@@ -16,10 +16,10 @@ from app.api.authentication import current_principal
 from app.api.representations import REDEMPTION
 from app.db.read_pool import RowStream
 from app.errors import ShopError
-from app.schemas.base import Base, OptionalFields
+from app.schemas.base import OptionalFields
 from app.schemas.fields import input as inputs
 from app.schemas.fields.form import FormField, set_form
-from app.schemas.redemptions import RedemptionListQuery
+from app.schemas.redemptions import RedemptionCreate, RedemptionListQuery
 from app.services.redemptions.queries import list_redemptions
 
 
@@ -37,30 +37,12 @@ COUPONS.runs("release", "release_redemption", "released", path=f"{USE}/release")
 COUPONS.runs("confirm", "confirm_redemption", "redeemed", path=f"{USE}/confirm")
 
 
-class CounterUse(Base):
-    """A use at the counter or by telephone."""
-
-    email = inputs.Email("The limit of uses per customer applies to this address.")
-    customer_id = inputs.AccountId("If the customer has an account.")
-    amount = inputs.DecimalInput("Discount that was granted, for the reports.")
-
-
 class CouponCount(OptionalFields):
     """The number of uses, which only *Correct the count* sets."""
 
     usage_count = inputs.Count("Number of confirmed uses.")
 
 
-set_form(
-    CounterUse,
-    {
-        "Customer": {
-            "email": FormField("E-mail address"),
-            "customer_id": FormField("Customer ID"),
-            "amount": FormField("Discount", unit="currency"),
-        }
-    },
-)
 set_form(CouponCount, {"Number of uses": {"usage_count": FormField("Uses")}})
 
 
@@ -73,7 +55,7 @@ def redeem(coupon_id: int) -> AnyResponse:
     coupon, _etag = COUPONS.read(coupon_id)
     title = _("Redeem %(code)s now", code=coupon["code"])
     back = COUPONS.url("show", coupon_id), coupon["code"]
-    form = Form.of_new(specs_of(CounterUse), "redemption", {})
+    form = Form.of_new(specs_of(RedemptionCreate), "redemption", {})
     if request.method == "POST":
         form = Form.submitted(form.specs, "redemption")
         form_id = re.sub(r"[^0-9a-f]", "", request.form.get("_form", ""))[:32]
