@@ -31,7 +31,10 @@ each (``copies.py``).
 """
 
 PRESENT = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-"""The time at which the shops end, because the default period of admin pages ends today."""
+"""The time at which new shops end, because the default period of admin pages ends today.
+
+Shops of another day (``BENCH_DATA``) have fewer orders in that period.
+"""
 
 
 class Shop(NamedTuple):
