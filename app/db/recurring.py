@@ -4,10 +4,11 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Dialect, Executable, Select
+from sqlalchemy import CompoundSelect, Connection, Dialect, Executable, Select
 
 Convert = Callable[[Any], Any]
 Parameters = Mapping[str, Any] | None
+AnySelect = Select[Any] | CompoundSelect[Any]
 
 
 class Form(NamedTuple):
@@ -65,7 +66,7 @@ class RecurringSelect:
         has_names: whether the values of a row can be read by the names of their columns.
     """
 
-    def __init__(self, select: Select[Any], *, has_names: bool = False) -> None:
+    def __init__(self, select: AnySelect, *, has_names: bool = False) -> None:
         self.select = select
         self._has_names = has_names
         self._forms: dict[str, Form] = {}
@@ -80,7 +81,7 @@ class RecurringSelect:
         return form
 
 
-def _form(select: Select[Any], dialect: Dialect, *, has_names: bool) -> Form:
+def _form(select: AnySelect, dialect: Dialect, *, has_names: bool) -> Form:
     binds: Any = select.compile(dialect=dialect).bind_names
     # SQLAlchemy writes the values of a list of constants only if all parameters have a value.
     given = {name: None for bind, name in binds.items() if bind.required}
@@ -98,9 +99,9 @@ def _form(select: Select[Any], dialect: Dialect, *, has_names: bool) -> Form:
         numbered = enumerate(bind.value, 1) if bind.expanding else ()
         values = {f"{name}_{number}": value for number, value in numbered} or {name: bind.value}
         constants |= {key: convert(each) if convert else each for key, each in values.items()}
-    columns: Any = select.column_descriptions
-    reads = [each["type"].dialect_impl(dialect).result_processor(dialect, None) for each in columns]
-    row: Any = namedtuple("Row", [each["name"] for each in columns]) if has_names else None
+    columns = select.selected_columns
+    reads = [each.type.dialect_impl(dialect).result_processor(dialect, None) for each in columns]
+    row: Any = namedtuple("Row", columns.keys()) if has_names else None
     return Form(
         str(compiled),
         compiled.positiontup if compiled.positional else None,

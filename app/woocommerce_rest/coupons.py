@@ -101,7 +101,7 @@ def coupon_object(record: Record, site: Site) -> Object:
         "date_expires_gmt": None if expires is None else site.midnight(str(expires)),
         "usage_count": record["usage_count"],
         "used_by": record["used_by"],
-        "meta_data": metadata_list(record["metadata"], site, _STORED),
+        "meta_data": metadata_list(record["metadata"], _STORED),
         "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
     }
     return {name: shown[name] for name in names_of("Coupon")}

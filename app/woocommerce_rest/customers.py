@@ -91,9 +91,11 @@ def customer_object(record: Record, site: Site) -> Object:
 def customer_fields(record: Record, site: Site) -> Object:
     """Return a customer of this dialect without links, as orders contain it."""
     orders_count, total_spent, last_id, last_date = record["statistics"]
+    created, modified, local = record["created_at"], record["updated_at"], site.local
     return {
         "id": record["id"],
-        **site.dates(created=record["created_at"], modified=record["updated_at"]),
+        "date_created": local(created), "date_created_gmt": created[:19],
+        "date_modified": local(modified), "date_modified_gmt": modified[:19],
         "email": record["email"],
         "first_name": record["first_name"],
         "last_name": record["last_name"],
@@ -103,11 +105,11 @@ def customer_fields(record: Record, site: Site) -> Object:
         "shipping": record["shipping"],
         "is_paying_customer": bool(record["is_paying"]),
         "avatar_url": avatar(record["email"]),
-        "meta_data": metadata_list([e for e in record["metadata"] if _is_shown(e[1])], site),
+        "meta_data": metadata_list([e for e in record["metadata"] if _is_shown(e[1])]),
         "orders_count": orders_count,
         "total_spent": total_spent,
-        "last_order": {"id": last_id, "date": site.local(last_date)} if last_id else None,
-    }
+        "last_order": {"id": last_id, "date": local(last_date)} if last_id else None,
+    }  # fmt: skip
 
 
 def _methods(record: Record, site: Site) -> Sequence[str]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import orjson
-
-from app.api.responses import json_bytes
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.arguments import Schema
 from app.woocommerce_rest.frame import Call, Page
@@ -65,17 +62,6 @@ def record_query(call: Call) -> dict[str, Any]:
 def page(
     call: Call, objects: Iterable[Any], total: int, defaults: Mapping[str, Any] | None = None
 ) -> Page:
-    """Return a page of a list. ``_links`` of its objects appear only if they are selected.
-
-    A whole object becomes JSON at once, because collecting the garbage of a page of live objects
-    takes longer than writing them.
-    """
+    """Return a page of a list. ``_links`` of its objects appear only if they are selected."""
     args = call.args
-    shown = [orjson.Fragment(json_bytes(each)[:-1]) for each in objects]
-    return Page(shown, total, args["per_page"], args["page"], defaults or {})
-
-
-def decimals(call: Call) -> int:
-    """Return the decimals of amounts, ``dp``."""
-    given: int = call.given.get("dp", 2)
-    return min(given, arg.MAX_DECIMALS)
+    return Page(list(objects), total, args["per_page"], args["page"], defaults or {})

@@ -18,11 +18,10 @@ from app.services.common.metadata import first_values
 from app.services.customers.records import BILLING_PARTS, SHIPPING_PARTS
 from app.services.orders.items import COUPON_ID, META_IDS
 from app.woocommerce_rest.customers import avatar, customer_fields
-from app.woocommerce_rest.site import VERSION, Site, metadata_list, plain_number
+from app.woocommerce_rest.site import VERSION, Entries, Site, plain_number
 
 Record = Mapping[str, Any]
 Object = dict[str, Any]
-Entries = Mapping[int, Sequence[tuple[int, str, Any]]]
 
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
 _STORED = frozenset({
@@ -61,15 +60,14 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
 
     Args:
         record: the order.
-        site: the shop.
         page: of a page, the objects of its customers so far, by ID. On a page, metadata is in the
             order of its IDs, otherwise in that of its keys.
     """
-    order_id, customer_id, status = record["id"], record["customer_id"] or 0, record["status"]
+    order_id, status, key = record["id"], record["status"], record["order_key"]
     created, modified = record["created_at"], record["updated_at"]
     completed, paid = record["completed_at"], record["paid_at"]
     metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
-    amount, local, key = site.amount, site.local, record["order_key"]
+    amount, local = site.amount, site.local
     shown = {
         "id": order_id, "parent_id": record["parent_id"] or 0, "status": status,
         "currency": record["currency"], "version": record["version"] or VERSION,
@@ -81,16 +79,20 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         "shipping_tax": amount(record["shipping_tax"]),
         "cart_tax": amount(record["cart_tax"]), "total": amount(record["total"]),
         "total_tax": amount(record["total_tax"]),
-        "customer_id": customer_id, "order_key": key,
-        "billing": record["billing"], "shipping": record["shipping"],
-        "payment_method": record["payment_method_id"],
+        "customer_id": record["customer_id"] or 0, "order_key": key, "billing": record["billing"],
+        "shipping": record["shipping"], "payment_method": record["payment_method_id"],
         "payment_method_title": record["payment_method_title"],
         "transaction_id": record["transaction_id"], "customer_ip_address": record["customer_ip"],
         "customer_user_agent": record["customer_user_agent"], "created_via": record["created_via"],
         "customer_note": record["note"], "date_completed": local(completed),
         "date_paid": local(paid), "cart_hash": record["cart_hash"],
-        "number": record["order_number"], "meta_data": metadata_list(metadata, site, _STORED),
-        **_items(record, site),
+        "number": record["order_number"], "meta_data": site.metadata(metadata, _STORED),
+        "line_items": [_line(line, record, site) for line in record["line_items"]],
+        "tax_lines": [_tax_line(line, record, site) for line in record["tax_lines"]],
+        "shipping_lines": [_shipping_line(one, record, site) for one in record["shipping_lines"]],
+        "fee_lines": [_fee_line(line, record, site) for line in record["fee_lines"]],
+        "coupon_lines": [_coupon_line(line, record, site) for line in record["coupon_lines"]],
+        "refunds": [_short_refund(each, site) for each in record["refunds"]],
         "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
         "is_editable": status in _EDITABLE,
         "needs_payment": status in _UNPAID and record["total"] > "0.00",
@@ -106,7 +108,7 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
 
 
 def _links(record: Record, site: Site) -> Object:
-    links = site.links("orders", record["id"], methods=site.methods["orders"])
+    links = site.links("orders", record["id"], site.methods["orders"])
     if record["customer_id"]:
         links["customer"] = [{"href": f"{site.root}/customers/{record['customer_id']}"}]
     if record["parent_id"]:
@@ -114,24 +116,9 @@ def _links(record: Record, site: Site) -> Object:
     return links
 
 
-def _items(record: Record, site: Site) -> Object:
-    """Return the lists of an order."""
-    entries: Entries = record["items_metadata"]
-    details = record["item_details"] or {}
-    return {
-        "line_items": [
-            _line(line, entries, site, details.get(str(line["id"]), _NOTHING).get(META_IDS, ()))
-            for line in record["line_items"]
-        ],
-        "tax_lines": [_tax_line(line, entries, site) for line in record["tax_lines"]],
-        "shipping_lines": [_shipping_line(one, entries, site) for one in record["shipping_lines"]],
-        "fee_lines": [_fee_line(line, entries, site) for line in record["fee_lines"]],
-        "coupon_lines": [_coupon_line(line, record, site) for line in record["coupon_lines"]],
-        "refunds": [
-            {"id": each["id"], "reason": each["reason"], "total": f"-{site.amount(each['amount'])}"}
-            for each in record["refunds"]
-        ],
-    }
+def _short_refund(refund: Record, site: Site) -> Object:
+    total = f"-{site.amount(refund['amount'])}"
+    return {"id": refund["id"], "reason": refund["reason"], "total": total}
 
 
 def customer_of(record: Record, site: Site, known: Customers) -> Object:
@@ -139,8 +126,6 @@ def customer_of(record: Record, site: Site, known: Customers) -> Object:
     account = record["customer"]
     if account:
         if account["id"] not in known:
-            if site.include_meta or site.exclude_meta:  # these are about the order
-                site = site.with_options(include_meta=frozenset(), exclude_meta=frozenset())
             known[account["id"]] = customer_fields(account, site)
         return known[account["id"]]
     billing, shipping = orjson.loads(orjson.dumps([record["billing"], record["shipping"]]))
@@ -166,37 +151,38 @@ _FIELDS = frozenset(
 """Metadata of items, imported or written here, that is a field of an item in this dialect."""
 
 
-def _fields_of(item: Record, entries: Entries) -> Record:
+def _fields_of(item: Record, record: Record) -> Record:
     """Return the metadata of an item by its key, some of which are fields in this dialect."""
-    own = entries.get(item["id"])
-    return first_values(list(own)) if own else _NOTHING
+    own = record["items_metadata"].get(item["id"])
+    return first_values(own) if own else _NOTHING
 
 
-def _metadata(item: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -> list[Object]:
+def _metadata(item: Record, record: Record, site: Site) -> list[Object]:
     """Return the metadata of an item: its attributes, which can have IDs, and its entries."""
-    own, attributes = entries.get(item["id"], ()), item.get("meta") or ()
+    own, attributes = record["items_metadata"].get(item["id"], ()), item.get("meta") or ()
     if not own and not attributes:
         return []
-    known = {entry[1] for entry in own}
+    known = {key for _, key, _ in own}
+    details = (record.get("item_details") or _NOTHING).get(str(item["id"]), _NOTHING)
+    ids = details.get(META_IDS, ())
     numbers = ids if len(ids) == len(attributes) else [0] * len(attributes)
     found = [
-        {
-            "id": number, "key": each["key"], "value": each["value"],
-            "display_key": each.get("label") or each["key"], "display_value": each["value"],
-        }
+        _entry(number, each["key"], each["value"], each.get("label"))
         for each, number in zip(attributes, numbers, strict=True)
         if each["key"] not in known
-    ]  # fmt: skip
-    found += [
-        {**each, "display_key": each["key"], "display_value": each["value"]}
-        for each in metadata_list([entry for entry in own if entry[1] not in _FIELDS], site)
     ]
+    found += [_entry(*each.values()) for each in site.metadata(own, _FIELDS)]
     return sorted(found, key=_ID) if ids else found
 
 
-def _refunded_taxes(item: Record, entries: Entries) -> list[Object]:
+def _entry(number: int, key: str, value: Any, label: str | None = None) -> Object:
+    shown = {"display_key": label or key, "display_value": value}
+    return {"id": number, "key": key, "value": value, **shown}
+
+
+def _refunded_taxes(item: Record, record: Record) -> list[Object]:
     """Return the taxes of an item of a refund by rate."""
-    fields = _fields_of(item, entries)
+    fields = _fields_of(item, record)
     stored = fields.get(TAXES) or fields.get("taxes")
     totals = stored.get("total") if isinstance(stored, dict) else None
     if not isinstance(totals, dict):
@@ -218,7 +204,7 @@ def _amount_of(fields: Record, key: str) -> str:
     return str(value) if value is not None and _is_amount(value) else "0"
 
 
-def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
+def _taxes(item: Record, site: Site, *, has_subtotal: bool = False) -> list[Object]:
     if not (taxes := item.get("taxes")):
         return []
     amount = site.amount
@@ -232,33 +218,34 @@ def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
     ]
 
 
-def _line(line: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -> Object:
+def _line(line: Record, record: Record, site: Site) -> Object:
     quantity, amount, sku = line["quantity"], site.amount, line["sku"]
-    price = float(line["total"]) / quantity if quantity else 0.0
+    total, variation = line["total"], line.get("variation_id") or 0
+    price = float(total) / quantity if quantity else 0.0
     return {
         "id": line["id"],
         "name": line["name"],
         "product_id": line["product_id"] or 0,
-        "variation_id": line.get("variation_id") or 0,
+        "variation_id": variation,
         "quantity": quantity,
         "tax_class": line["tax_class"] or "",
         "subtotal": amount(line["subtotal"]),
         "subtotal_tax": amount(line["subtotal_tax"]),
-        "total": amount(line["total"]),
+        "total": amount(total),
         "total_tax": amount(line["total_tax"]),
         "taxes": _taxes(line, site, has_subtotal=True) if line.get("taxes") else [],
-        "meta_data": _metadata(line, entries, site, ids),
+        "meta_data": _metadata(line, record, site),
         "sku": sku,
         "global_unique_id": None if sku is None else "",
         "price": int(price) if price.is_integer() else price,
-        "image": _OF_VARIATION if line.get("variation_id") else _NO_IMAGE,
+        "image": _OF_VARIATION if variation else _NO_IMAGE,
         "parent_name": None,
     }
 
 
-def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
+def _tax_line(line: Record, record: Record, site: Site) -> Object:
     total, shipping, rate = line["total"], "0.00", "0"
-    if fields := _fields_of(line, entries):
+    if fields := _fields_of(line, record):
         part, rate = Decimal(_amount_of(fields, "shipping_tax_amount")), _amount_of(fields, _RATE)
         total, shipping = f"{Decimal(total) - part:.2f}", f"{part:.2f}"
     return {
@@ -270,11 +257,11 @@ def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
         "tax_total": site.amount(total),
         "shipping_tax_total": site.amount(shipping),
         "rate_percent": plain_number(rate),
-        "meta_data": _metadata(line, entries, site),
+        "meta_data": _metadata(line, record, site),
     }
 
 
-def _shipping_line(line: Record, entries: Entries, site: Site) -> Object:
+def _shipping_line(line: Record, record: Record, site: Site) -> Object:
     return {
         "id": line["id"],
         "method_title": line["method_title"],
@@ -282,14 +269,14 @@ def _shipping_line(line: Record, entries: Entries, site: Site) -> Object:
         "instance_id": line.get("instance_id") or "",
         "total": site.amount(line["total"]),
         "total_tax": site.amount(line.get("total_tax") or "0.00"),
-        "taxes": _taxes(line, site, has_subtotal=False),
-        "tax_status": _fields_of(line, entries).get("tax_status", "taxable"),
-        "meta_data": _metadata(line, entries, site),
+        "taxes": _taxes(line, site),
+        "tax_status": _fields_of(line, record).get("tax_status", "taxable"),
+        "meta_data": _metadata(line, record, site),
     }
 
 
-def _fee_line(line: Record, entries: Entries, site: Site) -> Object:
-    fields = _fields_of(line, entries)
+def _fee_line(line: Record, record: Record, site: Site) -> Object:
+    fields = _fields_of(line, record)
     return {
         "id": line["id"],
         "name": line["title"],
@@ -298,24 +285,22 @@ def _fee_line(line: Record, entries: Entries, site: Site) -> Object:
         "amount": fields.get("_fee_amount", ""),
         "total": site.amount(line["total"]),
         "total_tax": site.amount(line["total_tax"]),
-        "taxes": _taxes(line, site, has_subtotal=False),
-        "meta_data": _metadata(line, entries, site),
+        "taxes": _taxes(line, site),
+        "meta_data": _metadata(line, record, site),
     }
 
 
 def _coupon_line(line: Record, record: Record, site: Site) -> Object:
-    entries: Entries = record["items_metadata"]
-    shown = _metadata(line, entries, site)
+    shown = _metadata(line, record, site)
     info = next((each["value"] for each in shown if each["key"] == "coupon_info"), None)
     if info is None and (info := _coupon_info(line, record)):
-        entry = {"id": 0, "key": "coupon_info", "value": info}
-        shown.append({**entry, "display_key": "coupon_info", "display_value": info})
+        shown.append(_entry(0, "coupon_info", info))
     kind, amount, free = _parsed_info(info)
     return {
         "id": line["id"],
         "code": line["code"],
         "discount": _unpadded(line["amount"]),
-        "discount_tax": _unpadded(_amount_of(_fields_of(line, entries), "discount_amount_tax")),
+        "discount_tax": _unpadded(_amount_of(_fields_of(line, record), "discount_amount_tax")),
         "meta_data": shown,
         "discount_type": kind,
         "nominal_amount": amount,
@@ -354,12 +339,14 @@ _BELOW = ("GET", "DELETE")
 _PAYMENT = "_refunded_payment"
 """Metadata of an imported refund: whether the payment provider was called."""
 _OF_REFUNDS = _STORED | {_PAYMENT}
+_REFUNDED = "_refunded_item_id"
+"""Metadata of an item of a refund: the item of the order."""
 
 
 def note_object(record: Record, site: Site) -> Object:
     """Return a note of this dialect."""
     order_id = record["order_id"]
-    links = site.links("orders", order_id, "notes", record["id"], methods=_BELOW)
+    links = site.links(f"orders/{order_id}/notes", record["id"], _BELOW)
     return {
         "id": record["id"],
         "author": record["author"] or "WooCommerce",
@@ -378,13 +365,9 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         site: the shop.
         with_parent: whether it has ``parent_id``, as in the list of all refunds.
     """
-    order_id, own = record["order_id"], record["items_metadata"]
-
-    def parts(name: str) -> list[tuple[Object, Entries]]:
-        found = [item for item in record["line_items"] if item["list"] == name]
-        return [(_refunded(item, record), _refunded_metadata(item, own)) for item in found]
-
-    links = site.links("orders", order_id, "refunds", record["id"], methods=_BELOW)
+    order_id, lists = record["order_id"], _refunded_lists(record)
+    record = {**record, "items_metadata": _with_references(record)}
+    links = site.links(f"orders/{order_id}/refunds", record["id"], _BELOW)
     return {
         "id": record["id"],
         **({"parent_id": order_id} if with_parent else {}),
@@ -395,62 +378,61 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         "refunded_payment": any(
             key == _PAYMENT and value for _, key, value in record["metadata"]
         ),
-        "meta_data": metadata_list(record["metadata"], site, _OF_REFUNDS),
-        "line_items": [_line(*each, site) for each in parts("line_items")],
-        "shipping_lines": [_shipping_line(*each, site) for each in parts("shipping_lines")],
-        "tax_lines": _refunded_tax_lines(record, site),
-        "fee_lines": [_fee_line(*each, site) for each in parts("fee_lines")],
+        "meta_data": site.metadata(record["metadata"], _OF_REFUNDS),
+        "line_items": [_line(each, record, site) for each in lists["line_items"]],
+        "shipping_lines": [_shipping_line(each, record, site) for each in lists["shipping_lines"]],
+        "tax_lines": _refunded_tax_lines(lists, record, site),
+        "fee_lines": [_fee_line(each, record, site) for each in lists["fee_lines"]],
         "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
     }  # fmt: skip
 
 
-def _refunded_tax_lines(record: Record, site: Site) -> list[Object]:
-    """Return the tax lines of the order, each with what a refund has of its rate."""
-    entries: Entries = record["items_metadata"]
-    sums: dict[tuple[int, bool], Decimal] = {}
+def _refunded_lists(record: Record) -> dict[str, list[Object]]:
+    """Return the items of a refund as items of an order, with negative amounts, by list."""
+    found: dict[str, list[Object]] = {"line_items": [], "shipping_lines": [], "fee_lines": []}
     for item in record["line_items"]:
-        for tax in _refunded_taxes({"id": item.get("item_id") or item["id"]}, entries):
-            key = tax["id"], item["list"] == "shipping_lines"
+        own = {"id": item.get("item_id") or item["id"], "quantity": -item["quantity"]}
+        total, tax = _negative(item["total"]), _negative(item["total_tax"])
+        shipped = (line for line in record["shipping_lines"] if line["id"] == item["id"])
+        found[item["list"]].append({
+            "method_id": "", **next(shipped, {}), **item, **own, "title": item["name"],
+            "method_title": item["name"], "taxes": _refunded_taxes(own, record),
+            "subtotal": total, "subtotal_tax": tax, "total": total, "total_tax": tax,
+        })  # fmt: skip
+    return found
+
+
+def _with_references(record: Record) -> Mapping[int, Entries]:
+    """Return the metadata of the items of a refund, with the items that they refund."""
+    entries: dict[int, Entries] = {**record["items_metadata"]}
+    for item in record["line_items"]:
+        own_id = item.get("item_id") or item["id"]
+        stored = entries.get(own_id, ())
+        if not any(key == _REFUNDED for _, key, _ in stored):
+            reference = (item.get("meta_id", 0), _REFUNDED, str(item["id"]))
+            entries[own_id] = [reference, *stored]
+    return entries
+
+
+def _refunded_tax_lines(
+    lists: Mapping[str, Sequence[Record]], record: Record, site: Site
+) -> list[Object]:
+    """Return the tax lines of the order, each with what a refund has of its rate."""
+    sums: dict[tuple[int, bool], Decimal] = {}
+    for name, items in lists.items():
+        for tax in (tax for item in items for tax in item["taxes"]):
+            key = tax["id"], name == "shipping_lines"
             sums[key] = sums.get(key, Decimal(0)) + Decimal(tax["total"])
     rates = {rate for rate, _ in sums}
     return [
         {
-            **_tax_line(line, entries, site),
+            **_tax_line(line, record, site),
             "tax_total": site.amount(f"{sums.get((line['rate_id'], False), 0):.2f}"),
             "shipping_tax_total": site.amount(f"{sums.get((line['rate_id'], True), 0):.2f}"),
         }
         for line in record["tax_lines"]
         if line["rate_id"] in rates
     ]
-
-
-def _refunded(item: Record, record: Record) -> Object:
-    """Return an item of a refund as an item of an order, with negative amounts."""
-    total, tax = _negative(item["total"]), _negative(item["total_tax"])
-    own_id = item.get("item_id") or item["id"]
-    shipped = (line for line in record["shipping_lines"] if line["id"] == item["id"])
-    return {
-        "method_id": "",
-        **next(shipped, {}),
-        **item,
-        "title": item["name"],
-        "method_title": item["name"],
-        "id": own_id,
-        "taxes": _refunded_taxes({"id": own_id}, record["items_metadata"]),
-        "quantity": -item["quantity"],
-        "subtotal": total,
-        "subtotal_tax": tax,
-        "total": total,
-        "total_tax": tax,
-    }
-
-
-def _refunded_metadata(item: Record, entries: Entries) -> Entries:
-    own_id = item.get("item_id") or item["id"]
-    stored = entries.get(own_id, ())
-    if any(key == "_refunded_item_id" for _, key, _ in stored):
-        return {own_id: stored}
-    return {own_id: [(item.get("meta_id", 0), "_refunded_item_id", str(item["id"])), *stored]}
 
 
 def _negative(amount: str) -> str:

@@ -23,10 +23,10 @@ from app.woocommerce_rest.arguments import Schema
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Page, Route
-from app.woocommerce_rest.lists import collection, decimals, page, record_query
+from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
+from app.woocommerce_rest.orders import site_of
 from app.woocommerce_rest.resources import Resource
-from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
 Object = dict[str, Any]
@@ -153,9 +153,7 @@ class Refunds(Resource):
         "api_restock": arg.BOOLEAN,
     }  # fmt: skip
     deleted = {"force": {"type": "boolean", "default": True}}
-
-    def site(self, call: Call) -> Site:
-        return call.site.with_options(dp=decimals(call))
+    site = staticmethod(site_of)
 
     def page(self, call: Call) -> Page:
         """Return a page of the refunds of an order, or of all orders."""
@@ -166,13 +164,12 @@ class Refunds(Resource):
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
         with reading_own_writes():
-            found = refund_by_id(call.ids["order_id"], record_id)
-            is_elsewhere = found is None and refund_by_id(0, record_id) is not None
-        if is_elsewhere:
-            message = "Invalid order refund ID."
-            raise RestError("woocommerce_rest_invalid_order_refund_id", message, status)
+            found = refund_by_id(record_id)
         if found is None:
             raise self.unknown(call, status)
+        if found["order_id"] != call.ids["order_id"]:
+            message = "Invalid order refund ID."
+            raise RestError("woocommerce_rest_invalid_order_refund_id", message, status)
         return refund_object(found, self.site(call))
 
     def view(self, call: Call) -> Object:

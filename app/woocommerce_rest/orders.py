@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -30,7 +31,7 @@ from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.attributes import change_attributes
 from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Page, Route
-from app.woocommerce_rest.lists import collection, decimals, page, record_query
+from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.order_objects import Customers, currencies, order_object, symbol_of
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import Site
@@ -135,6 +136,18 @@ _LIST = {
 }
 
 
+def site_of(call: Call) -> Site:
+    """Return the site with the options of a request that shows orders or refunds."""
+    args, fields = call.args, call.fields
+    return replace(
+        call.site,
+        dp=min(call.given.get("dp", 2), arg.MAX_DECIMALS),
+        has_customer=call.site.has_customer and (not fields or "customer" in fields),
+        include_meta=frozenset(args.get("include_meta") or ()),
+        exclude_meta=frozenset(args.get("exclude_meta") or ()),
+    )
+
+
 class Orders(Resource):
     """The orders of the shop."""
 
@@ -147,20 +160,12 @@ class Orders(Resource):
     created = {**_FIELDS, "created_via": arg.TEXT}
     edited = {**_FIELDS, "status": _statuses("trash")}
     erase = staticmethod(writes.delete_order)
+    site = staticmethod(site_of)
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
         with reading_own_writes():
             records = records_by_id(ids, with_customers=site.has_customer)
         return [order_object(record, site) for record in records]
-
-    def site(self, call: Call) -> Site:
-        args, fields = call.args, call.fields
-        return call.site.with_options(
-            dp=decimals(call),
-            has_customer=call.site.has_customer and (not fields or "customer" in fields),
-            include_meta=frozenset(args.get("include_meta") or ()),
-            exclude_meta=frozenset(args.get("exclude_meta") or ()),
-        )
 
     def page(self, call: Call) -> Page:
         args, given = call.args, call.given

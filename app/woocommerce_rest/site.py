@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,6 +19,9 @@ from app.services.webhooks.deliveries.requests import public_url
 NAMESPACE = "wc/v3"
 VERSION = "9.0.0"
 """The version of WooCommerce that this service claims to be, because programs check it."""
+
+Entries = Sequence[tuple[int, str, Any]]
+"""Entries of metadata: ID, key and value."""
 
 ITEM_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _RIGHTS = {
@@ -41,7 +44,7 @@ def _methods(held: frozenset[Capability] | None) -> Mapping[str, Sequence[str]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """The shop as objects name it."""
 
@@ -50,24 +53,28 @@ class Site:
     dp: int = 2  # decimals of amounts of orders
     has_customer: bool = False  # whether orders have ``customer``
     include_meta: frozenset[str] = frozenset()  # keys of metadata to show; empty for all
-    exclude_meta: frozenset[str] = field(default_factory=frozenset)  # keys not to show
+    exclude_meta: frozenset[str] = frozenset()  # keys not to show
     actor: Principal | None = None  # the caller, whose rights links show; None for deliveries
-    root: str = field(init=False)  # the address of the namespace
-    amount: Callable[[str], str] = field(init=False)  # prints a stored amount with ``dp`` decimals
-    methods: Mapping[str, Sequence[str]] = field(init=False)  # that the caller may use, by noun
-    local: Callable[[Any], Any] = field(init=False)  # returns a printed UTC time in the local one
-    _shared: dict[Any, Any] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Compute what each object needs."""
-        object.__setattr__(self, "root", f"{self.home}/wp-json/{NAMESPACE}")
-        object.__setattr__(self, "amount", str if self.dp == 2 else partial(_rounded, self.dp))
-        held = self.actor.capabilities if self.actor else None
-        object.__setattr__(self, "methods", _methods(held))
-        object.__setattr__(
-            self, "local", partial(_local, self.zone) if self.zone else _without_zone
-        )
-        object.__setattr__(self, "_shared", {})
+    @cached_property
+    def root(self) -> str:
+        """The address of the namespace."""
+        return f"{self.home}/wp-json/{NAMESPACE}"
+
+    @cached_property
+    def amount(self) -> Callable[[str], str]:
+        """Prints a stored amount with ``dp`` decimals."""
+        return str if self.dp == 2 else partial(_rounded, self.dp)
+
+    @cached_property
+    def local(self) -> Callable[[Any], Any]:
+        """Returns a printed UTC timestamp in the time zone of the shop, without a zone."""
+        return partial(_local, self.zone) if self.zone else _without_zone
+
+    @cached_property
+    def methods(self) -> Mapping[str, Sequence[str]]:
+        """The methods of a record that the caller has the capabilities for, by its noun."""
+        return _methods(self.actor.capabilities if self.actor else None)
 
     @property
     def index_link(self) -> str:
@@ -110,25 +117,23 @@ class Site:
         start = datetime.combine(date.fromisoformat(day), datetime.min.time(), self.zone)
         return in_zone(start, UTC).isoformat()[:19]
 
-    def links(self, *parts: object, methods: Sequence[str] = ITEM_METHODS) -> dict[str, Any]:
-        """Return ``self`` and ``collection`` of a record. Records of a list share parts of them."""
-        key = parts[:-1], methods
-        if key not in self._shared:
-            address = self.url(*parts[:-1])
-            self._shared[key] = address, {"allow": methods}, [{"href": address}]
-        address, hints, collection = self._shared[key]
+    def links(
+        self, path: str, record: object, methods: Sequence[str] = ITEM_METHODS
+    ) -> dict[str, Any]:
+        """Return ``self`` and ``collection`` of a record below a path."""
+        address = f"{self.root}/{path}"
         return {
-            "self": [{"href": f"{address}/{parts[-1]}", "targetHints": hints}],
-            "collection": collection,
+            "self": [{"href": f"{address}/{record}", "targetHints": {"allow": methods}}],
+            "collection": [{"href": address}],
         }
 
-    def shows(self, key: str) -> bool:
-        """Return whether an entry of metadata is shown."""
-        return key in self.include_meta if self.include_meta else key not in self.exclude_meta
-
-    def with_options(self, **options: Any) -> Site:
-        """Return the site with the options of a request."""
-        return replace(self, **options)
+    def metadata(self, entries: Entries, hidden: Container[str] = ()) -> list[dict[str, Any]]:
+        """Return the entries that the request asks for, without hidden keys."""
+        if keys := self.include_meta:
+            entries = [entry for entry in entries if entry[1] in keys]
+        elif keys := self.exclude_meta:
+            entries = [entry for entry in entries if entry[1] not in keys]
+        return metadata_list(entries, hidden)
 
 
 def _without_zone(timestamp: str | None) -> str | None:
@@ -160,20 +165,10 @@ def current_site() -> Site:
     )
 
 
-def metadata_list(
-    entries: Sequence[tuple[int, str, Any]], site: Site, hidden: Container[str] = ()
-) -> list[dict[str, Any]]:
+def metadata_list(entries: Entries, hidden: Container[str] = ()) -> list[dict[str, Any]]:
     """Return entries of metadata, without hidden keys. Scalars are shown as text."""
-    if not entries:
-        return []
-    if site.include_meta or site.exclude_meta:
-        entries = [entry for entry in entries if site.shows(entry[1])]
     return [
-        {
-            "id": entry_id,
-            "key": key,
-            "value": value if type(value) is str else shown_value(value),
-        }
+        {"id": entry_id, "key": key, "value": value if type(value) is str else shown_value(value)}
         for entry_id, key, value in entries
         if key not in hidden
     ]

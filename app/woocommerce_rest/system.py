@@ -42,7 +42,7 @@ def get_currency(call: Call) -> Json:
         message = "There are no currencies matching these parameters."
         raise RestError("woocommerce_rest_data_invalid_currency", message, 404)
     name, symbol = currencies()[code]
-    links = call.site.links("data", "currencies", code, methods=("GET",))
+    links = call.site.links("data/currencies", code, methods=("GET",))
     shown = "".join(map(_entity, symbol))
     return {"code": code, "name": name, "symbol": shown, "_links": links}
 

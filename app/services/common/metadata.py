@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 
 from app.db.read_pool import Fetch, fetch
+from app.db.recurring import RecurringSelect
 from app.db.sql.functions import is_one_of, json_entries
 from app.db.sql.index_hints import Condition
 from app.db.sql.types import IdList
@@ -45,7 +46,7 @@ MANY = 1001
 METADATA, ITEMS_METADATA = "metadata", "items_metadata"
 """Names in a written record of its metadata, and of that of its items by the ID of the item."""
 
-_ID = itemgetter(0)
+_ID = itemgetter(2)
 _IDS = bindparam("ids", type_=IdList)
 
 
@@ -95,8 +96,9 @@ Found = dict[int, dict[int, Shown]]
 
 
 @cache
-def _select(kinds: Sequence[MetadataTable]) -> Any:
-    return union_all(*(kind.select_entries(place) for place, kind in enumerate(kinds)))
+def _select(kinds: Sequence[MetadataTable]) -> RecurringSelect:
+    selects = (kind.select_entries(place) for place, kind in enumerate(kinds))
+    return RecurringSelect(union_all(*selects))
 
 
 def fetch_entries(
@@ -112,12 +114,9 @@ def fetch_entries(
     given = {kind.ids.key: wanted[kind] for kind in kinds}
     for place, entries in fetch(_select(kinds), given) if kinds else ():
         records = found[kinds[place]]
-        for record_id, item_id, entry_id, key, value in entries:
-            items = records.setdefault(record_id, {})
-            items.setdefault(item_id, []).append((entry_id, key, value))
-        for items in records.values():
-            for own in items.values():
-                own.sort(key=_ID)
+        for record_id, item_id, entry_id, key, value in sorted(entries, key=_ID):
+            own = records.setdefault(record_id, {}).setdefault(item_id, [])
+            own.append((entry_id, key, value))
     return found
 
 

@@ -244,7 +244,7 @@ def _with_metadata(refunds: list[Record]) -> list[Record]:
     return refunds
 
 
-def refund_by_id(order_id: int, refund_id: int) -> Record | None:
-    """Return a refund of an order, or of any order if the ID is 0, or None."""
+def refund_by_id(refund_id: int) -> Record | None:
+    """Return a refund, or None."""
     found = _with_metadata(records_with_ids(_REFUND, ORDER_REFUNDS.c.id, [refund_id]))
-    return found[0] if found and order_id in (0, found[0]["order_id"]) else None
+    return found[0] if found else None
