@@ -192,7 +192,7 @@ class Orders(Resource):
 
     def data(self, call: Call) -> Object:
         """Return the fields of a new order. Those of a change depend on the stored order."""
-        return {} if call.ids else _data(call, None)
+        return {} if call.ids else _data(call, _NEW)
 
     def insert(self, call: Call, data: Object) -> int:
         with _order_errors(call):
@@ -307,13 +307,19 @@ NAMES: Mapping[str, str] = {
 }  # fmt: skip
 """Native names of fields that need no conversion."""
 
+_NEW: Record = {
+    **columns.BLANK, "status": columns.PENDING, "total": "0", "item_details": {},
+    **dict.fromkeys((*LISTS, "coupon_lines"), ()),
+}  # fmt: skip
+"""What a create begins with, in place of the stored order."""
 
-def _data(call: Call, before: Record | None) -> Object:
+
+def _data(call: Call, before: Record) -> Object:
     """Return the fields of a request as the services take them.
 
     Args:
         call: the request.
-        before: the stored order; None for a create.
+        before: the stored order, or ``_NEW``.
     """
     given, native = call.given, customers.native_addresses(call.given)
     for name, own in NAMES.items():
@@ -337,13 +343,12 @@ def _data(call: Call, before: Record | None) -> Object:
     native |= {name: [_without_metadata(item) for item in items] for name, items in lists.items()}
     if details:
         native["payment_details"] = details
-    _add_account_email(native, before)
-    data: Object = instance_of(OrderUpdate if before else OrderCreate).load(native)
+    if before is _NEW:
+        _add_account_email(native)
+    data: Object = instance_of(OrderCreate if before is _NEW else OrderUpdate).load(native)
     if pays is not None:
         data[columns.PAYS] = pays
-        data[columns.STATUS_NOTE] = _status_note(
-            {**(before or columns.BLANK), **columns.columns_of(data)}, call
-        )
+        data[columns.STATUS_NOTE] = _status_note({**before, **columns.columns_of(data)}, call)
     for name, items in lists.items():
         for item, loaded in zip(items, data.get(name) or (), strict=False):
             if item.get("meta_data"):
@@ -366,9 +371,9 @@ def _without_metadata(item: Object) -> Object:
     return {name: value for name, value in item.items() if name != "meta_data"}
 
 
-def _add_account_email(native: Object, before: Record | None) -> None:
+def _add_account_email(native: Object) -> None:
     """Give a new order without a billing address the e-mail address of its account."""
-    if before or not native.get("customer_id") or native.get("billing_address", {}).get("email"):
+    if not native.get("customer_id") or native.get("billing_address", {}).get("email"):
         return
     with reading_own_writes():
         accounts = accounts_by_id([native["customer_id"]])
@@ -378,12 +383,7 @@ def _add_account_email(native: Object, before: Record | None) -> None:
 
 
 def _pay(
-    native: Object,
-    details: Object,
-    lists: Mapping[str, Any],
-    before: Record | None,
-    *,
-    is_asked: bool,
+    native: Object, details: Object, lists: Mapping[str, Any], before: Record, *, is_asked: bool
 ) -> bool | None:
     """Return whether a write pays for the order; None if its status does not change.
 
@@ -391,29 +391,27 @@ def _pay(
     needs payment. An order is complete when it is paid if it has no lines, or if the customer pays
     on delivery; then ``processing`` is not a payment (surface 9).
     """
-    new = {**columns.BLANK, "status": columns.PENDING, "total": "0", "line_items": ()}
-    stored = before or new
-    status = native.get("status", stored["status"])
-    has_line = lists.get("line_items") or stored["line_items"]
-    is_later = details.get("method_id", stored["payment_method_id"]) == ON_DELIVERY
+    is_new, status = before is _NEW, native.get("status", before["status"])
+    has_line = lists.get("line_items") or before["line_items"]
+    is_later = details.get("method_id", before["payment_method_id"]) == ON_DELIVERY
     paid = columns.COMPLETED if is_later or not has_line else columns.PROCESSING
-    payable = NEEDS_PAYMENT if before else columns.BECOMES_PROCESSING
-    if is_asked and status in payable and (not before or Decimal(stored["total"]) > 0):
+    payable = columns.BECOMES_PROCESSING if is_new else NEEDS_PAYMENT
+    if is_asked and status in payable and (is_new or Decimal(before["total"]) > 0):
         details["paid"] = True
         native["status"] = paid
         return True
-    if status == stored["status"]:
+    if status == before["status"]:
         return None
     pays = status in {paid, columns.COMPLETED} & {*current_app.config["SHOP_PAID_STATUSES"]}
-    if pays and is_asked and not before:
+    if pays and is_asked and is_new:
         details["paid"] = True
     return pays
 
 
-def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> list[Object]:
+def _native_lines(name: str, given: Sequence[Any], before: Record) -> list[Object]:
     """Return the items of a list as the services take them."""
     (remover, kind), names = LISTS[name], _names(name)
-    known = {item["id"] for item in before[name]} if before else set()
+    known = {item["id"] for item in before[name]}
     items = []
     for at, each in enumerate(given):
         item_id = each.get("id") or 0
@@ -440,26 +438,24 @@ def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> lis
             raise RestError(f"woocommerce_rest_invalid_{kind}_item", _TITLES[kind])
         if name == "shipping_lines" and not item_id:
             item.setdefault("method_title", "Shipping")
+        item["meta_data"] = _metadata_of(each)
         if item_id:
             item["id"] = item_id
-            _keep_totals(item, each, name, before)
-        item["meta_data"] = _metadata_of(each)
-        if before and item_id and name == "line_items":
-            change_attributes(item, before)
+            if name == "line_items":
+                _keep_totals(item, each, before)
+                change_attributes(item, before)
         items.append(item)
     return items
 
 
-def _keep_totals(item: Object, given: Record, name: str, before: Record | None) -> None:
+def _keep_totals(item: Object, given: Record, before: Record) -> None:
     """Keep the amounts of a line that a change does not name (surface 9).
 
     A total that coupons can have reduced is computed again.
     """
-    if name != "line_items" or not before or not {"quantity", "subtotal"} & given.keys():
+    if "total" in item or not {"quantity", "subtotal"} & given.keys():
         return
-    if "total" in item:
-        return
-    stored = next(line for line in before[name] if line["id"] == item["id"])
+    stored = next(line for line in before["line_items"] if line["id"] == item["id"])
     item.setdefault("subtotal", stored["subtotal"])
     details = (before["item_details"] or {}).get(str(item["id"]), {})
     is_other = Decimal(item["subtotal"]) != Decimal(stored["total"])
@@ -490,7 +486,7 @@ def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
         item["subtotal"] = item.pop("total")
 
 
-def _native_coupons(given: Sequence[Any], before: Record | None) -> list[Object]:
+def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
     """Return the changes of coupon lines that make them the given set."""
     codes: list[str] = []
     for each in given:
@@ -504,24 +500,24 @@ def _native_coupons(given: Sequence[Any], before: Record | None) -> list[Object]
             message = f'Coupon code "{code}" already applied!'
             raise RestError("woocommerce_rest_invalid_coupon", message)
         codes.append(code)
-    stored = {line["code"]: line["id"] for line in before["coupon_lines"]} if before else {}
+    stored = {line["code"]: line["id"] for line in before["coupon_lines"]}
     removed = [{"id": stored[code], "remove": True} for code in stored if code not in codes]
     metadata = {coupon_code(str(each["code"])): each.get("meta_data") for each in given}
     added = [{"code": code, "meta_data": metadata[code]} for code in codes if code not in stored]
     return [*removed, *added]
 
 
-def _discount_lines(lists: Object, before: Record | None) -> None:
+def _discount_lines(lists: Object, before: Record) -> None:
     """Let coupons discount all lines if coupons are sent (surface 9).
 
     The service keeps totals that were given, such as those of imported lines. Recorded coupon lines
     that stay are part of such totals.
     """
-    details = (before and before["item_details"]) or {}
-    stored = {line["id"]: line["subtotal"] for line in before["line_items"]} if before else {}
+    details = before["item_details"] or {}
+    stored = {line["id"]: line["subtotal"] for line in before["line_items"]}
     removed = {each["id"] for each in lists["coupon_lines"] if "id" in each}
-    coupons = [line["id"] for line in before["coupon_lines"]] if before else []
-    stays = any(not details.get(str(each), {}).get("applied") for each in {*coupons} - removed)
+    coupons = {line["id"] for line in before["coupon_lines"]}
+    stays = any(not details.get(str(each), {}).get("applied") for each in coupons - removed)
     if stays or not (lists["coupon_lines"] or coupons):
         return
     changed = lists.setdefault("line_items", [])
