@@ -70,9 +70,10 @@ class Page:
 class Browser:
     """A signed-in browser. Without a key, nobody is signed in."""
 
-    def __init__(self, app, key=None):
+    def __init__(self, app, key=None, user_agent="Werkzeug"):
         self.app = app
         self.http = app.test_client()
+        self.http.environ_base["HTTP_USER_AGENT"] = user_agent
         if key is not None:
             with app.app_context():
                 token = create_link(key.key_id)

@@ -8,7 +8,8 @@ from flask import g
 from app.admin import rights
 from app.admin.calls import operations
 from app.auth.api_keys import ApiKeyCredentials
-from tests.admin.browser_client import ORIGIN
+from tests.admin.browser_client import ORIGIN, Browser
+from tests.admin.filled_shop import fill
 
 KEYS = [
     ("administrator", "read_write", None),
@@ -50,6 +51,51 @@ def shop(admin):
     }  # fmt: skip
 
 
+def test_each_address_below_admin_is_a_page_or_an_action_of_the_table(app):
+    others = {
+        rule.rule
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/admin")
+        and not hasattr(app.view_functions[rule.endpoint], "needs")
+    }
+    assert others == {"/admin/static/<digest>/<name>"}
+
+
+@pytest.mark.one_database
+def test_each_page_has_the_headers_and_requires_a_session(app, shop, browser):
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+        "base-uri 'none'"
+    )
+    nobody = Browser(app)
+    for method, path, _needs in pages(app, shop):
+        sent = {"method": method, "headers": ORIGIN}
+        if method == "GET" or path not in {"/sign-in", "/sign-out"}:
+            response = nobody.http.open(f"/admin{path}", **sent)
+            is_sign_in = path == "/sign-in"
+            assert response.status_code == (200 if is_sign_in else 303 if method == "GET" else 401)
+            headers = response.headers
+            assert headers["Content-Security-Policy"] == policy, path
+            assert headers["Referrer-Policy"] == "same-origin", path
+            assert headers["Cache-Control"] == "no-store", path
+        if method == "GET":
+            headers = browser.http.open(f"/admin{path}", **sent).headers
+            assert headers["Content-Security-Policy"] == policy, path
+            assert headers["Cache-Control"] == "no-store", path
+
+
+@pytest.mark.one_database
+def test_each_action_requires_a_page_of_this_origin(app, shop, browser, admin):
+    actions = [path for method, path, _needs in pages(app, shop) if method == "POST"]
+    assert len(actions) > 30
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {}):
+        for path in actions:
+            assert browser.post(path, headers=headers).status == 403, path
+    assert browser.get("/").status == 200, "nobody has signed out"
+    assert admin.get("/coupons/count").json == {"count": 2}
+
+
 def test_each_operation_of_a_page_exists(app):
     with app.app_context():
         known = operations()
@@ -72,6 +118,39 @@ def test_a_page_is_open_to_a_key_if_the_api_allows_its_operations(
         text = response.get_data(as_text=True)
         assert response.status_code != 500, path
         assert (response.status_code == 401) == (not allowed), (method, path, needs, text)
+
+
+WORDS = {
+    "coupon": "Kiwi", "customer": "Mango", "order": "Papaya", "use": "Guava", "batch": "Lychee",
+    "webhook": "Quince", "key": "Durian", "refusal": "fig", "upload": "Plum", "delivery": "Sloe",
+}  # fmt: skip
+LISTS = (
+    "/coupons", "/coupons/batches", "/customers?role=all&meta=true", "/orders", "/redemptions",
+    "/webhooks", "/keys", "/events", "/reports/coupons", "/reports/customers", "/reports/refusals",
+)  # fmt: skip
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(("role", "permission", "resources"), KEYS)
+def test_a_page_shows_only_what_the_api_shows_the_same_key(
+    app, admin, browser, new_browser, role, permission, resources
+):
+    ids = fill(app, admin, browser, lambda kind: WORDS[kind])
+    other = new_browser("bob", role, permission, resources)
+    pair = (other.key.consumer_key, other.key.consumer_secret)
+    more = (f"/webhooks/{ids['webhook_id']}/deliveries/{ids['delivery_id']}",
+            f"/orders/{ids['order_id']}/notes", f"/orders/{ids['order_id']}/refunds")  # fmt: skip
+    client = app.test_client()
+    replies = [client.get(path, auth=pair) for path in (*LISTS, *more)]
+    known = " ".join(reply.text for reply in replies if reply.status_code == 200).lower()
+    paths = [path for method, path, _needs in pages(app, ids) if method == "GET"]
+    text = " ".join(other.get(path).html for path in paths).lower()
+    words = {word.lower() for word in WORDS.values()} - {"plum"}
+    found = {word for word in words if re.search(rf"\b{word}\b", text)}
+    assert found - {word for word in words if word in known} == set()
+    assert "plum" not in text, "an upload of another session"
+    if (role, resources) == ("administrator", None):
+        assert found == words
 
 
 def _as(app, browser):

@@ -1,0 +1,87 @@
+"""Texts that people supply: they stay text on each page, and are no formulas in any CSV file."""
+
+import csv
+import re
+from html.parser import HTMLParser
+from io import StringIO
+
+import pytest
+
+from tests.admin.browser_client import Browser
+from tests.admin.filled_shop import fill, replace_everywhere
+from tests.admin.test_rights import pages
+
+WORD = "zanzibar"
+HOSTILE = "\"'></textarea></title><script>alert(1)</script>{{7*7}}<img src=x onerror=alert(1)>"
+
+
+class _Markup(HTMLParser):
+    """The elements, the attributes that run scripts, and the links of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.scripts, self.links = [], set()
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        if tag == "img" or (
+            tag == "script" and not found.get("src", "").startswith("/admin/static/")
+        ):
+            self.scripts.append((tag, attributes))
+        self.scripts += [(tag, name) for name in found if name.startswith("on") or name == "style"]
+        self.links |= {found[name] for name in ("href", "action", "src") if found.get(name)}
+
+
+@pytest.fixture
+def hostile(app, admin):
+    """A browser of that name, and the addresses of all pages of a shop of such texts."""
+    browser = Browser(app, admin.key, user_agent=WORD)
+    ids = fill(app, admin, browser, lambda kind: f"{WORD} {kind}")
+    replace_everywhere(app, WORD, HOSTILE)
+    return browser, [path for method, path, _needs in pages(app, ids) if method == "GET"]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_stored_texts_are_no_markup(hostile):
+    browser, paths = hostile
+    seen = set()
+    for path in (*paths, "/coupons?state=trash", "/search?q=zanzibar", "/?done=saved"):
+        page = browser.get(path)
+        assert page.status in {200, 303}, (path, page.text)
+        if page.response.mimetype == "text/html" and page.status == 200:
+            markup = _Markup()
+            markup.feed(page.html)
+            assert markup.scripts == [], path
+            wrong = [
+                each for each in markup.links if not re.match("/|#|https://erp.example/", each)
+            ]
+            assert wrong == [], path
+            seen |= set(
+                re.findall(r"\{\{7\*7\}\}&lt;img src=x onerror=alert\(1\)&gt; (\w+)", page.html)
+            )
+    assert seen == {"coupon", "customer", "order", "use", "batch", "webhook", "key", "refusal",
+                    "upload", "delivery"}  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", "=+-@\t\r'")
+def test_no_csv_file_has_formulas(app, admin, sign):
+    browser = Browser(app, admin.key)
+    ids = fill(app, admin, browser, lambda kind: f"{sign}1+cmd {kind}")
+    coupon, batch = ids["coupon_id"], ids["batch_id"]
+    files = [
+        *(f"/admin/data/{kind}.csv" for kind in ("coupons", "customers", "orders")),
+        f"/admin/coupons/{coupon}/redemptions.csv", f"/admin/batches/{batch}/codes.csv",
+        *(f"/reports/{name}?format=csv" for name in ("coupons", "customers", "refusals")),
+    ]  # fmt: skip
+    chosen = {"action": "csv", "id": coupon}
+    texts = [browser.post("/coupons/selected", chosen).html]
+    for path in files:
+        on_page = path.startswith("/admin/")
+        response = browser.http.get(path) if on_page else admin.get(path)
+        assert response.mimetype == "text/csv", path
+        texts.append(response.text)
+    for text in texts:
+        cells = [cell for row in csv.reader(StringIO(text, newline="")) for cell in row]
+        assert [cell for cell in cells if cell[:1] in set("=+-@\t\r")] == []
+    # Most texts are stored without tabs and line breaks at their beginning.
+    assert sum(f"'{sign}1+cmd" in text for text in texts) >= (3 if sign.isspace() else 7)
