@@ -12,7 +12,7 @@ from app.admin.calls import call
 from app.admin.frame import AdminBlueprint, NavigationItem, render
 from app.admin.nouns.coupons import COUPONS
 from app.admin.pages import Section
-from app.admin.reports import PERIODS, chosen_days, period_query, refusal_plots
+from app.admin.reports import PERIODS, chosen_days, from_replica, period_query, refusal_plots
 from app.admin.tables import Column, Table, page_number
 from app.admin.texts import gettext as _
 from app.services.coupons.queries import ids_of_codes
@@ -43,7 +43,8 @@ def show() -> Response:
     """Show the codes that were refused in a period, most often first."""
     days = chosen_days()
     query = period_query(days, with_interval=False)
-    reply = call("list_refusal_reports", query=query | {"page": page_number(), "limit": 25})
+    query |= {"page": str(page_number()), "limit": "25"}
+    reply = from_replica(lambda: call("list_refusal_reports", query=query))
     rows = reply.content
     unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
     similar = similar_codes(unknown[:MAX_COMPARED]) if rights.can("list_coupons") else {}

@@ -15,6 +15,7 @@ from app.admin import html, rights
 from app.admin.calls import call
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
+from app.db.replicas.routing import current_replicas
 from app.errors import ShopError
 from app.services.reports.coupons import uses_of_batch
 from app.services.reports.period import period_of
@@ -140,13 +141,19 @@ MONEY = {"total", "revenue", "average_order", "discount"}
 """Figures that are amounts."""
 
 
+def from_replica(report: Callable[[], T]) -> T:
+    """Return a report, read from a replica if there is one. All else is read from the primary."""
+    replicas = current_replicas()
+    return replicas.read(report) if replicas else report()
+
+
 def unless_slow(report: Callable[[], T]) -> T | None:
     """Return a report, or None if it takes longer than a statement may.
 
     The page then shows what else it has.
     """
     try:
-        return report()
+        return from_replica(report)
     except ShopError as error:
         if error.status != 503:
             raise

@@ -5,14 +5,16 @@ import re
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import encode_multipart
 
+from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.import_export.uploads import import_next_part
 from app.models import UPLOADS
 from app.services.maintenance import uploads
+from app.services.maintenance.cleanup import sweep
 
 
 def work(app):
@@ -175,6 +177,28 @@ def test_an_upload_belongs_to_its_session(browser, new_browser):
     other = new_browser(login="mia")
     assert other.get(path).status == 404
     assert other.post(f"{path}/import").status == 404
+
+
+def test_an_uploaded_file_is_kept_for_an_hour(app, browser, admin):
+    _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
+
+    def age(minutes):
+        created = update(UPLOADS).values(created_at=now() - timedelta(minutes=minutes))
+        with app.app_context():
+            run_in_transaction(lambda session: session.execute(created))
+            sweep()
+            return len(fetch(select(UPLOADS.c.id)))
+
+    assert (age(59), browser.get(path).status) == (1, 200)
+    assert (age(61), browser.get(path).status) == (0, 404)
+    assert browser.post(f"{path}/import").status == 404
+    _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
+    created = update(UPLOADS).values(created_at=now() - timedelta(minutes=61))
+    with app.app_context():
+        run_in_transaction(lambda session: session.execute(created))
+    assert browser.get(path).status == 404, "also before the worker removes it"
+    assert browser.post(f"{path}/import").status == 404
+    assert not work(app)
 
 
 def test_cells_are_escaped(browser):

@@ -1,6 +1,9 @@
 """Signing in and out: cookies, links, fixation, expiry, revocation, other sites, redirects."""
 
+from contextlib import closing
 from datetime import timedelta
+from http.client import HTTPConnection
+from urllib.parse import urlencode
 
 import pytest
 from sqlalchemy import select, update
@@ -12,6 +15,7 @@ from app.services.api_keys import links
 from app.services.api_keys.writes import create_key
 from app.services.maintenance.cleanup import sweep
 from tests.admin.browser_client import ORIGIN, Browser
+from tests.serving import Gunicorn
 
 
 def credentials(key, **over):
@@ -164,6 +168,48 @@ def test_the_end_of_a_key_ends_its_sessions_at_once(app, admin, new_browser, how
         assert admin.delete(f"/customers/{key.user_id}").status_code == 200
     assert browser.get("/sessions").status == 303
     assert [row for row in rows(app, ADMIN_SESSIONS) if row.key_id == key.key_id] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_the_end_of_a_session_takes_effect_on_another_machine(
+    app, admin, browser, settings, tmp_path
+):
+    """A service that shares nothing but the database with this process."""
+    shared = {name: settings[name] for name in ("DATABASE_URL", "SECRET_KEY")}
+    another = Gunicorn(tmp_path / "log", shared | {"INSTANCE_PATH": str(tmp_path)})
+
+    def request(method, path, body=None, **headers):
+        with closing(HTTPConnection("127.0.0.1", another.port, timeout=60)) as connection:
+            connection.request(method, f"/admin{path}", body, ORIGIN | headers)
+            return connection.getresponse()
+
+    def end_by_administrator(key):
+        (session,) = [row for row in rows(app, ADMIN_SESSIONS) if row.key_id == key.key_id]
+        return browser.post(f"/sessions/{session.id}/end").status
+
+    ends = {
+        "revoke": lambda key: admin.delete(f"/keys/{key.key_id}").status_code,
+        "rotate": lambda key: admin.post(f"/keys/{key.key_id}/rotate").status_code,
+        "user": lambda key: admin.delete(f"/customers/{key.user_id}").status_code,
+        "administrator": end_by_administrator,
+        "everywhere": lambda key: Browser(app, key).post("/sign-out", {"everywhere": "1"}).status,
+    }
+    another.start()
+    try:
+        another.wait_until_ready()
+        for login, end in ends.items():
+            with app.app_context():
+                key = create_key(login, "shop_manager", Permission.READ_WRITE, "")
+                token = links.create_link(key.key_id)
+            form = {"Content-Type": "application/x-www-form-urlencoded"}
+            signed_in = request("POST", "/sign-in", urlencode({"token": token}), **form)
+            cookie = {"Cookie": signed_in.headers["Set-Cookie"].partition(";")[0]}
+            assert request("GET", "/coupons", **cookie).status == 200
+            assert end(key) in {200, 303}, login
+            assert request("GET", "/coupons", **cookie).status == 303, login
+    finally:
+        another.close()
 
 
 def test_signing_out_ends_the_session_and_clears_the_browser(app, browser):

@@ -53,12 +53,21 @@ def test_statements_of_pages(admin, browser, count, number):
     pages = {
         "/coupons": ["/coupons"],
         a_coupon: [a_coupon, f"/redemptions?coupon_id={coupon}", f"/reports{a_coupon}"],
+        "/coupons?state=trash": ["/coupons/trash"],
         f"{a_coupon}/edit": [a_coupon],
+        f"{a_coupon}/count": [a_coupon],
+        f"{a_coupon}/redeem": [a_coupon],
+        f"{a_coupon}/try": [a_coupon],
         "/batches": ["/coupons/batches"],
+        "/batches/new": [],
+        "/coupons/new": [],
+        "/data": [],
+        "/sessions": [],
         "/": ["/reports/sales", "/reports/coupons", "/orders"],
-        "/orders": ["/orders", "/orders/count", "/orders/count?status=processing",
-                    "/orders/count?status=on-hold", "/orders/trash"],
-        an_order: [an_order, f"{an_order}/notes", f"{an_order}/refunds", "/redemptions"],
+        "/orders": ["/orders"],
+        "/orders?state=trash": ["/orders/trash"],
+        an_order: [an_order],
+        f"{an_order}/refund": [an_order],
         "/customers": ["/customers"],
         a_customer: [a_customer, f"/orders?customer_id={customer}", "/redemptions",
                      f"{a_customer}/downloads"],
@@ -75,4 +84,4 @@ def test_statements_of_pages(admin, browser, count, number):
         browser.get(page)  # what is read once a minute
         of_page = count(partial(browser.get, page))
         of_api = sum(count(partial(admin.get, path)) for path in paths)
-        assert of_page <= of_api + 8, page
+        assert of_page <= of_api + 8, (page, of_page, of_api)

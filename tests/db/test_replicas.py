@@ -15,6 +15,7 @@ from app.db.replicas.monitor import State
 from app.db.replicas.positions import Position
 from app.db.replicas.routing import ReplicaBehind, current_replicas
 from app.db.session import db
+from tests.admin.browser_client import Browser
 from tests.api_client import Client
 from tests.cluster import programs
 from tests.cluster.cluster import running_cluster, wait_until
@@ -178,6 +179,26 @@ def test_no_write_key_lookup_or_event_feed_reads_from_a_replica(admin, client_on
         assert [statement for statement in on_replicas if f"FROM {table}" in statement] == []
     words = ("INSERT", "UPDATE", "DELETE", "FOR UPDATE")
     assert [each for each in on_replicas if each.startswith(words) or "FOR UPDATE" in each] == []
+
+
+def test_pages_read_reports_from_a_replica_and_all_else_from_the_primary(app, admin, on_replicas):
+    browser = Browser(app, admin.key)
+    coupon, position = create(admin)
+    use = {"code": coupon["code"], "reference": "cart-1"}
+    use = admin.post("/redemptions", {"redemption": use}).json["redemption"]["id"]
+    position = admin.post(f"/redemptions/{use}/confirm").headers["X-Shop-Position"]
+    admin.get("/coupons", headers={"X-Shop-Position": position})  # waits until it is replayed
+    on_replicas.clear()
+    reports = {"/": 2, f"/coupons/{coupon['id']}": 1, "/refusals": 1}
+    others = ("/coupons", "/orders", "/customers", "/events", "/keys", "/sessions", "/webhooks",
+              "/data", "/batches", f"/coupons/{coupon['id']}/edit", "/search?q=x")  # fmt: skip
+    for path in (*reports, *others):
+        assert browser.get(path).status in {200, 303}
+        assert len(on_replicas) >= reports.get(path, 0), path
+        assert bool(on_replicas) == (path in reports), path
+        for table in ("api_keys", "admin_sessions", "webhooks", "FROM events"):
+            assert not any(table in statement for statement in on_replicas), path
+        on_replicas.clear()
 
 
 @pytest.fixture

@@ -3,7 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import insert
 
+from app.db.session import run_in_transaction
+from app.models import COUPON_REFUSALS, COUPONS, ORDERS, REDEMPTIONS
 from app.services.reports import scope
 from tests.reports.shops import random_shop
 
@@ -122,6 +125,37 @@ def test_files_are_named_by_their_report_and_period(admin, make_coupon, path, na
     response = admin.get(f"/reports/{path.format(coupon)}", query)
     expected = f'attachment; filename="{name.format(coupon)}-2026-11-01-2026-11-30.csv"'
     assert response.headers["Content-Disposition"] == expected
+
+
+def test_all_rows_of_a_list_are_streamed(app, admin):
+    """A list with more rows than the service has in memory at a time."""
+    time = datetime(2026, 11, 1, tzinfo=UTC)
+    shop = random_shop(app, "many", time, currencies=("USD",))
+    order = shop.orders[0] | {"customer_id": None, "status": "completed", "created_at": time}
+    use = shop.redemptions[0] | {"order_id": None, "status": "confirmed", "confirmed_at": time}
+    refusal = {"day": time.date(), "reason": "expired", "is_known": False, "count": 1,
+               "first_at": time, "last_at": time}  # fmt: skip
+    many = range(100_000, 101_234)
+    tables = {
+        ORDERS: [
+            order | {"id": n, "order_key": f"{n}", "billing_email": f"{n}@x.example"} for n in many
+        ],
+        COUPONS: [shop.coupons[0] | {"id": n, "code": f"many-{n}"} for n in many],
+        REDEMPTIONS: [
+            use | {"coupon_id": n, "code": f"many-{n}", "reference": f"{n}"} for n in many
+        ],
+        COUPON_REFUSALS: [refusal | {"code": f"many-{n}"} for n in many],
+    }
+    with app.app_context():
+        for table, rows in tables.items():
+            run_in_transaction(lambda session, t=table, r=rows: session.execute(insert(t), r))
+    query = {"filter[from]": "2026-10-01", "filter[to]": "2026-11-30", "filter[limit]": "-1"}
+    for name in ("coupons", "customers", "refusals"):
+        rows = admin.get(f"/reports/{name}", query).json[f"{name[:-1]}_reports"]
+        response = admin.get(f"/reports/{name}", query | {"format": "csv"}, buffered=False)
+        parts = [part.decode() for part in response.iter_encoded()]
+        assert len("".join(parts).splitlines()) == 1 + len(rows) > len(many), name
+        assert max(part.count("\n") for part in parts) <= 501, name
 
 
 def test_a_statement_that_takes_too_long_names_the_remedy(admin, monkeypatch):
