@@ -468,6 +468,78 @@ def test_nothing_moves_when_the_script_runs(shop, size):
             page.unroute("**/admin.js")
 
 
+INVISIBLE = """(() => {
+  const pixel = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const light = color => {
+    pixel.clearRect(0, 0, 1, 1);
+    pixel.fillStyle = color;
+    pixel.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = pixel.getImageData(0, 0, 1, 1).data;
+    const [x, y, z] = [r, g, b].map(c => c / 255).map(
+      c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return a ? 0.2126 * x + 0.7152 * y + 0.0722 * z : null;
+  };
+  const contrast = (one, two) => {
+    const [a, b] = [light(one), light(two)];
+    return a === null || b === null ? 1 : (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  };
+  const canvas = getComputedStyle(document.body).backgroundColor;
+  const found = [];
+  const check = (selector, sees) => {
+    for (const element of document.querySelectorAll(selector)) {
+      if (element.checkVisibility() && !sees(getComputedStyle(element), element)) {
+        found.push(element.outerHTML.slice(0, 120));
+      }
+    }
+  };
+  const bordered = style => style.borderTopStyle === "solid" && parseFloat(style.borderTopWidth) >= 1
+    && contrast(style.borderTopColor, canvas) >= 3;
+  check(".badge, .card", bordered);
+  check("main button:not(.link), main .button, main select, main input:not([type=hidden])",
+        style => bordered(style) || contrast(style.backgroundColor, canvas) >= 3 || style.appearance !== "none");
+  check("main button, main .button, .badge", style => contrast(
+    style.color, light(style.backgroundColor) === null ? canvas : style.backgroundColor) >= 4.5);
+  check(".series, .bar-mark.open", style => contrast(style.stroke, canvas) >= 3);
+  check(".bar-mark:not(.open)", style => contrast(style.fill, canvas) >= 3);
+  check("a, button, input:not([type=hidden]), select, textarea, summary", (style, element) => {
+    element.focus({focusVisible: true});
+    const focused = getComputedStyle(element);
+    return element !== document.activeElement || focused.outlineStyle !== "none"
+      && parseFloat(focused.outlineWidth) >= 1 && contrast(focused.outlineColor, canvas) >= 3;
+  });
+  return found;
+})()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everything_is_visible_with_the_colours_of_the_system(shop, scheme):
+    shop.order(status="completed")
+    with shop.page(forced_colors="active", color_scheme=scheme) as page:
+        for path in pages_of(shop):
+            if path == "/nothing":
+                continue
+            shop.open(page, path)
+            assert page.evaluate("matchMedia('(forced-colors: active)').matches")
+            assert page.evaluate(INVISIBLE) == [], path
+        shop.open(page, "/")
+        assert page.locator(".series").count() > 2
+        assert page.locator(".bar-mark").count() > 0
+
+
+def test_scripts_copy_and_name_the_end_of_a_coupon(shop):
+    with shop.page(permissions=["clipboard-read", "clipboard-write"]) as page:
+        shop.open(page, f"/coupons/{shop.coupon}")
+        page.click(".copyable [data-copy]:visible")
+        assert page.inner_text("[role=status]") == "Copied."
+        text = page.inner_text(".copyable code:visible")
+        assert page.evaluate("navigator.clipboard.readText()") == text
+        shop.open(page, "/coupons/new")
+        page.fill("[name=expiry_date]", "2030-11-30")
+        assert page.inner_text("[data-until]") == "Works until Nov 29, 23:59 UTC."
+        page.fill("[name=expiry_date]", "")
+        assert page.inner_text("[data-until]") == ""
+
+
 @needs_node
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(shop, scheme):
