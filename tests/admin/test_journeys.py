@@ -530,7 +530,7 @@ def test_scripts_copy_and_name_the_end_of_a_coupon(shop):
     with shop.page(permissions=["clipboard-read", "clipboard-write"]) as page:
         shop.open(page, f"/coupons/{shop.coupon}")
         page.click(".copyable [data-copy]:visible")
-        assert page.inner_text("[role=status]") == "Copied."
+        page.wait_for_selector("[role=status] >> text=Copied.")
         text = page.inner_text(".copyable code:visible")
         assert page.evaluate("navigator.clipboard.readText()") == text
         shop.open(page, "/coupons/new")

@@ -25,7 +25,7 @@ ROOT = Path(admin_package.__file__).parents[2]
 VALUES = re.compile(
     r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [0-9]+|[0-9:]+ UTC|[0-9a-f]{7,}"
     r"|[a-z_]+\.[a-z]+|https://[0-9./]+|1@2.example|1.1.1.1|1.csv|[A-Z]{3}|administrator"
-    r"|rest-api|Werkzeug/[0-9.]+|curl|Python|on-hold|completed|Order status changed.*|amount: write a number.*"
+    r"|rest-api|Werkzeug|curl|Python|on-hold|completed|Order status changed.*|amount: write a number.*"
 )
 """What is no text: dates, IDs, event types, addresses, names. The records of the shop are digits."""
 
