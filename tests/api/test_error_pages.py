@@ -37,7 +37,12 @@ class Page(HTMLParser):
             self.texts.append(data.strip())
 
 
-LINKS = ["Documentation, to read and try out", "OpenAPI document", "Guides"]
+LINKS = [
+    "Admin pages, to administer the shop",
+    "Documentation, to read and try out",
+    "OpenAPI document",
+    "Guides",
+]
 
 
 def test_unknown_page_in_a_browser(anonymous):
@@ -53,12 +58,9 @@ def test_unknown_page_in_a_browser(anonymous):
         *LINKS,
         "Status 404, request the-request",
     ]
-    assert page.links == ["/docs/", "/openapi.json", "/docs/guides/"]
-    assert [anonymous.get(link, buffered=True).status_code for link in page.links] == [
-        200,
-        200,
-        200,
-    ]
+    assert page.links == ["/admin/", "/docs/", "/openapi.json", "/docs/guides/"]
+    statuses = [anonymous.get(link, buffered=True).status_code for link in page.links]
+    assert statuses == [303, 200, 200, 200]
 
 
 @pytest.mark.parametrize("path", ["/orders", "/coupons/1", "/customers?filter[limit]=5"])
@@ -107,7 +109,10 @@ def test_page_below_a_prefix(client_with):
     client = client_with(SHOP_URL_PREFIX="/shop", SHOP_NAME="Tea & <Coffee>")
     response = client.http.get("/shop/nothing", headers=IN_BROWSER)
     page = Page(response.text)
-    assert page.links == ["/shop/docs/", "/shop/openapi.json", "/shop/docs/guides/"]
+    paths = ["/shop/admin/", "/shop/docs/", "/shop/openapi.json", "/shop/docs/guides/"]
+    assert page.links == paths
+    without = client_with(SHOP_ADMIN=False).http.get("/nothing", headers=IN_BROWSER)
+    assert Page(without.text).links[0] == "/docs/"
     assert page.texts[:2] == ["Page not found · Tea & <Coffee>", "Tea & <Coffee>"]
 
 

@@ -46,8 +46,8 @@ in this document has a new major version, additions have a new minor version.
 """
 _GUIDES = "\n**Guides.** {links}, and [all guides]({index}).\n"
 _API_GUIDES = (
-    "quickstart", "api", "endpoints", "permissions", "retries", "errors", "coupons", "orders",
-    "customers", "events", "webhooks", "export", "clients", "configuration", "legacy",
+    "quickstart", "admin", "api", "endpoints", "permissions", "retries", "errors", "coupons",
+    "orders", "customers", "events", "webhooks", "export", "clients", "configuration", "legacy",
 )  # fmt: skip
 """The guides for users of the API, in the order of the links."""
 
