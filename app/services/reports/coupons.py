@@ -166,9 +166,8 @@ def _of_orders(period: Period) -> ColumnElement[bool]:
     Without it, PostgreSQL reads all redemptions of the shop to join them with the orders of a
     month. IDs mostly ascend with time. ``+ 0`` lets it read them from an index by time.
     """
-    in_period = within(ORDERS.c.created_at, period)
-    first, last = (
-        select(end(ORDERS.c.id + 0)).where(*in_period).scalar_subquery()
-        for end in (func.min, func.max)
-    )
+    number = ORDERS.c.id + 0
+    ends = func.min(number).label("first"), func.max(number).label("last")
+    found = select(*ends).where(*within(ORDERS.c.created_at, period)).cte("ends")
+    first, last = (select(end).scalar_subquery() for end in found.c)
     return REDEMPTIONS.c.order_id.between(first, last)
