@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.services.orders.items import META_IDS
-from app.woocommerce_rest.site import shown_value
-
-Object = dict[str, Any]
+from app.woocommerce_rest.site import Object, shown_value
 
 
 def change_attributes(item: Object, order: Mapping[str, Any]) -> None:

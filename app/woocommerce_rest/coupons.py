@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -28,10 +28,7 @@ from app.woocommerce_rest.frame import Call, Page
 from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.schemas import names_of
-from app.woocommerce_rest.site import Site, metadata_list
-
-Record = Mapping[str, Any]
-Object = dict[str, Any]
+from app.woocommerce_rest.site import Object, Record, Site, metadata_list
 
 MAX_PERCENTAGE = 100
 OPTIONAL_DATE = {"type": ["null", "string"]}

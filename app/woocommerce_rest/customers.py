@@ -30,15 +30,11 @@ from app.services.customers.records import (
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 from app.services.orders.records import product_names
 from app.woocommerce_rest import arguments as arg
-from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.errors import RestError, forbidden
 from app.woocommerce_rest.frame import Call, Operation, Page, Route
 from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.resources import Resource
-from app.woocommerce_rest.site import ITEM_METHODS, Site, metadata_list
-
-Record = Mapping[str, Any]
-Object = dict[str, Any]
+from app.woocommerce_rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
 
 EMAIL = {"type": "string", "format": "email"}
 _STORED = frozenset({
@@ -56,7 +52,7 @@ def _address(parts: Sequence[str]) -> dict[str, Any]:
 
 
 BILLING, SHIPPING = _address(BILLING_PARTS), _address(SHIPPING_PARTS)
-FIELDS: Arguments = {
+FIELDS: arg.Arguments = {
     "email": EMAIL,
     "first_name": arg.TEXT,
     "last_name": arg.TEXT,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.woocommerce_rest import arguments as arg
-from app.woocommerce_rest.arguments import Schema
 from app.woocommerce_rest.frame import Call, Page
 
 _BOUNDS = {
@@ -20,7 +19,7 @@ TIMES = tuple(_BOUNDS)
 
 def collection(
     *orderby: str, default: str = "date", order: str = "desc", times: Sequence[str] = TIMES
-) -> dict[str, Schema]:
+) -> dict[str, arg.Schema]:
     """Return the parameters of a list, by its sort keys and the parameters that compare times."""
     return {
         "context": arg.CONTEXT,

@@ -18,10 +18,7 @@ from app.services.common.metadata import first_values
 from app.services.customers.records import BILLING_PARTS, SHIPPING_PARTS
 from app.services.orders.items import COUPON_ID, META_IDS
 from app.woocommerce_rest.customers import avatar, customer_fields
-from app.woocommerce_rest.site import VERSION, Entries, Site, plain_number
-
-Record = Mapping[str, Any]
-Object = dict[str, Any]
+from app.woocommerce_rest.site import VERSION, Entries, Object, Record, Site, plain_number
 
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
 _STORED = frozenset({

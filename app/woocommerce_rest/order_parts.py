@@ -19,7 +19,6 @@ from app.services.common.records import RecordQuery
 from app.services.orders import notes, refunds
 from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
 from app.woocommerce_rest import arguments as arg
-from app.woocommerce_rest.arguments import Schema
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Page, Route
@@ -27,12 +26,10 @@ from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
 from app.woocommerce_rest.orders import site_of
 from app.woocommerce_rest.resources import Resource
-
-Record = Mapping[str, Any]
-Object = dict[str, Any]
+from app.woocommerce_rest.site import Object, Record
 
 
-def _objects(**properties: Schema) -> dict[str, Any]:
+def _objects(**properties: arg.Schema) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "object", "properties": properties}}
 
 

@@ -27,17 +27,13 @@ from app.services.orders import columns, writes
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import customers
-from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.attributes import change_attributes
 from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Page, Route
 from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.order_objects import Customers, currencies, order_object, symbol_of
 from app.woocommerce_rest.resources import Resource
-from app.woocommerce_rest.site import Site
-
-Record = Mapping[str, Any]
-Object = dict[str, Any]
+from app.woocommerce_rest.site import Object, Record, Site
 
 LISTS = {
     "line_items": ("product_id", ""),
@@ -54,7 +50,7 @@ ON_DELIVERY = "cod"
 """The payment method of orders that the customer pays for on delivery."""
 
 
-def _statuses(*others: str) -> Schema:
+def _statuses(*others: str) -> arg.Schema:
     """Return the argument of a status: one of the shop, or one of some others."""
 
     def names() -> list[str]:
@@ -80,7 +76,7 @@ def _lines(**properties: Any) -> dict[str, Any]:
 OPTIONAL_TEXT = {"type": ["string", "null"]}
 LOOSE_TEXT = {"type": ["string", "number", "null"]}
 OPTIONAL_MONEY = {"type": ["number", "string", "null"], "format": "money"}
-_FIELDS: Arguments = {
+_FIELDS: arg.Arguments = {
     "parent_id": arg.INTEGER,
     "status": _statuses(),
     "currency": {"type": "string", "enum": CURRENCIES},

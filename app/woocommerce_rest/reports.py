@@ -19,8 +19,7 @@ from app.services.reports.woocommerce import (
 )
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.frame import Call, Operation, Route
-
-Object = dict[str, Any]
+from app.woocommerce_rest.site import Object
 
 REPORTS = {
     "sales": "List of sales reports.",

@@ -21,12 +21,10 @@ from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments, Problem, as_list, checked
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Page, Route, checked_arguments
-from app.woocommerce_rest.site import Site
+from app.woocommerce_rest.site import Object, Site
 
 LIMIT = 100
 DELETION: Arguments = {"force": arg.FORCE}
-
-Object = dict[str, Any]
 
 
 class Resource:

@@ -16,6 +16,9 @@ from app.auth.principals import Capability, Principal
 from app.conversions.dates import in_zone
 from app.services.webhooks.deliveries.requests import public_url
 
+Record = Mapping[str, Any]  # of a service
+Object = dict[str, Any]  # of this dialect
+
 NAMESPACE = "wc/v3"
 VERSION = "9.0.0"
 """The version of WooCommerce that this service claims to be, because programs check it."""

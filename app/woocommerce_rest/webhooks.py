@@ -19,15 +19,11 @@ from app.services.webhooks import writes
 from app.services.webhooks.queries import BARE_ONLY
 from app.services.webhooks.records import list_records, records_by_id
 from app.woocommerce_rest import arguments as arg
-from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Page
 from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.resources import Resource
-from app.woocommerce_rest.site import Site
-
-Record = Mapping[str, Any]
-Object = dict[str, Any]
+from app.woocommerce_rest.site import Object, Record, Site
 
 HOOKS: Mapping[str, list[str]] = {
     **LEGACY_HOOKS,
@@ -51,7 +47,7 @@ HOOKS: Mapping[str, list[str]] = {
 """The topics that are accepted, each with what the original shows as ``hooks``."""
 
 _STATUSES = list(WebhookStatus)
-FIELDS: Arguments = {
+FIELDS: arg.Arguments = {
     "name": arg.TEXT,
     "status": {"type": "string", "enum": _STATUSES},
     "topic": arg.TEXT,
