@@ -195,6 +195,69 @@ def test_trash_undo_restore_and_delete(admin, browser):
     assert browser.get(f"/coupons/{coupon['id']}").status == 404
 
 
+def test_undo_is_offered_for_a_minute(admin, browser):
+    coupon = make(admin, "a")["id"]
+    browser.post(f"/coupons/{coupon}/trash")
+    at = int(datetime.now(UTC).timestamp())
+    for ago, offers in ((5, True), (65, False), (-30, False)):
+        page = browser.get(f"/coupons?done=trashed&undo={coupon}&at={at - ago}")
+        assert (f'action="/admin/coupons/{coupon}/restore"' in page.html) == offers, ago
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("/coupons/new", {"code": "b"}),
+        ("/customers/new", {"email": "ada@example.com"}),
+        ("/webhooks/new", {"name": "ERP", "delivery_url": "https://erp.example/"}),
+        ("/keys/new", {"description": "ERP"}),
+        ("/batches/new", {"count": "2"}),
+        ("/orders/{order}/refund", {"amount": "1"}),
+        ("/coupons/{coupon}/redeem", {"email": "ada@example.com"}),
+    ],
+)
+def test_each_form_that_is_sent_twice_does_it_once(admin, browser, path, given):
+    items = [{"name": "Tea", "price": "5", "quantity": 1}]
+    order = {"line_items": items, "status": "completed"}
+    order = admin.post("/orders", {"order": order}).json["order"]["id"]
+    path = path.format(order=order, coupon=make(admin, "a")["id"])
+    lists = ("/coupons/count", "/customers/count", "/webhooks", "/keys", "/coupons/batches",
+             f"/orders/{order}/refunds", "/redemptions")  # fmt: skip
+
+    def numbers():
+        found = [next(iter(admin.get(each).json.values())) for each in lists]
+        return [each if isinstance(each, int) else len(each) for each in found]
+
+    values, before = browser.get(path).form("_form") | given, numbers()
+    first = browser.post(path, values)
+    once = numbers()
+    assert sum(map(int.__sub__, once, before)) in {1, 3}, "a batch and its coupons"
+    again = browser.post(path, values)
+    assert (again.status, again.location, numbers()) == (first.status, first.location, once)
+
+
+def test_a_use_of_an_order_leads_to_it_instead_of_releasing(admin, browser):
+    coupon = make(admin, "a", amount="1")["id"]
+    order = {"line_items": [{"name": "Tea", "price": "5", "quantity": 1}], "status": "completed",
+             "coupon_lines": [{"code": "a"}]}  # fmt: skip
+    order = admin.post("/orders", {"order": order}).json["order"]["id"]
+    page = browser.get(f"/coupons/{coupon}")
+    assert f'<a href="/admin/orders/{order}">Order {order}</a>' in page.html
+    assert "/release" not in page.html
+
+
+def test_trying_the_items_of_an_order(admin, browser):
+    coupon = make(admin, "a")["id"]
+    for price in ("11.00", "22.00"):
+        items = [{"name": "Tea", "price": price, "quantity": 1}]
+        order = admin.post("/orders", {"order": {"line_items": items}}).json["order"]
+        path = f"/coupons/{coupon}/try"
+        assert browser.get(path).form("_form")["items.0.price"] == price, "the latest"
+    page = browser.get(f"{path}?order=%23{int(order['order_number']) - 1}")
+    assert page.form("_form")["items.0.price"] == "11.00"
+    assert "No order has this number." in browser.get(f"{path}?order=999").text
+
+
 def test_duplicating_a_coupon(admin, browser):
     coupon = make(admin, "a", amount="5", expiry_date="2020-01-01", usage_count=3)
     form = browser.get(f"/coupons/new?from={coupon['id']}").form("_form")

@@ -10,7 +10,8 @@ from sqlalchemy import select, update
 
 from app.auth.principals import Permission
 from app.db.session import db, now, run_in_transaction
-from app.models import ADMIN_SESSIONS, SIGN_IN_LINKS
+from app.errors import ShopError
+from app.models import ADMIN_SESSIONS, API_KEYS, SIGN_IN_LINKS
 from app.services.api_keys import links
 from app.services.api_keys.writes import create_key
 from app.services.maintenance.cleanup import sweep
@@ -212,6 +213,53 @@ def test_the_end_of_a_session_takes_effect_on_another_machine(
         another.close()
 
 
+def test_a_session_ends_when_its_key_expires(app, new_browser):
+    browser = new_browser("bob", "shop_manager")
+    assert browser.get("/coupons").status == 200
+    expired = update(API_KEYS).where(API_KEYS.c.id == browser.key.key_id)
+    with app.app_context():
+        run_in_transaction(
+            lambda session: session.execute(expired.values(expires_at=now() - timedelta(seconds=1)))
+        )
+    assert browser.get("/coupons").status == 303
+
+
+def test_how_long_sessions_links_and_invitations_last(app, admin, browser):
+    with app.app_context():
+        links.create_link(admin.key.key_id)
+    browser.submit("/invitations/new", "login", login="grace")
+    (session,), (link, invitation) = rows(app, ADMIN_SESSIONS), rows(app, SIGN_IN_LINKS)
+    found = [each.expires_at - each.created_at for each in (session, link, invitation)]
+    assert found == [timedelta(days=90), timedelta(minutes=10), timedelta(hours=48)]
+
+
+def test_tokens_are_stored_as_hashes_and_not_logged(app, admin, app_with, capsys):
+    with app.app_context():
+        token = links.create_link(admin.key.key_id)
+    browser = Browser(app_with())
+    page = browser.get(f"/sign-in?token={token}")
+    assert page.form("token") == {"token": token}
+    browser.post("/sign-in", {"token": token})
+    cookie = next(iter(browser.http._cookies.values())).value
+    stored = str([*rows(app, SIGN_IN_LINKS), *rows(app, ADMIN_SESSIONS)])
+    logged = "".join(capsys.readouterr())
+    assert "/admin/sign-in" in logged
+    for secret in (token, cookie):
+        assert len(secret) >= 43, "256 bits"
+        assert secret not in stored + logged
+
+
+def test_an_invitation_cannot_give_more_rights_than_the_inviter_has(app, new_browser):
+    inviter = new_browser("bob", "administrator", resources=["keys", "coupons"])
+    for more in ({"resources": "all"}, {"resources": "orders"}):
+        page = inviter.submit("/invitations/new", "login", login="grace", **more)
+        assert page.status in {400, 401}, more
+        assert "sign-in?token=" not in page.html
+    assert rows(app, SIGN_IN_LINKS) == []
+    page = inviter.submit("/invitations/new", "login", login="grace", resources="coupons")
+    assert "sign-in?token=" in page.html
+
+
 def test_signing_out_ends_the_session_and_clears_the_browser(app, browser):
     page = browser.post("/sign-out")
     assert (page.status, page.location) == (303, "/admin/sign-in")
@@ -393,6 +441,33 @@ def test_errors_below_admin_are_pages(browser):
     assert page.headers["X-Request-Id"] in page.text
     assert browser.post("/coupons").status == 405
     assert browser.get("/coupons/999").status == 404
+
+
+def test_other_errors_are_pages_with_code_message_and_request(app, browser, monkeypatch):
+    def fail(error):
+        def view(*_args, **_more):
+            raise error
+
+        monkeypatch.setattr("app.admin.nouns.call", view)
+        return browser.get("/coupons")
+
+    large = browser.post("/coupons/new", "x" * (app.config["MAX_CONTENT_LENGTH"] + 1),
+                         content_type="application/x-www-form-urlencoded")  # fmt: skip
+    late = ShopError("shop_api_too_many_requests", headers={"Retry-After": "17"})
+    pages = {
+        403: browser.post("/coupons/new", headers={}),
+        413: large,
+        429: fail(late),
+        500: fail(ZeroDivisionError("secret detail")),
+        503: fail(ShopError("shop_api_unavailable", reason="x")),
+    }
+    for status, page in pages.items():
+        assert (page.status, page.response.mimetype) == (status, "text/html")
+        assert f"status {status}" in page.text
+        assert "shop_api_" in page.text
+        assert page.headers["X-Request-Id"] in page.text
+        assert "secret detail" not in page.text
+    assert "Wait 17 seconds" in pages[429].text
 
 
 def test_static_files_are_immutable(browser):

@@ -192,6 +192,18 @@ def test_a_long_history_leads_to_the_earlier_events(admin, browser):
     assert f"coupon {other}" not in page.text
 
 
+def test_what_no_form_of_a_record_offers(app):
+    never = re.compile("usage_count|password|order_key|^total|_total$|total_")
+    with app.test_request_context():
+        names = {name: {spec.name for spec in form_of(name).specs} for name in FORMS}
+    assert all(names.values())
+    assert {
+        name: found
+        for name, fields in names.items()
+        if (found := list(filter(never.search, fields)))
+    } == {}
+
+
 def test_every_operation_of_the_table_of_rights_exists(app):
     with app.app_context():
         assert set(rights.CAPABILITIES) <= set(operations())

@@ -52,24 +52,34 @@ def test_edit_pause_rotate_and_delete(browser, admin, webhook):
     assert (changed["name"], changed["status"]) == ("New name", "paused")
     assert "Activate" in browser.get(path).text
     assert "whsec_" in browser.post(f"{path}/rotate").text
-    assert browser.post(f"{path}/replay", {"after": "0"}).status in {303, 400, 409}
     assert browser.post(f"{path}/delete").status == 303
     assert admin.get(path).status_code == 404
 
 
-def test_deliveries_are_listed_and_sent_again(browser, admin, webhook):
+def test_deliveries_are_listed_sent_again_and_replayed(app, browser, admin, webhook):
     admin.post("/orders", {"order": {"line_items": [{"name": "Tea", "total": "5.00"}]}})
-    admin.get("/events")  # numbers the events, and queues their deliveries
+    admin.get("/events")  # numbers the events
     path = f"/webhooks/{webhook['id']}"
-    page = browser.get(path)
-    assert page.status == 200
-    deliveries = admin.get(f"{path}/deliveries").json["webhook_deliveries"]
-    for delivery in deliveries:
-        shown = browser.get(f"{path}/deliveries/{delivery['id']}")
-        assert shown.status == 200
-        assert "order.created" in shown.text
-        assert browser.post(f"{path}/deliveries/{delivery['id']}/redeliver").status == 303
+
+    def queue():
+        with app.app_context():
+            run_cycle("gone", CycleInput((), (), {}))  # a worker that sends nothing
+        return admin.get(f"{path}/deliveries").json["webhook_deliveries"]
+
+    (delivery,) = queue()
+    assert f'{path}/deliveries/{delivery["id"]}"' in browser.get(path).html
+    shown = browser.get(f"{path}/deliveries/{delivery['id']}")
+    assert shown.status == 200
+    assert "order.created" in shown.text
     assert browser.get(f"{path}/deliveries/999").status == 404
+    form = browser.get(path).form("after") | {"after": "0"}
+    for action in (f"deliveries/{delivery['id']}/redeliver", "replay"):
+        failed = update(WEBHOOK_DELIVERIES).values(state="failed", next_attempt_at=None)
+        with app.app_context():
+            run_in_transaction(lambda session, change=failed: session.execute(change))
+        assert browser.post(f"{path}/{action}", form).status == 303
+        assert "pending" in {each["state"] for each in queue()}, action
+    assert "Queued." in browser.get(f"{path}?done=queued").text
 
 
 def test_events_newest_first_with_filters_and_links(browser, admin):
