@@ -356,6 +356,14 @@ def test_the_history_of_the_trash_and_of_a_use_lists_no_other_fields(admin, brow
     ]  # fmt: skip
 
 
+def test_the_text_to_send_says_what_a_coupon_offers(admin, browser):
+    ships = make(admin, "ships", amount="0", enable_free_shipping=True, expiry_date="2030-01-31")
+    text = "Use SHIPS until Jan 30, 2030 for free shipping"
+    assert text in browser.get(f"/coupons/{ships['id']}").text
+    nothing = make(admin, "nothing", amount="0")
+    assert "Text to send" not in browser.get(f"/coupons/{nothing['id']}").text
+
+
 def test_correcting_the_count(admin, browser):
     coupon = make(admin, "a", usage_count=3)
     path = f"/coupons/{coupon['id']}/count"

@@ -289,10 +289,16 @@ def _fact(spec: FieldSpec, text: str) -> Any:
 
 def sentence(coupon: Record) -> str:
     """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15% off``."""
-    code, amount, day = coupon["code"].upper(), amount_of(coupon), _last_day(coupon)
+    code, day = coupon["code"].upper(), _last_day(coupon)
+    if float(coupon["amount"]):
+        offer = _("%(amount)s off", amount=amount_of(coupon))
+    elif coupon["enable_free_shipping"]:
+        offer = _("free shipping")
+    else:
+        return ""
     if not coupon["expiry_date"]:
-        return _("Use %(code)s for %(amount)s off", code=code, amount=amount)
-    return _("Use %(code)s until %(until)s for %(amount)s off", code=code, until=day, amount=amount)
+        return _("Use %(code)s for %(offer)s", code=code, offer=offer)
+    return _("Use %(code)s until %(until)s for %(offer)s", code=code, until=day, offer=offer)
 
 
 COUPONS = Coupons()
