@@ -25,10 +25,10 @@ from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments, Problem, is_date_time
 from app.woocommerce_rest.errors import RestError, invalid
 from app.woocommerce_rest.frame import Call, Page
-from app.woocommerce_rest.lists import collection, page, record_query
+from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query, site_of
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.schemas import names_of
-from app.woocommerce_rest.site import Object, Record, Site, metadata_list
+from app.woocommerce_rest.site import Object, Record, Site
 
 MAX_PERCENTAGE = 100
 OPTIONAL_DATE = {"type": ["null", "string"]}
@@ -98,7 +98,7 @@ def coupon_object(record: Record, site: Site) -> Object:
         "date_expires_gmt": None if expires is None else site.midnight(str(expires)),
         "usage_count": record["usage_count"],
         "used_by": record["used_by"],
-        "meta_data": metadata_list(record["metadata"], _STORED),
+        "meta_data": site.metadata(record["metadata"], _STORED),
         "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
     }
     return {name: shown[name] for name in names_of("Coupon")}
@@ -169,6 +169,7 @@ class Coupons(Resource):
         **collection("date", "id", "include", "title", "slug", "modified"),
         "code": arg.TEXT,
         "status": {"type": "string", "enum": ["publish", "trash", "any"], "note": _NO_STATUS},
+        **METADATA_KEYS,
     }
     created = {**FIELDS, "code": {**arg.TEXT, "required": True}}
     edited = FIELDS
@@ -178,6 +179,8 @@ class Coupons(Resource):
         with reading_own_writes():
             records = records_by_id(ids)
         return [coupon_object(record, site) for record in records]
+
+    site = staticmethod(site_of)
 
     def page(self, call: Call) -> Page:
         query = record_query(call)
@@ -192,7 +195,8 @@ class Coupons(Resource):
             is_trashed=call.args.get("status") == "trash",
         )
         records, total = list_records(call.actor, wanted)
-        return page(call, (coupon_object(record, call.site) for record in records), total)
+        site = self.site(call)
+        return page(call, (coupon_object(record, site) for record in records), total)
 
     def data(self, call: Call) -> Object:
         return _data(call, CouponUpdate if call.ids else CouponCreate)

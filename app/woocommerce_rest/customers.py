@@ -32,7 +32,7 @@ from app.services.orders.records import product_names
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.errors import RestError, forbidden
 from app.woocommerce_rest.frame import Call, Operation, Page, Route
-from app.woocommerce_rest.lists import collection, page, record_query
+from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query, site_of
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
 
@@ -81,7 +81,11 @@ def _is_shown(key: str) -> bool:
 def customer_object(record: Record, site: Site) -> Object:
     """Return a customer of this dialect."""
     links = site.links("customers", record["id"], methods=_methods(record, site))
-    return {**customer_fields(record, site), "_links": links}
+    shown = customer_fields(record, site)
+    if site.include_meta or site.exclude_meta:  # these are not about customers of orders
+        own = [entry for entry in record["metadata"] if _is_shown(entry[1])]
+        shown["meta_data"] = site.metadata(own)
+    return {**shown, "_links": links}
 
 
 def customer_fields(record: Record, site: Site) -> Object:
@@ -211,6 +215,7 @@ class Customers(Resource):
         ),
         "email": EMAIL,
         "role": {"type": "string", "default": "customer", "enum": ALL_ROLES},
+        **METADATA_KEYS,
     }
     created = {
         **FIELDS,
@@ -227,6 +232,8 @@ class Customers(Resource):
     def unknown(self, call: Call, status: int) -> RestError:  # always 404
         return RestError("wc_user_invalid_id", "Invalid user ID.", 404)
 
+    site = staticmethod(site_of)
+
     def page(self, call: Call) -> Page:
         query = record_query(call)
         if query["include"]:
@@ -238,7 +245,8 @@ class Customers(Resource):
         )
         records, total = list_records(call.actor, wanted)
         _mark_changeable(records, call.actor)
-        return page(call, (customer_object(record, call.site) for record in records), total)
+        site = self.site(call)
+        return page(call, (customer_object(record, site) for record in records), total)
 
     def data(self, call: Call) -> Object:
         if call.ids:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.frame import Call, Page
+from app.woocommerce_rest.site import Site
 
 _BOUNDS = {
     "after": ("created_at", "after"),
@@ -15,6 +17,9 @@ _BOUNDS = {
     "modified_before": ("updated_at", "before"),
 }
 TIMES = tuple(_BOUNDS)
+_KEYS: arg.Schema = {"type": "array", "items": arg.TEXT, "default": []}
+METADATA_KEYS: arg.Arguments = {"include_meta": _KEYS, "exclude_meta": _KEYS}
+"""Which metadata the records of a list show (wc-v3, metadata)."""
 
 
 def collection(
@@ -64,3 +69,15 @@ def page(
     """Return a page of a list. ``_links`` of its objects appear only if they are selected."""
     args = call.args
     return Page(list(objects), total, args["per_page"], args["page"], defaults or {})
+
+
+def site_of(call: Call) -> Site:
+    """Return the site with the options of a request that shows orders, refunds or metadata."""
+    args, fields = call.args, call.fields
+    return replace(
+        call.site,
+        dp=min(call.given.get("dp", 2), arg.MAX_DECIMALS),
+        has_customer=call.site.has_customer and (not fields or "customer" in fields),
+        include_meta=frozenset(args.get("include_meta") or ()),
+        exclude_meta=frozenset(args.get("exclude_meta") or ()),
+    )

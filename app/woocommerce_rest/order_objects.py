@@ -18,7 +18,15 @@ from app.services.common.metadata import first_values
 from app.services.customers.records import BILLING_PARTS, SHIPPING_PARTS
 from app.services.orders.items import COUPON_ID, META_IDS
 from app.woocommerce_rest.customers import avatar, customer_fields
-from app.woocommerce_rest.site import VERSION, Entries, Object, Record, Site, plain_number
+from app.woocommerce_rest.site import (
+    VERSION,
+    Entries,
+    Object,
+    Record,
+    Site,
+    metadata_list,
+    plain_number,
+)
 
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
 _STORED = frozenset({
@@ -88,7 +96,7 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         "tax_lines": [_tax_line(line, record, site) for line in record["tax_lines"]],
         "shipping_lines": [_shipping_line(one, record, site) for one in record["shipping_lines"]],
         "fee_lines": [_fee_line(line, record, site) for line in record["fee_lines"]],
-        "coupon_lines": [_coupon_line(line, record, site) for line in record["coupon_lines"]],
+        "coupon_lines": [_coupon_line(line, record) for line in record["coupon_lines"]],
         "refunds": [_short_refund(each, site) for each in record["refunds"]],
         "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
         "is_editable": status in _EDITABLE,
@@ -154,7 +162,7 @@ def _fields_of(item: Record, record: Record) -> Record:
     return first_values(own) if own else _NOTHING
 
 
-def _metadata(item: Record, record: Record, site: Site) -> list[Object]:
+def _metadata(item: Record, record: Record) -> list[Object]:
     """Return the metadata of an item: its attributes, which can have IDs, and its entries."""
     own, attributes = record["items_metadata"].get(item["id"], ()), item.get("meta") or ()
     if not own and not attributes:
@@ -168,7 +176,7 @@ def _metadata(item: Record, record: Record, site: Site) -> list[Object]:
         for each, number in zip(attributes, numbers, strict=True)
         if each["key"] not in known
     ]
-    found += [_entry(*each.values()) for each in site.metadata(own, _FIELDS)]
+    found += [_entry(*each.values()) for each in metadata_list(own, _FIELDS)]
     return sorted(found, key=_ID) if ids else found
 
 
@@ -231,7 +239,7 @@ def _line(line: Record, record: Record, site: Site) -> Object:
         "total": amount(total),
         "total_tax": amount(line["total_tax"]),
         "taxes": _taxes(line, site, has_subtotal=True) if line.get("taxes") else [],
-        "meta_data": _metadata(line, record, site),
+        "meta_data": _metadata(line, record),
         "sku": sku,
         "global_unique_id": None if sku is None else "",
         "price": int(price) if price.is_integer() else price,
@@ -254,7 +262,7 @@ def _tax_line(line: Record, record: Record, site: Site) -> Object:
         "tax_total": site.amount(total),
         "shipping_tax_total": site.amount(shipping),
         "rate_percent": plain_number(rate),
-        "meta_data": _metadata(line, record, site),
+        "meta_data": _metadata(line, record),
     }
 
 
@@ -268,7 +276,7 @@ def _shipping_line(line: Record, record: Record, site: Site) -> Object:
         "total_tax": site.amount(line.get("total_tax") or "0.00"),
         "taxes": _taxes(line, site),
         "tax_status": _fields_of(line, record).get("tax_status", "taxable"),
-        "meta_data": _metadata(line, record, site),
+        "meta_data": _metadata(line, record),
     }
 
 
@@ -283,12 +291,12 @@ def _fee_line(line: Record, record: Record, site: Site) -> Object:
         "total": site.amount(line["total"]),
         "total_tax": site.amount(line["total_tax"]),
         "taxes": _taxes(line, site),
-        "meta_data": _metadata(line, record, site),
+        "meta_data": _metadata(line, record),
     }
 
 
-def _coupon_line(line: Record, record: Record, site: Site) -> Object:
-    shown = _metadata(line, record, site)
+def _coupon_line(line: Record, record: Record) -> Object:
+    shown = _metadata(line, record)
     info = next((each["value"] for each in shown if each["key"] == "coupon_info"), None)
     if info is None and (info := _coupon_info(line, record)):
         shown.append(_entry(0, "coupon_info", info))

@@ -22,9 +22,8 @@ from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Page, Route
-from app.woocommerce_rest.lists import collection, page, record_query
+from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query, site_of
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
-from app.woocommerce_rest.orders import site_of
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import Object, Record
 
@@ -136,6 +135,7 @@ class Refunds(Resource):
         "parent": arg.IDS,
         "parent_exclude": arg.IDS,
         "dp": arg.DECIMALS,
+        **METADATA_KEYS,
     }
     created = {
         "amount": arg.MONEY,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -30,7 +29,7 @@ from app.woocommerce_rest import customers
 from app.woocommerce_rest.attributes import change_attributes
 from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Page, Route
-from app.woocommerce_rest.lists import collection, page, record_query
+from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query, site_of
 from app.woocommerce_rest.order_objects import Customers, currencies, order_object, symbol_of
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import Object, Record, Site
@@ -117,8 +116,7 @@ _VIEW = {
     "context": arg.CONTEXT,
     "dp": arg.DECIMALS,
     "order_item_display_meta": arg.BOOLEAN,
-    "include_meta": {"type": "array", "items": arg.TEXT, "default": []},
-    "exclude_meta": {"type": "array", "items": arg.TEXT, "default": []},
+    **METADATA_KEYS,
 }
 _LIST = {
     **collection("date", "id", "include", "title", "slug", "modified"),
@@ -130,18 +128,6 @@ _LIST = {
     "created_via": {"type": "array", "items": arg.TEXT},
     **_VIEW,
 }
-
-
-def site_of(call: Call) -> Site:
-    """Return the site with the options of a request that shows orders or refunds."""
-    args, fields = call.args, call.fields
-    return replace(
-        call.site,
-        dp=min(call.given.get("dp", 2), arg.MAX_DECIMALS),
-        has_customer=call.site.has_customer and (not fields or "customer" in fields),
-        include_meta=frozenset(args.get("include_meta") or ()),
-        exclude_meta=frozenset(args.get("exclude_meta") or ()),
-    )
 
 
 class Orders(Resource):

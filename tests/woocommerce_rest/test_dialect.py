@@ -693,6 +693,23 @@ def test_empty_fields_in_a_change_of_a_webhook_keep_their_values(shop):
     }
 
 
+def test_metadata_of_lists_by_key(shop):
+    def keys(path):
+        (record,) = shop.ok("GET", path)
+        return [entry["key"] for entry in record["meta_data"]]
+
+    assert keys("/coupons?include=39&include_meta=campaign") == ["campaign", "campaign"]
+    assert keys("/coupons?include=39&exclude_meta=campaign,channels") == ["_internal_flag"]
+    assert keys("/customers?include=5&include_meta[]=prefs&exclude_meta=prefs") == ["prefs"]
+    shop.ok(
+        "POST", "/orders/47/refunds", {"amount": "1", "meta_data": [{"key": "a", "value": "b"}]}
+    )
+    assert keys("/orders/47/refunds?per_page=1&include_meta=b") == []
+    assert keys("/refunds?per_page=1&exclude_meta=b") == ["a"]
+    (order,) = shop.ok("GET", "/orders?include=47&include_meta=source")
+    assert order["line_items"][0]["meta_data"]  # the keys are those of the order
+
+
 def test_hooks_of_topics(shop):
     """The names of the actions of the original, which the recording shows for some topics only."""
     expected = {
