@@ -46,3 +46,13 @@ def test_refused_codes_are_escaped(browser, refuse):
 
 def test_page_needs_the_capability(new_browser):
     assert new_browser(login="sue", role="customer").get("/refusals").status == 401
+
+
+def test_carts_that_are_tried_on_a_page_do_not_count(admin, browser, make_coupon, refuse):
+    coupon = make_coupon(code="tea", minimum_amount="50.00")["id"]
+    cart = {"items.0.price": "5", "items.0.quantity": "1", "coupons": "unknown"}
+    page = browser.post(f"/coupons/{coupon}/try", cart)
+    assert page.text.count("Does not apply") == 2
+    refuse("other")
+    codes = [row["code"] for row in admin.get("/reports/refusals").json["refusal_reports"]]
+    assert codes == ["other"]

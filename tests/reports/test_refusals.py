@@ -100,6 +100,11 @@ def test_at_most_5000_unknown_codes_of_a_day_are_kept(app, admin, make_coupon, r
     assert "late" not in rows
 
 
+def test_the_first_100_characters_of_a_code_are_kept(app, refused):
+    refusals_of(app).count([("x" * 150, "not_found")])
+    assert refused() == [("x" * 100, None, "not_found", 1)]
+
+
 def test_memory_is_bounded(app, refused):
     counters = refusals_of(app)
     for number in range(30_000):

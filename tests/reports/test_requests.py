@@ -69,6 +69,44 @@ def test_unknown_orders(admin, name, parameter):
     assert response.json["errors"][0]["code"] == "shop_api_invalid_param"
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("zone", "interval", "first", "last", "expected"),
+    [
+        ("America/New_York", "day", "2026-11-01", "2026-11-02",
+         [("2026-11-01T04:00:00Z", "2026-11-01"), ("2026-11-02T05:00:00Z", "2026-11-02")]),
+        ("America/New_York", "week", "2026-11-04", "2026-11-09",
+         [("2026-11-02T05:00:00Z", "2026-W45"), ("2026-11-09T05:00:00Z", "2026-W46")]),
+        ("Europe/Berlin", "month", "2026-03-31", "2026-04-01",
+         [("2026-02-28T23:00:00Z", "2026-03"), ("2026-03-31T22:00:00Z", "2026-04")]),
+        ("Asia/Kathmandu", "year", "2026-05-01", "2026-05-01",
+         [("2025-12-31T18:15:00Z", "2026")]),
+        ("Pacific/Apia", "day", "2011-12-29", "2011-12-31",
+         [("2011-12-29T10:00:00Z", "2011-12-29"), ("2011-12-30T10:00:00Z", "2011-12-30"),
+          ("2011-12-30T10:00:00Z", "2011-12-31")]),
+    ],
+)  # fmt: skip
+def test_the_first_instant_and_the_label_of_intervals(
+    client_with, zone, interval, first, last, expected
+):
+    query = {"filter[from]": first, "filter[to]": last, "filter[interval]": interval}
+    sales = client_with(SHOP_TIMEZONE=zone).get("/reports/sales", query).json["sales"]
+    assert [(each["start"], each["label"]) for each in sales["intervals"]] == expected
+    assert sales["time_zone"] == zone
+
+
+@pytest.mark.one_database
+def test_hours_of_a_day_with_25_hours(client_with):
+    query = {"filter[from]": "2026-11-01", "filter[to]": "2026-11-01", "filter[interval]": "hour"}
+    client = client_with(SHOP_TIMEZONE="America/New_York")
+    hours = client.get("/reports/sales", query).json["sales"]["intervals"]
+    assert len(hours) == 25
+    assert [(each["start"], each["label"]) for each in hours[1:3]] == [
+        ("2026-11-01T05:00:00Z", "2026-11-01T01:00-04:00"),
+        ("2026-11-01T06:00:00Z", "2026-11-01T01:00-05:00"),
+    ]
+
+
 def test_exactly_1000_intervals(admin):
     query = {"filter[from]": "2024-01-01", "filter[to]": "2026-09-26"}
     assert len(admin.get("/reports/sales", query).json["sales"]["intervals"]) == 1000

@@ -54,7 +54,7 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
         coupon_types=current_catalog().coupon_types,
     )
     refused = [(each.code, each.reasons[0].code) for each in evaluation.coupons if each.reasons]
-    if refused:
+    if refused and actor.session_id is None:  # a customer's cart, not one of *Try it* (reports 4)
         current_refusals().count(refused)
     return _shown(evaluation, {code: coupon.id for code, coupon in found.items()})
 
