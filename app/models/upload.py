@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import cast
 
-from sqlalchemy import ForeignKey, LargeBinary, Table
+from sqlalchemy import ForeignKey, LargeBinary, Table, and_
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -49,3 +49,6 @@ class Upload(Model):
 
 
 UPLOADS = cast("Table", Upload.__table__)
+
+IS_IMPORTING = and_(UPLOADS.c.queued_at.is_not(None), UPLOADS.c.position < UPLOADS.c.size)
+"""Condition for files whose import was requested and has not ended."""

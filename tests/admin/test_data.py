@@ -83,6 +83,23 @@ def test_a_file_with_three_wrong_lines_is_imported_without_them(app, browser, ad
     assert "file" in browser.get("/data").text
 
 
+def test_an_import_continues_after_signing_out(app, admin, new_browser):
+    browser = new_browser()
+    _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
+    browser.post(f"{path}/import")
+    (cookie,) = browser.http._cookies.values()
+    assert browser.post("/sign-out").status == 303
+    browser.http.set_cookie(cookie.key, cookie.value)
+    assert browser.get("/coupons").status == 303, "the session has ended"
+    with app.app_context():
+        sweep()
+    assert work(app)
+    assert [each["code"] for each in admin.get("/coupons").json["coupons"]] == ["late"]
+    with app.app_context():
+        sweep()
+        assert fetch(select(UPLOADS)) == [], "an ended session keeps nothing"
+
+
 def test_a_late_worker_is_not_reported_as_missing(app, browser):
     _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
     browser.post(f"{path}/import")

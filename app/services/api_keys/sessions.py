@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import ColumnElement, delete, insert, or_, select
+from sqlalchemy import ColumnElement, and_, delete, exists, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.hashes import keyed_hash
@@ -13,10 +13,13 @@ from app.auth.principals import Capability, Permission, Principal
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import ADMIN_SESSIONS, API_KEYS, SIGN_IN_LINKS, USERS
+from app.models import ADMIN_SESSIONS, API_KEYS, SIGN_IN_LINKS, UPLOADS, USERS
+from app.models.upload import IS_IMPORTING
 
 MAX_USER_AGENT = 300
 """Characters of the browser's name that are stored."""
+
+_IMPORTS = exists().where(UPLOADS.c.session_id == ADMIN_SESSIONS.c.id, IS_IMPORTING)
 
 
 def new_token() -> str:
@@ -108,16 +111,21 @@ def _manageable(actor: Principal, method: str) -> list[ColumnElement[bool]]:
 def end_session(actor: Principal, session_id: int) -> None:
     """End a session of the actor, or any session for a key that may revoke all keys.
 
+    The import of a file that it has uploaded continues, and keeps the expired session until then.
+
     Raises:
         ShopError: the actor has no such session.
     """
     keys = select(API_KEYS.c.id).where(*_manageable(actor, "DELETE"))
-    this = delete(ADMIN_SESSIONS).where(
-        ADMIN_SESSIONS.c.id == session_id, ADMIN_SESSIONS.c.key_id.in_(keys)
-    )
-    ended = run_in_transaction(
-        lambda session: session.execute(this.returning(ADMIN_SESSIONS.c.id)).first()
-    )
+    this = ADMIN_SESSIONS.c.id == session_id, ADMIN_SESSIONS.c.key_id.in_(keys)
+
+    def work(session: Session) -> Any:
+        remove = delete(ADMIN_SESSIONS).where(*this, ~_IMPORTS)
+        expire = update(ADMIN_SESSIONS).where(*this).values(expires_at=now())
+        found = (session.execute(each.returning(ADMIN_SESSIONS.c.id)) for each in (remove, expire))
+        return next(filter(None, (rows.first() for rows in found)), None)
+
+    ended = run_in_transaction(work)
     if ended is None:
         raise ShopError("shop_api_invalid_session_id")
 
@@ -139,9 +147,10 @@ def end_sessions_of_key(session: Session, key_id: int) -> None:
 
 
 def expired_sessions(time: datetime) -> ColumnElement[bool]:
-    """Return the condition for sessions that have ended before a time."""
+    """Return the condition for sessions that have ended before a time and import no file."""
     idle = timedelta(days=current_app.config["SHOP_ADMIN_IDLE_DAYS"])
-    return or_(
+    has_ended = or_(
         ADMIN_SESSIONS.c.expires_at <= time,
         ADMIN_SESSIONS.c.last_used_at <= time - idle,
     )
+    return and_(has_ended, ~_IMPORTS)

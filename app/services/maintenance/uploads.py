@@ -9,7 +9,7 @@ from sqlalchemy import Row, exists, insert, or_, select, update
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.models import ADMIN_SESSIONS, UPLOADS
-from app.models.upload import KEPT
+from app.models.upload import IS_IMPORTING, KEPT
 
 CLAIMED = timedelta(minutes=2)
 """How long other workers leave a file alone whose worker was killed."""
@@ -67,8 +67,7 @@ def claim() -> Row[Any] | None:
     Other workers leave it alone until ``note`` or for two minutes.
     """
     waits = (
-        UPLOADS.c.queued_at.is_not(None),
-        UPLOADS.c.position < UPLOADS.c.size,
+        IS_IMPORTING,
         or_(UPLOADS.c.claimed_at.is_(None), UPLOADS.c.claimed_at < now() - CLAIMED),
     )
     first = select(UPLOADS.c.id).where(*waits).order_by(UPLOADS.c.queued_at).limit(1)
