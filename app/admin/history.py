@@ -1,7 +1,7 @@
 """The history of a record: the differences of its events (admin 2 and 5)."""
 
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
@@ -123,10 +123,15 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tup
     return found  # type: ignore[return-value]  # three texts each
 
 
-def _time(value: str | None) -> str:
-    if value and value.endswith("T00:00:00Z"):  # such as an expiry date, which never shifts
-        return html.short_date(date.fromisoformat(value[:10]))
-    return html.short_time(html.parse_time(value)) if value else html.NONE
+def _time(value: Any) -> str:
+    """Return a time as the pages show times, and another value, as metadata can have, as it is."""
+    try:
+        moment = datetime.strptime(value, "%Y-%m-%dT%H:%M:%S%z")
+    except (TypeError, ValueError):
+        return shown(value)
+    if value.endswith("T00:00:00Z"):  # such as an expiry date, which never shifts
+        return html.short_date(moment.date())
+    return html.short_time(moment)
 
 
 def shown(value: Any) -> str:

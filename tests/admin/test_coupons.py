@@ -14,6 +14,7 @@ from app.admin import selections
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models import REDEMPTIONS
+from tests.admin.browser_client import Browser
 
 HOSTILE = "\"><script>alert(1)</script>{{7*7}}'=1+1"
 TODAY = datetime.now(UTC).date()
@@ -354,6 +355,18 @@ def test_the_history_of_the_trash_and_of_a_use_lists_no_other_fields(admin, brow
         ("Use reserved", []), ("Restored from the trash", []), ("Moved to the trash", []),
         ("Created", []),
     ]  # fmt: skip
+
+
+def test_the_history_shows_metadata_whose_name_looks_like_a_time(admin, app_with):
+    values = [5, "soon", "2026-12-24", {"a": 1}, "0001-01-01T00:00:01Z", "2026-13-01T00:00:00Z"]
+    metadata = {f"delivery{number}_date": value for number, value in enumerate(values)}
+    coupon = make(admin, "a", metadata=dict.fromkeys(metadata, "2026-12-23"))
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"metadata": metadata}})
+    browser = Browser(app_with(SHOP_TIMEZONE="America/New_York"), admin.key)
+    page = browser.get(f"/coupons/{coupon['id']}")
+    assert page.status == 200
+    assert "Metadata, Delivery0 date 2026-12-23 → 5" in page.text
+    assert "Metadata, Delivery2 date 2026-12-23 → 2026-12-24" in page.text
 
 
 def test_the_text_to_send_says_what_a_coupon_offers(admin, browser):
