@@ -167,6 +167,10 @@ class Noun:
         """Return further buttons above the table."""
         return []
 
+    def list_sections(self) -> list[Section]:
+        """Return what follows the table."""
+        return []
+
     def actions(self) -> dict[str, Action]:
         """Return the actions on several records, by the values of their buttons."""
         if not self.has_trash:
@@ -249,6 +253,7 @@ class Noun:
             empty=self.empty, table=table, trashed=trashed, buttons=allowed(buttons),
             undo=self._undo_address(),
             acts=self.has_trash and self.url("act"), bulk=self._allowed_actions(trashed=trashed),
+            more=self.list_sections(),
         )  # fmt: skip
 
     def table(self) -> Table:

@@ -1,5 +1,6 @@
 """API keys (admin 2)."""
 
+from dataclasses import asdict
 from typing import Any
 
 from werkzeug.wrappers import Response as BaseResponse
@@ -10,18 +11,15 @@ from app.admin.forms import PERMISSIONS
 from app.admin.frame import see_other
 from app.admin.nouns import Noun, Record
 from app.admin.pages import Button, Parts, Section
-from app.admin.tables import Column
+from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
 from app.schemas import api_keys as schemas
+from app.services.api_keys import links
 
 
 def _permission(key: Record) -> str:
     return _(PERMISSIONS.get(key["permission"], ""))
-
-
-def invite_button() -> Button:
-    """Return the button that leads to the form of an invitation."""
-    return Button(_("Invite a colleague"), "admin_sessions.invite")
 
 
 class Keys(Noun):
@@ -53,7 +51,24 @@ class Keys(Noun):
         ]
 
     def list_buttons(self) -> list[Button]:
-        return [invite_button()]
+        return [Button(_("Invite a colleague"), "admin_sessions.invite")]
+
+    def list_sections(self) -> list[Section]:
+        """Return the open invitations, if there are any."""
+
+        def withdraw(row: Record) -> list[Button]:
+            path = {"link_id": row["id"]}
+            return [Button(_("Withdraw"), "admin_sessions.withdraw", path, name=row["login"])]
+
+        columns = [
+            Column(_("Username"), lambda row: row["login"]),
+            Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
+            Column(_("Invited by"), lambda row: row["username"]),
+            Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
+        ]
+        rows = [asdict(each) for each in links.list_invitations(current_principal())]
+        table = Table(_("Open invitations"), columns, rows, buttons=withdraw)
+        return [Section(table.caption, "rows", table)] if rows else []
 
     def parts(self, record: Record) -> Parts:
         notice = _("You are signed in with this key. Rotating or revoking it ends this session.")

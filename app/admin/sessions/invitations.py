@@ -1,6 +1,5 @@
-"""The sessions that are signed in, and open invitations (admin 1 and 5)."""
+"""The sessions that are signed in, and invitations of colleagues (admin 1 and 5)."""
 
-from dataclasses import asdict
 from typing import Any
 
 from flask import Response, request, url_for
@@ -12,8 +11,8 @@ from app.admin.calls import api_request
 from app.admin.forms import Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.nouns import FORM, Record, form_page
-from app.admin.nouns.keys import KEYS, invite_button
-from app.admin.pages import Button, Parts, Section, allowed, record_page
+from app.admin.nouns.keys import KEYS
+from app.admin.pages import Button, Parts, record_page
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -70,36 +69,17 @@ def _session_columns() -> list[Column]:
 
 @blp.page("/sessions")
 def show() -> Response:
-    """Show the sessions of the user, or all for an administrator, and the open invitations."""
+    """Show the sessions of the user, or all for an administrator."""
     rows = [
         row._asdict() | {"browser": _browser(row.user_agent)}
         for row in sessions.list_sessions(current_principal())
     ]
     table = Table(_("Sessions"), _session_columns(), rows, len(rows), buttons=_session_buttons)
-    invitations = _invitations()
     return render(
-        "list.html", title=_("Sessions"), table=table, buttons=allowed([invite_button()]),
+        "list.html", title=_("Sessions"), table=table,
         intro=_("Browsers that are signed in. A session has the rights of its key and ends with "
                 "it."),
-        more=[Section(_("Open invitations"), "rows", invitations)] if invitations.rows else [],
     )  # fmt: skip
-
-
-def _invitations() -> Table:
-    """Return the table of open invitations."""
-
-    def withdraw(row: Record) -> list[Button]:
-        path = {"link_id": row["id"]}
-        return [Button(_("Withdraw"), "admin_sessions.withdraw", path, name=row["login"])]
-
-    columns = [
-        Column(_("Username"), lambda row: row["login"]),
-        Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
-        Column(_("Invited by"), lambda row: row["username"]),
-        Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
-    ]
-    rows = [asdict(each) for each in links.list_invitations(current_principal())]
-    return Table(_("Open invitations"), columns, rows, buttons=withdraw)
 
 
 @blp.action("/sessions/<int:session_id>/end")
@@ -138,7 +118,7 @@ set_form(
 @blp.page("/invitations/new", "create_api_key", methods=FORM)
 def invite() -> Response:
     """Invite a colleague: show the form, then the link once."""
-    title, back = _("Invite a colleague"), (url_for("admin_sessions.show"), _("Sessions"))
+    title, back = _("Invite a colleague"), (KEYS.url("show_list"), _("Keys"))
     form = Form.of_new(specs_of(Invitation), "invitation", KEYS.given)
     if request.method == "POST":
         form = Form.submitted(form.specs, "invitation")
@@ -169,4 +149,4 @@ def invite() -> Response:
 def withdraw(link_id: int) -> BaseResponse:
     """Withdraw an invitation."""
     links.withdraw_invitation(current_principal(), link_id)
-    return see_other("admin_sessions.show", done="withdrawn")
+    return see_other(KEYS.endpoint("show_list"), done="withdrawn")
