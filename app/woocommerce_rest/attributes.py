@@ -34,7 +34,8 @@ def change_attributes(item: Object, order: Mapping[str, Any]) -> None:
         named = [places[number]] if number in places else found * (not number)
         value = None if given is None else shown_value(given)
         if not named or key in metadata or isinstance(value, list | dict):
-            entries.append(entry)
+            own = key or (line["meta"][named[0]]["key"] if named else None)
+            entries.append({**entry, "key": own})
             value = None
         if "value" in entry and (key or value is None):
             _change(left, named, key, value)

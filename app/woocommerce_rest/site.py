@@ -151,7 +151,7 @@ def _local(zone: tzinfo, timestamp: str | None) -> str | None:
 
 
 def _rounded(decimals: int, text: str) -> str:
-    return str(Decimal(text).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
+    return f"{Decimal(text).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}"
 
 
 def current_site() -> Site:

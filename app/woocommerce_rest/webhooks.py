@@ -98,7 +98,7 @@ class Webhooks(Resource):
 
     def unknown(self, call: Call, status: int) -> RestError:
         error = super().unknown(call, status)
-        if call.ids["id"] and "force" not in call.args:  # as on the original
+        if (call.ids["id"] or status == 400) and "force" not in call.args:  # as on the original
             error.message = "ID is invalid."
         return error
 

@@ -1,5 +1,7 @@
 """What the recording does not show: rules of this service that hold in this dialect, too."""
 
+import re
+
 import pytest
 from sqlalchemy import insert, select, update
 
@@ -447,9 +449,25 @@ def test_attributes_of_lines_are_changed_as_metadata(shop):
     (listed,) = sent({"key": "size", "value": ["S", "L"]})
     assert listed["value"] == ["S", "L"]
     assert sent({"key": "size", "value": None}) == []
+    (engraving,) = shop.ok("GET", "/orders/68")["line_items"][0]["meta_data"]
+    line = {"id": 57, "meta_data": [{"id": engraving["id"], "value": ["a list without a key"]}]}
+    (changed,) = shop.ok("PUT", "/orders/68", {"line_items": [line]})["line_items"][0]["meta_data"]
+    assert (changed["key"], changed["value"]) == (engraving["key"], ["a list without a key"])
     (engraving,) = shop.ok("GET", "/orders/47")["line_items"][0]["meta_data"]
     line = {"id": 12, "meta_data": [{"id": engraving["id"], "value": None}]}
     assert shop.ok("PUT", "/orders/47", {"line_items": [line]})["line_items"][0]["meta_data"] == []
+
+
+def test_amounts_with_eight_decimals(shop):
+    order = shop.ok("GET", "/orders/41?dp=8")
+    assert re.fullmatch(r"\d+\.\d{8}", order["total"])
+    assert order["discount_tax"] == "0.00000000"
+
+
+def test_a_change_of_webhook_0(shop):
+    (failed,) = shop.ok("POST", "/webhooks/batch", {"update": [{"name": "a"}]})["update"]
+    assert failed["error"] == shop.send("PUT", "/webhooks/0", {"name": "a"}).get_json()
+    assert failed["error"]["message"] == "ID is invalid."
 
 
 def test_used_by_has_only_known_customers(shop):
