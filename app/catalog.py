@@ -159,6 +159,7 @@ class Catalog:
         redemption_effects: effect of each order status on uses of coupons (redemptions 4).
         change_hooks: hooks for changes, in the order in which they were added.
         event_types: meaning of each known event type by its name (events 1).
+        event_plugins: name of the plugin that has added an event type, by the type.
         resources: names of the resources that an API key can be limited to: those of all
             blueprints that require a key.
         event_data: function that returns the data of events, by the name of the resource.
@@ -183,6 +184,7 @@ class Catalog:
 
     change_hooks: list[ChangeHook] = field(default_factory=list)
     event_types: dict[str, str] = field(default_factory=lambda: dict(EVENT_TYPES))
+    event_plugins: dict[str, str] = field(default_factory=dict)
     event_data: dict[str, EventData] = field(default_factory=dict)
     bare_objects: dict[str, BareObjects] = field(default_factory=dict)
 

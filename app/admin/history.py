@@ -11,6 +11,7 @@ from app.admin import html
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.api.representations import EVENT
+from app.catalog import current_catalog
 from app.db.session import now
 from app.services.events.history import latest_events
 
@@ -98,14 +99,18 @@ def _who(
     event: Mapping[str, Any], username: str | None, description: str | None, key_id: int | None,
     session_id: int | None,
 ) -> str:  # fmt: skip
-    """Return who made a change: the user, the key, and whether by a page or by the API."""
-    if username is None:
-        return _("A user who was deleted") if event["user_id"] else _("A command or the worker")
-    if key_id is None:
-        return username
-    way = _("on a page") if session_id else _("by the API")
-    key = _("key %(id)s", id=key_id) if description is None else description
-    return " · ".join(filter(None, (username, key, way)))
+    """Return who made a change: the user, the key, whether by a page or by the API, the plugin."""
+    plugin, who = current_catalog().event_plugins.get(event["type"]), username
+    if username is None and event["user_id"]:
+        who = _("A user who was deleted")
+    elif username is None and not plugin:
+        who = _("A command or the worker")
+    key = way = ""
+    if username is not None and key_id is not None:
+        way = _("on a page") if session_id else _("by the API")
+        key = _("key %(id)s", id=key_id) if description is None else description
+    by = _("plugin %(name)s", name=plugin) if plugin else ""
+    return " · ".join(filter(None, (who, key, way, by)))
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str]]:

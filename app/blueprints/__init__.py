@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Flask
 
-from app.catalog import EXTENSION, Catalog, RedemptionEffect
+from app.catalog import EVENT_TYPES, EXTENSION, Catalog, RedemptionEffect
 from app.config import PLUGINS
 from app.config.loading import check_order_statuses
 
@@ -84,5 +84,7 @@ def init_app(app: Flask, api: Any) -> None:
         except Exception as error:
             raise PluginError(f"The plugin {entry.name!r} failed at start: {error}") from error
         found.plugins.append(entry.name)
+        added = found.event_types.keys() - EVENT_TYPES.keys() - found.event_plugins.keys()
+        found.event_plugins |= dict.fromkeys(added, entry.name)
     check_order_statuses(app.config, found.order_statuses)
     api.describe(found)

@@ -18,6 +18,7 @@ from app.blueprints import PluginError
 from app.catalog import EXTENSION, Catalog, DuplicateNameError, current_catalog
 from app.config import PLUGINS
 from app.errors import ShopError
+from app.plugin_api import NewEvent, publish_events, run_in_transaction
 from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base
 from app.services.api_keys.writes import create_key
@@ -64,6 +65,14 @@ class Anew:
     @staticmethod
     def init_app(app, api):
         app.extensions[EXTENSION].add_coupon_type("percent")
+
+
+class Reviews:
+    """Publishes an event about a coupon."""
+
+    @staticmethod
+    def init_app(app, api):
+        app.extensions[EXTENSION].add_event_type("coupon.reviewed", "Someone read the coupon.")
 
 
 class Failing:
@@ -327,6 +336,20 @@ def test_example_of_the_documentation_works(app, install, monkeypatch):
         {"gift_cards": [{"code": "thanks", "amount": "5.00"}]},
     )
     assert Client(client.app).get("/gift-cards").status_code == 401
+
+
+def test_history_names_the_plugin_that_published_an_event(install, admin):
+    app = install(("reviews", f"{HERE}:Reviews"))
+    client, browser = Client(app, admin.key), Browser(app, admin.key)
+    coupon = client.post("/coupons", {"coupon": {"code": "a"}}).get_json()["coupon"]
+    event = NewEvent("coupon.reviewed", coupon["id"], {"review": {"text": "good"}})
+    with app.app_context():
+        run_in_transaction(lambda session: publish_events(session, None, [event]))
+    shown = browser.get(f"/coupons/{coupon['id']}").text
+    assert "Reviewed" in shown
+    assert "plugin reviews" in shown
+    assert shown.count("plugin") == 1
+    assert "A command or the worker" not in shown
 
 
 def test_the_documented_page_and_panel_of_the_admin_pages(install, monkeypatch, admin):
