@@ -96,7 +96,7 @@ class Notes(Resource):
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
         self.require_force(call, "Webhooks do")  # as on the original
-        notes.delete_note(call.actor, call.ids["order_id"], shown["id"])
+        notes.delete_note(call.actor, call.ids["order_id"], shown["id"], check)
 
 
 def _item_list(value: Any) -> Any:
@@ -202,7 +202,7 @@ class Refunds(Resource):
         _order(call, "woocommerce_rest_invalid_order_id")
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
-        refunds.delete_refund(call.actor, call.ids["order_id"], shown["id"])
+        refunds.delete_refund(call.actor, call.ids["order_id"], shown["id"], check)
 
 
 REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")

@@ -464,6 +464,19 @@ def test_amounts_with_eight_decimals(shop):
     assert order["discount_tax"] == "0.00000000"
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/orders/41/notes", {"note": "a"}), ("/orders/47/refunds", {"amount": "1.00"})],
+)
+def test_deletions_of_notes_and_refunds_check_if_match(shop, path, body):
+    path = f"{path}/{shop.ok('POST', path, body)['id']}"
+    tag = shop.send("GET", path).headers["ETag"]
+    changed = shop.send("DELETE", f"{path}?force=true", **{"If-Match": '"other"'})
+    assert changed.get_json()["code"] == "woocommerce_rest_precondition_failed"
+    assert shop.send("GET", path).headers["ETag"] == tag
+    shop.ok("DELETE", f"{path}?force=true", **{"If-Match": tag})
+
+
 def test_a_change_of_webhook_0(shop):
     (failed,) = shop.ok("POST", "/webhooks/batch", {"update": [{"name": "a"}]})["update"]
     assert failed["error"] == shop.send("PUT", "/webhooks/0", {"name": "a"}).get_json()
