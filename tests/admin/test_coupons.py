@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from app.admin import selections
+from app.admin.nouns import coupons
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models import REDEMPTIONS
@@ -355,6 +356,20 @@ def test_the_history_of_the_trash_and_of_a_use_lists_no_other_fields(admin, brow
         ("Use reserved", []), ("Restored from the trash", []), ("Moved to the trash", []),
         ("Created", []),
     ]  # fmt: skip
+
+
+def test_a_file_of_all_that_match_searches_once_for_many_coupons(admin, browser, monkeypatch):
+    monkeypatch.setattr(coupons, "CSV_PART", 2)
+    monkeypatch.setattr(coupons, "CSV_IDS", 5)
+    calls, matching_ids = [], coupons.COUPONS.matching_ids
+    monkeypatch.setattr(
+        coupons.COUPONS, "matching_ids", lambda *given: calls.append(given) or matching_ids(*given)
+    )
+    ids = [make(admin, f"code-{number}")["id"] for number in range(7)]
+    chosen = {"action": "csv", "everything": "1", "query": "q=code"}
+    rows = csv.DictReader(StringIO(browser.post("/coupons/selected", chosen).html))
+    assert [int(row["id"]) for row in rows] == ids
+    assert calls == [(0, 5), (ids[4], 5), (ids[6], 5)]
 
 
 def test_the_history_shows_metadata_whose_name_looks_like_a_time(admin, app_with):

@@ -34,7 +34,11 @@ USE_STATES = {
 }  # fmt: skip
 """Word and tone of each status of a redemption."""
 
-CSV_PART = 1000
+CSV_PART, CSV_IDS = 1000, 100_000
+"""Numbers of coupons in a CSV file that are read at once, and of IDs that are found at once.
+
+A search finds all that match before it returns the first ID.
+"""
 
 
 def amount_of(coupon: Record) -> str:
@@ -257,9 +261,9 @@ class Coupons(Noun):
 
     def _matching_parts(self) -> Iterator[Sequence[int]]:
         after = 0
-        while part := self.matching_ids(after, CSV_PART):
-            yield part
-            after = part[-1]
+        while ids := self.matching_ids(after, CSV_IDS):
+            yield from (ids[start : start + CSV_PART] for start in range(0, len(ids), CSV_PART))
+            after = ids[-1]
 
 
 def _facts(coupon: Record) -> list[tuple[str, Any]]:
