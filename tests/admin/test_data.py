@@ -83,12 +83,13 @@ def test_a_file_with_three_wrong_lines_is_imported_without_them(app, browser, ad
     assert "file" in browser.get("/data").text
 
 
-def test_an_import_continues_after_signing_out(app, admin, new_browser):
+@pytest.mark.parametrize("everywhere", ["", "1"])
+def test_an_import_continues_after_signing_out(app, admin, new_browser, everywhere):
     browser = new_browser()
     _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
     browser.post(f"{path}/import")
     (cookie,) = browser.http._cookies.values()
-    assert browser.post("/sign-out").status == 303
+    assert browser.post("/sign-out", {"everywhere": everywhere}).status == 303
     browser.http.set_cookie(cookie.key, cookie.value)
     assert browser.get("/coupons").status == 303, "the session has ended"
     with app.app_context():

@@ -118,24 +118,27 @@ def end_session(actor: Principal, session_id: int) -> None:
     """
     keys = select(API_KEYS.c.id).where(*_manageable(actor, "DELETE"))
     this = ADMIN_SESSIONS.c.id == session_id, ADMIN_SESSIONS.c.key_id.in_(keys)
-
-    def work(session: Session) -> Any:
-        remove = delete(ADMIN_SESSIONS).where(*this, ~_IMPORTS)
-        expire = update(ADMIN_SESSIONS).where(*this).values(expires_at=now())
-        found = (session.execute(each.returning(ADMIN_SESSIONS.c.id)) for each in (remove, expire))
-        return next(filter(None, (rows.first() for rows in found)), None)
-
-    ended = run_in_transaction(work)
-    if ended is None:
+    if not run_in_transaction(lambda session: _end(session, *this)):
         raise ShopError("shop_api_invalid_session_id")
 
 
+def _end(session: Session, *which: ColumnElement[bool]) -> bool:
+    """End sessions, and return whether there were any."""
+    remove = delete(ADMIN_SESSIONS).where(*which, ~_IMPORTS)
+    expire = update(ADMIN_SESSIONS).where(*which).values(expires_at=now())
+    found = [
+        session.execute(each.returning(ADMIN_SESSIONS.c.id)).all() for each in (remove, expire)
+    ]
+    return any(found)
+
+
 def end_every_session(user_id: int) -> None:
-    """End all sessions of a user, and remove all unused links of the user."""
+    """End all sessions of a user like one, and remove all unused links of the user."""
+    keys = select(API_KEYS.c.id).where(API_KEYS.c.user_id == user_id)
 
     def work(session: Session) -> None:
-        for key_id in session.scalars(select(API_KEYS.c.id).where(API_KEYS.c.user_id == user_id)):
-            end_sessions_of_key(session, key_id)
+        _end(session, ADMIN_SESSIONS.c.key_id.in_(keys))
+        session.execute(delete(SIGN_IN_LINKS).where(SIGN_IN_LINKS.c.key_id.in_(keys)))
 
     run_in_transaction(work)
 
