@@ -60,7 +60,7 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
     contents = [_content(event["data"]) for event in events]
     # The event of a deletion has only the ID of the record.
     records = [
-        None if event["type"].endswith(".deleted") else content.get(resource)
+        {} if event["type"].endswith(".deleted") else _part(content, resource)
         for event, content in zip(events, contents, strict=True)
     ]
     entries = []
@@ -72,7 +72,7 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
             (_(labels[name]) if name in labels else html.words(*name.split(".")), old, new)
             for name, old, new in found
         ]
-        if contents[index].get("redemption", {}).get("status") == "reserved":
+        if _part(contents[index], "redemption").get("status") == "reserved":
             verb = "reserved"
         title = _(VERBS.get(verb) or html.words(verb))
         entries.append(Entry(title, event["created_at"], _who(event, *row[-4:]), changes))
@@ -93,6 +93,12 @@ def _content(data: Any) -> Mapping[str, Any]:
         data = orjson.dumps(data)
     data = orjson.loads(data) if isinstance(data, str | bytes) else data
     return data if isinstance(data, Mapping) else {}
+
+
+def _part(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return an object in the content of an event. Events of plugins can have other values."""
+    found = content.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _who(

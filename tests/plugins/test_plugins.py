@@ -342,9 +342,11 @@ def test_history_names_the_plugin_that_published_an_event(install, admin):
     app = install(("reviews", f"{HERE}:Reviews"))
     client, browser = Client(app, admin.key), Browser(app, admin.key)
     coupon = client.post("/coupons", {"coupon": {"code": "a"}}).get_json()["coupon"]
-    event = NewEvent("coupon.reviewed", coupon["id"], {"review": {"text": "good"}})
+    data = {"review": {"text": "good"}, "coupon": "a", "redemption": None}
+    event = NewEvent("coupon.reviewed", coupon["id"], data)
     with app.app_context():
         run_in_transaction(lambda session: publish_events(session, None, [event]))
+    client.put(f"/coupons/{coupon['id']}", {"coupon": {"description": "tea"}})
     shown = browser.get(f"/coupons/{coupon['id']}").text
     assert "Reviewed" in shown
     assert "plugin reviews" in shown
