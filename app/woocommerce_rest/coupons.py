@@ -25,7 +25,7 @@ from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments, Problem, is_date_time
 from app.woocommerce_rest.errors import RestError, invalid
 from app.woocommerce_rest.frame import Call, Page
-from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query, site_of
+from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.schemas import names_of
 from app.woocommerce_rest.site import Object, Record, Site
@@ -179,8 +179,6 @@ class Coupons(Resource):
         with reading_own_writes():
             records = records_by_id(ids)
         return [coupon_object(record, site) for record in records]
-
-    site = staticmethod(site_of)
 
     def page(self, call: Call) -> Page:
         query = record_query(call)

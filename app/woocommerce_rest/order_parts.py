@@ -22,7 +22,7 @@ from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Page, Route
-from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query, site_of
+from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import Object, Record
@@ -150,7 +150,6 @@ class Refunds(Resource):
         "api_restock": arg.BOOLEAN,
     }  # fmt: skip
     deleted = {"force": {"type": "boolean", "default": True}}
-    site = staticmethod(site_of)
 
     def page(self, call: Call) -> Page:
         """Return a page of the refunds of an order, or of all orders."""

@@ -29,7 +29,7 @@ from app.woocommerce_rest import customers
 from app.woocommerce_rest.attributes import change_attributes
 from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Page, Route
-from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query, site_of
+from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query
 from app.woocommerce_rest.order_objects import Customers, currencies, order_object, symbol_of
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import Object, Record, Site
@@ -142,7 +142,6 @@ class Orders(Resource):
     created = {**_FIELDS, "created_via": arg.TEXT}
     edited = {**_FIELDS, "status": _statuses("trash")}
     erase = staticmethod(writes.delete_order)
-    site = staticmethod(site_of)
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
         with reading_own_writes():

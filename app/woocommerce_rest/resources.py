@@ -21,6 +21,7 @@ from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments, Problem, as_list, checked
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Page, Route, checked_arguments
+from app.woocommerce_rest.lists import site_of
 from app.woocommerce_rest.site import Object, Site
 
 LIMIT = 100
@@ -43,6 +44,7 @@ class Resource:
     viewed: Arguments = arg.ONE
     deleted: Arguments = DELETION
     erase: Callable[..., None]  # the function of the service that deletes, of a kind with a trash
+    site = staticmethod(site_of)  # the site with the options of a request
 
     # What subclasses do
 
@@ -82,10 +84,6 @@ class Resource:
         if not call.args.get("force"):
             message = f"{subject} not support trashing."
             raise RestError("woocommerce_rest_trash_not_supported", message, 501)
-
-    def site(self, call: Call) -> Site:
-        """Return the site with the options of a request."""
-        return call.site
 
     def unknown(self, call: Call, status: int) -> RestError:
         """Return the error of an unknown ID."""
