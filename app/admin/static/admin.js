@@ -14,11 +14,13 @@ const status = () => {
   return line;
 };
 
+let clearing;
 function say(text) {
   const line = status();
+  clearTimeout(clearing);
   line.className = "status said";
   line.textContent = text;
-  setTimeout(() => line.replaceChildren(), 4000);
+  clearing = setTimeout(() => line.replaceChildren(), 4000);
 }
 
 // Copying
