@@ -243,6 +243,9 @@ class RowStream:
     has one connection per thread. With all of them in use, another stream fails immediately,
     because the client determines how long a stream takes. The connection is released at the end,
     after an error, or by ``close``.
+
+    Attributes:
+        first: the first batch, which is empty if there are no rows.
     """
 
     def __init__(
@@ -257,7 +260,7 @@ class RowStream:
                 statement, parameters, execution_options=in_batches
             )
             self._rest = self._result.partitions()
-            self._first = next(self._rest, ())
+            self.first = next(self._rest, ())
             _note_position(self._connection)
         except BaseException:
             self.close()
@@ -266,7 +269,7 @@ class RowStream:
     def batches(self) -> Iterator[Sequence[Row[Any]]]:
         """Yield the batches, which are never empty."""
         try:
-            batch = self._first
+            batch = self.first
             while batch:
                 yield batch
                 timeouts.restart_clock(self._connection)

@@ -8,7 +8,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import Numeric, String
 
 from app.db.sql.templates import Templated
-from app.db.sql.types import JsonEntries, JsonObjectText, JsonTuple, UtcDateTime
+from app.db.sql.types import IdList, JsonEntries, JsonObjectText, JsonTuple, UtcDateTime
 
 
 class is_one_of(Templated[bool]):  # noqa: N801  # named like an SQL function
@@ -120,6 +120,14 @@ class json_list(Templated[str]):  # noqa: N801  # named like an SQL function
 
     sqlite = "json_group_array({0})"
     postgresql = "json_agg({0})"
+
+
+class id_list(Templated[Any]):  # noqa: N801  # named like an SQL function
+    """An aggregate: the IDs of a column as an ``IdList``, in any order."""
+
+    type = IdList
+    sqlite = "json_group_array({0})"
+    postgresql = "array_agg({0})"
 
 
 class person(Templated[Any]):  # noqa: N801  # named like an SQL function

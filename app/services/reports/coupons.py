@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, or_, select
 
 from app.auth.principals import Principal
-from app.db.sql.functions import person
+from app.db.sql.functions import is_one_of, person
 from app.errors import ShopError
 from app.models import COUPONS, ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
@@ -17,6 +17,7 @@ from app.services.reports.figures import (
     COUPON_FIGURES,
     CUSTOMERS,
     ONE,
+    ORDER_IDS,
     TIMES,
     Part,
     by_group,
@@ -49,8 +50,9 @@ FEW_USES = 2000
 COUPON = ("id", "code", "type", "status")
 
 _IS_ERASED = func.substr(REDEMPTIONS.c.email_normalized, 1, len(ERASED)) == ERASED
-# A guest of a use. The address of a deleted customer is empty.
-_GUEST = case((_IS_ERASED, ""), else_=REDEMPTIONS.c.email_normalized)
+_HAS_ACCOUNT = REDEMPTIONS.c.customer_id.is_not(None)
+# A guest of a use, empty for accounts. The address of a deleted customer is empty.
+_GUEST = case((or_(_HAS_ACCOUNT, _IS_ERASED), ""), else_=REDEMPTIONS.c.email_normalized)
 _USE_FIGURES: dict[str, Any] = {
     "uses": ONE,
     CUSTOMERS: person(REDEMPTIONS.c.customer_id, _GUEST),
@@ -69,21 +71,34 @@ def coupon_reports(
 ) -> Report:
     """Return a page of the coupons with a use or an order in a period."""
 
+    def in_sequence(rows: Select[Any], columns: Any) -> Select[Any]:
+        code, name = columns.shown_code, query["orderby"]
+        key = [code] if name == "code" else sort_key(columns, name)
+        return rows.order_by(*in_order(key, query), code, columns.coupon_id)
+
     def build(scope: Scope, exact: bool) -> Select[Any]:
-        orders = _orders_with_use(scope)
+        orders = _orders_with_use(scope, {ORDER_IDS: ORDERS.c.id})
         if on_postgresql() and (period.last - period.first).days <= BOUNDED_DAYS:
             orders = orders._replace(rows=orders.rows.where(_of_orders(period)))
         parts = uses_of(scope, _USE_FIGURES), orders
         keys = {"coupon_id": REDEMPTIONS.c.coupon_id, "code": _DELETED_CODE}
         found = by_group(parts, keys, period, exact=exact)
-        code = func.coalesce(COUPONS.c.code, found.c.code)
-        key = [code] if query["orderby"] == "code" else sort_key(found.c, query["orderby"])
-        about = found.c.coupon_id, code.label("shown_code"), COUPONS.c.type, COUPONS.c.status
+        code = func.coalesce(COUPONS.c.code, found.c.code).label("shown_code")
+        about = found.c.coupon_id, code, COUPONS.c.type, COUPONS.c.status
         joined = found.outerjoin(COUPONS, COUPONS.c.id == found.c.coupon_id)
         rows = select(*about, *[*found.c][len(keys) :]).select_from(joined)
-        return rows.order_by(*in_order(key, query), code, found.c.coupon_id)
+        return in_sequence(rows, rows.selected_columns)
 
-    return fetch_list(actor, build, _shown_coupons, currency, query)
+    def complete(rows: Select[Any], scope: Scope) -> Select[Any]:
+        # No list is sorted by it, and each order of the period would need a search.
+        page = rows.subquery().c
+        new = select(func.count()).select_from(ORDERS).correlate(page[ORDER_IDS].table)
+        new = new.where(is_one_of(ORDERS.c.id, page[ORDER_IDS]), scope.is_first())
+        columns = {each.name: each for each in page}
+        columns[ORDER_IDS] = new.scalar_subquery().label("new_customers")
+        return in_sequence(select(*columns.values()), page)
+
+    return fetch_list(actor, build, _shown_coupons, currency, query, complete=complete)
 
 
 def _shown_coupons(rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
@@ -111,9 +126,10 @@ def coupon_report(
         coupon = dict(rows[0]._mapping)
         has_few_uses = coupon.pop("usage_count") <= FEW_USES
         scope = scope_of(fetch, currency)
+        new = {"new_customers": case((scope.is_first(), 1), else_=0)}
         parts = [
             _of_coupon(part, coupon_id, by_coupon=has_few_uses)
-            for part in (uses_of(scope, _USE_FIGURES), _orders_with_use(scope))
+            for part in (uses_of(scope, _USE_FIGURES), _orders_with_use(scope, new))
         ]
         found = with_intervals(parts, spans, by_row(fetch, parts, spans), COUPON_FIGURES)
     return {"coupon": coupon, **found}
@@ -147,15 +163,19 @@ def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[
     ]
 
 
-def _orders_with_use(scope: Scope) -> Part:
-    """Return the figures of the orders with a use. An order with two coupons counts for both."""
+def _orders_with_use(scope: Scope, more: dict[str, Any]) -> Part:
+    """Return the figures of the orders with a use. An order with two coupons counts for both.
+
+    Args:
+        more: a figure from which the new customers follow.
+    """
     with_use = and_(REDEMPTIONS.c.order_id == ORDERS.c.id, IS_CONFIRMED)
     rows = select().select_from(ORDERS.join(REDEMPTIONS, with_use)).where(scope.counts())
     rows = read_by(rows, REDEMPTIONS, "ix_redemptions_order_confirmed")
     figures = {
         "orders": ONE,
         "revenue": in_cents(ORDERS.c.total),
-        "new_customers": case((scope.is_first(), 1), else_=0),
+        **more,
     }
     return Part(read_by(rows, ORDERS, ORDERS_INDEX), ORDERS.c.created_at, figures)
 

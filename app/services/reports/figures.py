@@ -34,7 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import OperationalError
 
 from app.db.read_pool import Fetch
-from app.db.sql.functions import json_list, json_record
+from app.db.sql.functions import id_list, json_list, json_record
 from app.services.orders.sums import amount_text, divided
 from app.services.reports.period import text_of
 from app.services.reports.scope import on_postgresql, within
@@ -45,6 +45,9 @@ NUMBERS = {"orders", "items", "customers", "refunds", "new_customers", "uses"}
 TIMES: dict[str, Any] = {"first_use": min, "last_use": max}
 CUSTOMERS = "customers"
 """The number of different values."""
+
+ORDER_IDS = "order_ids"
+"""The list of the values. One part of a report has it."""
 
 ORDER_FIGURES = (
     "orders", "items", "total", "discount", "shipping", "tax", "fees", "refunds", "refunded", "net",
@@ -162,7 +165,6 @@ def by_group(
 
     Each part has some of the figures; the others are added as nothing.
     """
-    also = {CUSTOMERS} if on_postgresql() else set()  # which takes less than count(DISTINCT)
     found = [(part, dict(_aggregates(part, exact=exact))) for part in parts]
     names = {name: value for _, figures in found for name, value in figures.items()}
     columns = [column.label(name) for name, column in keys.items()]
@@ -172,15 +174,22 @@ def by_group(
             *columns, *(value.label(name) for name, value in (missing | figures).items())
         )
         .where(*within(part.time, span))
-        .group_by(*keys.values(), *(part.figures[name] for name in also & part.figures.keys()))
+        .group_by(*keys.values(), *_person_of(part))
         for part, figures in found
     ]
     both = union_all(*selects).subquery().c
     sums: dict[str, Any] = {name: func.coalesce(func.sum(both[name]), 0) for name in names}
     sums |= {name: _end(name, both[name]) for name in TIMES.keys() & sums}
+    sums |= {name: func.max(both[name]) for name in {ORDER_IDS} & sums.keys()}
     groups = [both[name] for name in keys]
     labelled = (value.label(name) for name, value in sums.items())
     return select(*groups, *labelled).group_by(*groups).subquery()
+
+
+def _person_of(part: Part) -> Iterable[Any]:
+    """Return the columns by which PostgreSQL groups customers, faster than count(DISTINCT)."""
+    customer: Any = part.figures.get(CUSTOMERS)
+    return customer.clauses if on_postgresql() and customer is not None else ()
 
 
 def _aggregates(
@@ -192,6 +201,8 @@ def _aggregates(
             yield name, func.count()
         elif name in TIMES:
             yield name, _end(name, value)
+        elif name == ORDER_IDS:
+            yield name, id_list(value)
         elif name == CUSTOMERS and not as_json:
             yield name, ONE if on_postgresql() else func.count(distinct(value))
         elif name == CUSTOMERS:

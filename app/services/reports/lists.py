@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
@@ -45,6 +44,8 @@ def fetch_list(
     shown: Callable[[Sequence[Any], Scope], list[dict[str, Any]]],
     currency: str,
     query: Mapping[str, Any],
+    *,
+    complete: Callable[[Select[Any], Scope], Select[Any]] = lambda rows, _: rows,
 ) -> Report:
     """Return a page of a report.
 
@@ -53,6 +54,7 @@ def fetch_list(
             sums can exceed 64 bits on SQLite.
         shown: function that returns rows as the API shows them.
         query: ``page`` and ``limit``.
+        complete: function that adds figures to a select of the rows of a page.
     """
     size = page_size(query)
     with reading(actor) as fetch:
@@ -60,13 +62,12 @@ def fetch_list(
 
         def build_page(exact: bool) -> Select[Any]:
             rows = build(scope, exact).add_columns(func.count().over().label(TOTAL))
-            return on_page(rows, query, size)
+            return complete(on_page(rows, query, size), scope)
 
         def build_count(exact: bool) -> Select[Any]:
             return select(func.count()).select_from(build(scope, exact).order_by(None).subquery())
 
-        rows: Any = read_sums(fetch, build_page) if size else ()
-        total = rows[0]._mapping[TOTAL] if rows else read_sums(fetch, build_count)[0][0]
-        if size is None:
-            rows = read_sums(RowStream, partial(build, scope))
+        rows: Any = read_sums(fetch if size else RowStream, build_page)
+        first = rows if size else rows.first
+        total = first[0]._mapping[TOTAL] if first else read_sums(fetch, build_count)[0][0]
     return Report(Page(rows, total, query["page"], size), lambda rows: shown(rows, scope))
