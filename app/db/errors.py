@@ -2,7 +2,13 @@
 
 import sqlite3
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DBAPIError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 _FOREIGN_KEY_VIOLATION = {"23503", "SQLITE_CONSTRAINT_FOREIGNKEY"}
@@ -19,6 +25,9 @@ _UNAVAILABLE = (
     "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL",
     "SQLITE_READONLY", "SQLITE_NOTADB",
 )  # fmt: skip
+
+# Of what psycopg cannot read, without a code, also while it connects.
+_OF_DRIVER = {DatabaseError, InterfaceError, InternalError, OperationalError}
 
 
 class OutcomeUnknown(DBAPIError):
@@ -65,15 +74,16 @@ def is_schema_mismatch(error: BaseException) -> bool:
 def is_unavailable(error: BaseException) -> bool:
     """Return whether an error means that the database is unavailable or overloaded.
 
-    A statement that the database rejects is a bug and does not count.
+    A statement that the database rejects is a bug and does not count. A lost connection counts
+    whatever the class of its error, which depends on where the last message of the server ended.
     """
-    if isinstance(error, PoolTimeoutError | OutcomeUnknown):
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, PoolTimeoutError)
+    if error.connection_invalidated:  # also OutcomeUnknown
         return True
     if code := _code(error):
         return code.startswith(_UNAVAILABLE)
-    if not isinstance(error, OperationalError | InterfaceError):
-        return False
-    return not isinstance(error.orig, sqlite3.Error)
+    return type(error) in _OF_DRIVER and not isinstance(error.orig, sqlite3.Error)
 
 
 def is_full_disk(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.errors import ConnectionTimeout
 from sqlalchemy import PoolProxiedConnection, QueuePool, event
+from sqlalchemy.exc import InvalidRequestError
 
 from app.db import deadline
 
@@ -53,6 +54,8 @@ class PatientPool(QueuePool):
         while True:
             try:
                 return super().connect()
+            except InvalidRequestError:  # not an error of the driver, so that none would handle it
+                raise psycopg.OperationalError("new connections were closed at once") from None
             except (ConnectionTimeout, deadline.DeadlineExceeded):
                 raise
             except psycopg.OperationalError as error:

@@ -1,5 +1,6 @@
 """A primary with standbys and PgBouncer, and the services that use them."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -115,6 +116,15 @@ class Cluster:
     def client(self, service, key=None):
         """Return a client of a service, by default with the key of an administrator."""
         return Client(service.port, key or self.key)
+
+    def internal_errors(self):
+        """Return the tracebacks of all responses with the status 500, by the names of machines."""
+        return [
+            f"{name}: {json.loads(line)['exception']}"
+            for name, service in self.services.items()
+            for line in service.log.read_text().splitlines()
+            if '"message":"shop_api_internal_error"' in line
+        ]
 
     def close(self):
         """Stop everything and remove the folder."""

@@ -92,6 +92,7 @@ def _outcome(change, stored):
     kept = change.before or {}
     same = {**kept, **change.after}
     # Only the sent values of a new record without a response are known. All other values of an
-    # updated record, except the time of the update, are known, too.
-    same.pop("updated_at", None)
+    # updated record, except the times of the update and of a confirmation, are known, too.
+    for name in ("updated_at", "confirmed_at"):
+        same.pop(name, None)
     return "after" if same.items() <= stored.items() else "neither"

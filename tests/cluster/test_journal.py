@@ -56,3 +56,13 @@ def test_comparison_finds_a_bulk_that_is_half_there(journal, stored, problems, d
     journal.lose({"one": {"amount": "9.00"}, "two": ABSENT, "new": NEW})
     found, carried_out = journal.compare(stored)
     assert (len(found), carried_out) == (problems, done)
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "later"), ("earlier", None)])
+def test_time_of_a_confirmation_is_not_known_before_its_response(before, after):
+    journal = Journal()
+    use = {"id": 1, "status": "before", "updated_at": "earlier", "confirmed_at": before}
+    journal.acknowledge({"use": use})
+    journal.lose({"use": {"status": "after"}})
+    changed = use | {"status": "after", "updated_at": "later", "confirmed_at": after}
+    assert journal.compare({"use": changed}) == ([], 1)

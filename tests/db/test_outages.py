@@ -20,12 +20,13 @@ from sqlalchemy import event
 from app import create_app
 from app.auth.principal_cache import MAX_AGE_SECONDS
 from app.auth.principals import Permission
-from app.db import sqlite
+from app.db import deadline, sqlite
 from app.db.session import db
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client, refusal, reply
 from tests.databases import SECRET, assert_nothing_is_open, close
 from tests.histories.databases import PostgreSQL
+from tests.selection import POOLED
 
 FULL = refusal("shop_api_unavailable", reason="The disk of the database is full.")
 UNKNOWN = refusal("shop_api_outcome_unknown")
@@ -146,6 +147,63 @@ def test_postgresql_that_cannot_write_is_503_to_writers(postgresql, tmp_path):
                 engine.dispose()
         assert_away(client, ("POST", "/coupons", NEW), ("DELETE", "/coupons/1"))
         assert codes(client) == ["first"]
+
+
+# Errors of psycopg without a code, if PgBouncer ends a connection with a message of its own.
+CUT_OFF = [
+    psycopg.InternalError("received 2 results from command 'BEGIN'"),
+    psycopg.DatabaseError('lost synchronization with server: got message type "Z"'),
+]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql", POOLED], indirect=True)
+@pytest.mark.parametrize("error", CUT_OFF, ids=lambda error: type(error).__name__)
+def test_connection_lost_within_a_message_is_503(admin, make_coupon, monkeypatch, error):
+    """At each round trip of each request, also if the error has the class of a bug."""
+    wait, left = deadline.DeadlineConnection.wait, []
+
+    def lose(connection, *args):
+        if left and left.pop() is lose:
+            connection.close()
+            raise error
+        return wait(connection, *args)
+
+    monkeypatch.setattr(deadline.DeadlineConnection, "wait", lose)
+    make_coupon(code="first")
+    for method, path, *body in REQUESTS:
+        statuses = set()
+        for number in range(20):
+            left[:] = [lose, *[None] * number]
+            response = admin.request(method, path, **({"json": body[0]} if body else {}))
+            if left:
+                left.clear()
+                break
+            statuses.add(response.status_code)
+            assert response.status_code < 500 or reply(response) in [AWAY, UNKNOWN]
+        assert left == []
+        assert 503 in statuses
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("error", [None, *CUT_OFF], ids=lambda error: type(error).__name__)
+def test_new_connections_that_are_closed_at_once_are_503(make_app, admin, error):
+    """As of a server that stops while it accepts them, before or after their first statement."""
+    app = make_app()
+
+    def end(connection, _):
+        with contextlib.suppress(psycopg.OperationalError):
+            connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        if error:
+            raise error
+
+    with app.app_context():
+        engines = db.engines.values()
+        for engine in engines:
+            event.listen(engine, "connect", end)
+        assert_away(Client(app, admin.key), *REQUESTS)
+        for engine in engines:
+            event.remove(engine, "connect", end)
+    assert create(Client(app, admin.key), "second")[0] == 201
 
 
 # The cursor of a list cannot be closed on a connection that is gone; psycopg says so.
