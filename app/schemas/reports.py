@@ -152,11 +152,12 @@ class ReportInterval(Base):
     )
 
 
-class SalesInterval(ReportInterval, SalesFigures):
+# In CSV files and the documentation, the fields of the last base class are the first.
+class SalesInterval(SalesFigures, ReportInterval):
     """Sales of an interval."""
 
 
-class CouponInterval(ReportInterval, CouponFigures):
+class CouponInterval(CouponFigures, ReportInterval):
     """Figures of a coupon in an interval."""
 
 
@@ -194,16 +195,19 @@ class ReportedCoupon(Base):
     status = fields.OptionalString("`published`, `trash`, or null if it was permanently deleted.")
 
 
-class CouponSummarySchema(CouponFigures):
+class OfCoupon(Base):
+    """Coupon that figures are of."""
+
+    coupon = ma.fields.Nested(ReportedCoupon, required=True)
+
+
+class CouponSummarySchema(CouponFigures, OfCoupon):
     """Coupon with a figure in the period."""
 
-    coupon = ma.fields.Nested(ReportedCoupon, required=True)
 
-
-class CouponReportSchema(Base):
+class CouponReportSchema(OfCoupon):
     """Figures of a coupon in a period."""
 
-    coupon = ma.fields.Nested(ReportedCoupon, required=True)
     totals = ma.fields.Nested(CouponTotals, required=True)
     intervals = fields.objects(CouponInterval, _INTERVALS)
 
@@ -217,10 +221,14 @@ class ReportedCustomer(Base):
     last_name = fields.String("Last name. That of a guest is from the latest order.")
 
 
-class CustomerReportSchema(OrderFigures):
-    """Customer with an order or a refund in the period."""
+class OfCustomer(Base):
+    """Customer that figures are of."""
 
     customer = ma.fields.Nested(ReportedCustomer, required=True)
+
+
+class CustomerReportSchema(OrderFigures, OfCustomer):
+    """Customer with an order or a refund in the period."""
 
 
 class OrderReportSchema(Base):
