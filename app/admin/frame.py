@@ -217,8 +217,9 @@ def sign_in_page(
         consumer_key: the key that was typed.
         context: ``notice`` and ``error``.
     """
-    values = {name: request.values.get(name, "") for name in ("next", "held")}
-    hidden = (values | ({"held": kept} if kept else {})).items()
+    # A link of another site could contain a form that its author has sent.
+    held_text = kept or request.form.get("held", "")
+    hidden = [("next", request.values.get("next", "")), ("held", held_text)]
     typed = {"consumer_key": consumer_key, "consumer_secret": ""}
     return plain_page(
         _("Sign in"), status=status, hidden=hidden, credentials=typed, by_link=True, **context

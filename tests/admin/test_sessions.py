@@ -355,6 +355,16 @@ def test_a_held_form_cannot_be_made_by_others(app, admin):
     assert (page.status, page.location) == (303, "/admin/")
 
 
+def test_a_link_cannot_lead_to_a_form_that_others_have_sent(app, admin, make_coupon):
+    """The service signs each form, also one that nobody of the shop has typed."""
+    coupon = make_coupon()["id"]
+    page = Browser(app).post(f"/coupons/{coupon}/delete", {"_shown": "{}"})
+    browser = Browser(app)
+    values = browser.get("/sign-in", query_string=page.form("held")).form("consumer_key")
+    page = browser.post("/sign-in", values | credentials(admin.key))
+    assert (page.status, page.location) == (303, "/admin/")
+
+
 def test_inviting_a_colleague(app, admin, browser):
     page = browser.submit("/invitations/new", "login", login="grace", role="shop_manager")
     link = page.html.split("sign-in?token=")[1].split("<")[0]
