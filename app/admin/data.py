@@ -55,7 +55,7 @@ CONFLICTS = {
 """What happens to a record that exists, by the value of the option."""
 
 
-@blp.page("/data", "list_coupons")
+@blp.page("/data", tuple(f"list_{kind}" for kind in EXPORTS))
 def show() -> Response:
     """Show the downloads, the upload and the latest imports."""
     return _page()
@@ -80,7 +80,7 @@ def _page(error: str = "") -> Response:
     )  # fmt: skip
 
 
-@blp.page("/data/<kind>.csv", "list_coupons")
+@blp.page("/data/<kind>.csv")
 def download(kind: str) -> Response:
     """Download all records of a kind as CSV."""
     if kind not in EXPORTS:

@@ -94,14 +94,14 @@ class AdminBlueprint(flask.Blueprint):
         self.after_request(secured)
 
     def page(
-        self, rule: str, *needs: str, methods: tuple[str, ...] = ("GET",)
+        self, rule: str, *needs: str | tuple[str, ...], methods: tuple[str, ...] = ("GET",)
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Register a page, or with POST alone an action.
 
         Args:
             rule: the path below ``/admin``.
             needs: the operations of the API that it stands for. The session must be able to run
-                all of them.
+                all of them; of several in a tuple, one is enough.
             methods: the methods that it accepts.
         """
 

@@ -62,9 +62,14 @@ Editing and deleting the records of other users requires one more capability, wh
 together with the first one."""
 
 
-def require(*names: str) -> None:
-    """Raise ShopError unless the session may run operations, in the order of the API's checks."""
-    for name in names:
+def require(*names: str | tuple[str, ...]) -> None:
+    """Raise ShopError unless the session may run operations, in the order of the API's checks.
+
+    Args:
+        names: the names of their views. Of several in a tuple, one is enough.
+    """
+    for each in names:
+        name = each if isinstance(each, str) else next(filter(can, each), each[0])
         operations()[name].require()
         if name in CAPABILITIES:
             code, capability = CAPABILITIES[name]
@@ -76,7 +81,7 @@ def require_reading() -> None:
     require_permission(current_principal(), "GET")
 
 
-def can(*names: str) -> bool:
+def can(*names: str | tuple[str, ...]) -> bool:
     """Return whether the session may run operations."""
     try:
         require(*names)

@@ -233,6 +233,18 @@ def test_a_key_that_reads_cannot_upload(new_browser):
     assert send(reader, "code\nx\n")[0].status in {401, 403}
 
 
+@pytest.mark.parametrize(("kind", "others"), [("customers", "coupons"), ("orders", "customers")])
+def test_a_limited_key_downloads_what_it_may_read(new_browser, kind, others):
+    browser = new_browser(resources=[kind])
+    page = browser.get("/data")
+    assert page.status == 200
+    assert f"Download {kind}" in page.text
+    assert f"Download {others}" not in page.text
+    assert "/admin/data" in browser.get("/sessions").html
+    assert browser.get(f"/data/{kind}.csv").status == 200
+    assert browser.get(f"/data/{others}.csv").status == 401
+
+
 def test_a_byte_order_mark_is_no_part_of_the_first_name(browser):
     page, _path = send(browser, "\ufeffcode,type,amount\nnew,percent,10\n".encode())
     assert "1 would be created" in page.text
