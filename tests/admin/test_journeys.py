@@ -8,6 +8,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -430,6 +431,34 @@ def pages_of(shop):
     ]  # fmt: skip
 
 
+SMALL = """[...document.querySelectorAll(`main :is(a, button, select, summary, textarea, label.check,
+    td.select label, input:not([type=hidden], [type=checkbox], [type=radio]))`)]
+    .filter(e => e.checkVisibility() && !e.closest("p, thead") && e.getBoundingClientRect().height < 44)
+    .map(e => e.outerHTML.slice(0, 120))"""
+"""Targets on a touch screen that are too low, without links in a sentence."""
+
+STYLES = """(() => {
+  const seen = [...document.querySelectorAll("body *")].filter(e => e.offsetParent);
+  const texts = seen.filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()));
+  const fields = seen.filter(e => e.matches("select, textarea, input:not([type=checkbox])"));
+  const used = [texts.map(e => getComputedStyle(e)), fields.map(e => getComputedStyle(e))];
+  const field = document.createElement("b");
+  field.style.color = "var(--field)";
+  document.body.append(field);
+  const color = getComputedStyle(field).color;
+  return [used[0].map(s => s.fontSize), used[0].map(s => s.fontWeight),
+    used[1].map(s => s.borderTopColor).filter(c => c !== color)];
+})()"""
+
+COVERED = """(() => {
+  const e = document.activeElement, box = e.getBoundingClientRect();
+  const ends = [[box.left + 2, box.top + 2], [box.right - 2, box.bottom - 2]];
+  const tops = ends.map(([x, y]) => document.elementFromPoint(x, y));
+  const sees = top => top && (e.contains(top) || top.contains(e) || !top.closest(".save, .bar"));
+  return tops.every(sees) || box.height > innerHeight / 2 ? null : e.outerHTML.slice(0, 120);
+})()"""
+
+
 def test_nothing_scrolls_sideways_with_long_texts(shop):
     name = {"first_name": "Maximiliana Alexandra", "last_name": f"von {'Hohenlohe' * 4}"}
     items = [{"name": "Tea" * 40, "price": "123456.78", "quantity": 12, "sku": "S" * 40}]
@@ -444,13 +473,41 @@ def test_nothing_scrolls_sideways_with_long_texts(shop):
                 page.set_viewport_size({"width": width, "height": 640})
                 found = page.evaluate("document.documentElement.scrollWidth")
                 assert found <= width, (path, width)
-            small = page.evaluate(
-                "[...document.querySelectorAll(`main button, main .button, main select, "
-                "main input:not([type=hidden], [type=checkbox], [type=radio])`)]"
-                ".filter(e => e.offsetParent && e.offsetHeight < 44)"
-                ".map(e => e.outerHTML.slice(0, 120))"
-            )
-            assert small == [], path
+            assert page.evaluate(SMALL) == [], path
+
+
+def test_the_first_steps_fit_on_a_phone(shop, tmp_path):
+    empty = copy(shop)
+    with running_service(tmp_path) as empty.service, empty.page(PHONE) as page:
+        assert heading(page) == "Welcome"
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+        assert page.evaluate(SMALL) == []
+
+
+def test_sizes_of_texts_and_rows(shop):
+    with shop.page() as page:
+        for path in pages_of(shop):
+            shop.open(page, path)
+            sizes, weights, borders = page.evaluate(STYLES)
+            assert set(sizes) <= {"12px", "14px", "16px", "20px", "24px"}, path
+            assert set(weights) <= {"400", "600"}, path
+            assert borders == [], path
+        shop.open(page, "/coupons")
+        rows = page.evaluate("[...document.querySelectorAll('tbody tr')].map(e => e.offsetHeight)")
+        assert set(rows) == {40}
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("key", ["Tab", "Shift+Tab"])
+def test_nothing_covers_what_has_the_focus(shop, size, key):
+    with shop.page(size) as page:
+        for path in ("/coupons/new", f"/coupons/{shop.coupon}/edit", "/batches/new", "/customers"):
+            shop.open(page, path)
+            for _ in range(80):
+                page.keyboard.press(key)
+                if page.evaluate("document.activeElement === document.body"):
+                    break
+                assert page.evaluate(COVERED) is None, path
 
 
 @pytest.mark.parametrize("size", [DESKTOP, (390, 844)], ids=["laptop", "phone"])

@@ -201,8 +201,8 @@ class Orders(Noun):
         ]  # fmt: skip
         return [
             Section(_("Customer"), "plain", who),
-            *address_sections(record),
             Section(_("Details"), "facts", facts),
+            *address_sections(record),
         ]
 
 

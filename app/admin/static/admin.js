@@ -66,6 +66,11 @@ for (const form of all("[data-selection]")) {
   update();
 }
 
+// Of a field with several lines, browsers scroll only the line of the cursor into view.
+document.addEventListener("keyup", ({ key }) => {
+  if (key === "Tab") document.activeElement.scrollIntoView({ block: "nearest" });
+});
+
 // A selection that is processed in parts
 document.querySelector("form[data-continues]")?.requestSubmit();
 
