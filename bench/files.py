@@ -71,8 +71,8 @@ def _exports(shops: Shops, *, quick: bool) -> Iterator[Row]:
             yield _rate(name, 4000, 3 * size, url, "export", "all", str(every))
             run_command(url, "export", "coupons", str(coupons), "--filter=status=published")
             empty = shops.new(database, f"restored_{next(_numbers)}")
-            name = f"`shop-api import --restore` of them, {database}"
-            yield _rate(name, 1500, 3 * size, empty, "import", "--restore", str(every))
+            name = f"`shop-api import restore` of them, {database}"
+            yield _rate(name, 1500, 3 * size, empty, "import", "restore", str(every))
             empty = shops.new(database, f"imported_{next(_numbers)}")
             number = len(coupons.read_text(encoding="utf-8").splitlines()) - 1
             name = f"`shop-api import coupons` of {number:,} rows of CSV, {database}"
