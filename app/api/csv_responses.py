@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import marshmallow as ma
@@ -38,6 +38,8 @@ def report_response(
     batches: Iterable[Iterable[Mapping[str, Any]]],
     headers: Mapping[str, str] | None = None,
     stream: Any = None,
+    *,
+    without: Container[str] = (),
 ) -> Response:
     """Return the rows of a report as a CSV file.
 
@@ -47,8 +49,9 @@ def report_response(
             one for each of its values: ``coupon_id``, ``coupon_code``.
         batches: the rows as the API shows them.
         stream: the rows of the database, if they are a stream, which is closed at the end.
+        without: the fields that the rows do not have.
     """
-    columns = dict(_columns(schema))
+    columns = {name: field for name, field in _columns(schema) if name not in without}
     flat = (map(dict, map(_flat, batch)) for batch in batches)
     rows = (
         ([_cell(row[each], field) for each, field in columns.items()] for row in batch)

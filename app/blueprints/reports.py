@@ -15,6 +15,7 @@ from app.schemas import reports as schemas
 from app.schemas.examples import reports as examples
 from app.services.reports.coupons import coupon_report, coupon_reports
 from app.services.reports.customers import customer_reports
+from app.services.reports.figures import COUPON_FIGURES, SALES_FIGURES
 from app.services.reports.lists import Report
 from app.services.reports.period import Period, currency_of, period_of
 from app.services.reports.refusals import refusal_reports
@@ -43,7 +44,7 @@ def _file(name: str, period: Period) -> str:
 
 @blp.route("/sales")
 @blp.errors("shop_api_user_cannot_view_reports")
-@blp.arguments(schemas.IntervalReportQuery, location="query")
+@blp.arguments(schemas.SalesReportQuery, location="query")
 @blp.response(200, schemas.SalesReportResponse, example={"sales": examples.SALES})
 @blp.also_returns(CSV)
 def get_sales_report(query: Query) -> Response:
@@ -53,9 +54,11 @@ def get_sales_report(query: Query) -> Response:
     creation. Refunds count on their own day, and uses of coupons on the day of their confirmation.
     """
     period = period_of(query)
-    sales = sales_report(current_principal(), period, currency_of(query))
+    sales = sales_report(current_principal(), period, currency_of(query), query["figures"])
     if _is_csv(query):
-        return report_response(_file("sales", period), schemas.SalesInterval, [sales["intervals"]])
+        name, rows = _file("sales", period), [sales["intervals"]]
+        without = {*SALES_FIGURES} - {*query["figures"]}
+        return report_response(name, schemas.SalesInterval, rows, without=without)
     return json_response({"sales": sales})
 
 
@@ -167,7 +170,10 @@ def _list(name: str, schema: Any, report: Report, period: Period, query: Query) 
     if not _is_csv(query):
         return page_response(f"{name}_reports", report.shown, report.page)
     file, page = _file(f"{name}s", period), report.page
-    return report_response(file, schema, _batches(report), page_headers(page), page.rows)
+    without = {*COUPON_FIGURES} - {*query.get("figures", COUPON_FIGURES)}
+    return report_response(
+        file, schema, _batches(report), page_headers(page), page.rows, without=without
+    )
 
 
 def _batches(report: Report) -> Iterator[list[dict[str, Any]]]:

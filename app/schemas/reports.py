@@ -17,93 +17,6 @@ _INTERVALS = "Figures of each interval of the period, the earliest first."
 PREVIOUS = {"description": "The same figures for the period of equal length before."}
 
 
-class DateParam(QueryField):
-    """A date, ``YYYY-MM-DD``."""
-
-    openapi = {"type": "string", "format": "date", "examples": ["2026-11-01"]}
-
-    def read(self, value: str) -> date:
-        if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-            try:
-                found = date.fromisoformat(value)
-            except ValueError:
-                found = date.min
-            if FIRST_YEAR <= found.year <= LAST_YEAR:
-                return found
-        raise ValueError(f"must be a date YYYY-MM-DD of the years {FIRST_YEAR} to {LAST_YEAR}.")
-
-
-class CurrencyParam(QueryField):
-    """A currency code."""
-
-    openapi = {"type": "string", "pattern": "^[A-Za-z]{3}$", "examples": ["USD"]}
-
-    def read(self, value: str) -> str:
-        if not re.fullmatch("[A-Za-z]{3}", value):
-            raise ValueError("must be three letters.")
-        return value.upper()
-
-
-class PeriodQuery(Query):
-    """Period of a report, and the format of the response."""
-
-    since = DateParam(
-        "filter[from]",
-        "First day in the time zone of the shop. By default, the 30 days until `filter[to]`.",
-    )
-    until = DateParam("filter[to]", "Last day, which is included. By default, today.")
-    format = ChoiceParam(
-        "format", "`csv` returns the same rows as a CSV file.", "json", "csv", default="json"
-    )
-
-
-class ReportQuery(PeriodQuery):
-    """Query of a report of one currency."""
-
-    currency = CurrencyParam(
-        "filter[currency]",
-        "Only orders in this currency. By default, the currency of the shop.",
-    )
-
-
-class IntervalReportQuery(ReportQuery):
-    """Query of a report with intervals."""
-
-    interval = ChoiceParam(
-        "filter[interval]",
-        "Length of the intervals. A week begins on Monday. At most 1,000 intervals.",
-        *INTERVALS,
-        default=DAY,
-    )
-
-
-class RefusalReportListQuery(PageQuery, PeriodQuery):
-    """Query of the report of refused codes."""
-
-    limit = LimitParam()
-
-
-class CouponReportListQuery(PageQuery, ReportQuery):
-    """Query of the report of coupons."""
-
-    limit = LimitParam()
-    order = DirectionParam(default="desc")
-    orderby = ChoiceParam(
-        "filter[orderby]", "Sort key.", "uses", "orders", "discount", "revenue", "code",
-        default="discount",
-    )  # fmt: skip
-
-
-class CustomerReportListQuery(PageQuery, ReportQuery):
-    """Query of the report of customers."""
-
-    limit = LimitParam()
-    order = DirectionParam(default="desc")
-    orderby = ChoiceParam(
-        "filter[orderby]", "Sort key.", "orders", "total", "refunded", default="total"
-    )
-
-
 class OrderFigures(Base):
     """Figures of orders."""
 
@@ -140,6 +53,118 @@ class CouponFigures(Base):
     new_customers = fields.Number("Number of customers whose first order has a use.")
     first_use = fields.OptionalTimestamp("Time of the first use in the period, or null.")
     last_use = fields.OptionalTimestamp("Time of the last use in the period, or null.")
+
+
+class DateParam(QueryField):
+    """A date, ``YYYY-MM-DD``."""
+
+    openapi = {"type": "string", "format": "date", "examples": ["2026-11-01"]}
+
+    def read(self, value: str) -> date:
+        if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+            try:
+                found = date.fromisoformat(value)
+            except ValueError:
+                found = date.min
+            if FIRST_YEAR <= found.year <= LAST_YEAR:
+                return found
+        raise ValueError(f"must be a date YYYY-MM-DD of the years {FIRST_YEAR} to {LAST_YEAR}.")
+
+
+class CurrencyParam(QueryField):
+    """A currency code."""
+
+    openapi = {"type": "string", "pattern": "^[A-Za-z]{3}$", "examples": ["USD"]}
+
+    def read(self, value: str) -> str:
+        if not re.fullmatch("[A-Za-z]{3}", value):
+            raise ValueError("must be three letters.")
+        return value.upper()
+
+
+class FiguresParam(QueryField):
+    """``fields``: names of figures, separated by commas. By default, all of them."""
+
+    def __init__(self, figures: type[Base]) -> None:
+        meaning = "Figures in the response, separated by commas. The others are not computed."
+        self.names = tuple(figures._declared_fields)
+        super().__init__("fields", meaning, load_default=lambda: self.names)
+        name = f"({'|'.join(self.names)})"
+        examples = ["orders,discount"]
+        self.openapi = {"type": "string", "pattern": f"^{name}(,{name})*$", "examples": examples}
+
+    def read(self, value: str) -> tuple[str, ...]:
+        wanted = {*value.split(",")}
+        if wanted - {*self.names}:
+            raise ValueError(f"must be of {', '.join(self.names)}.")
+        return tuple(name for name in self.names if name in wanted)
+
+
+class PeriodQuery(Query):
+    """Period of a report, and the format of the response."""
+
+    since = DateParam(
+        "filter[from]",
+        "First day in the time zone of the shop. By default, the 30 days until `filter[to]`.",
+    )
+    until = DateParam("filter[to]", "Last day, which is included. By default, today.")
+    format = ChoiceParam(
+        "format", "`csv` returns the same rows as a CSV file.", "json", "csv", default="json"
+    )
+
+
+class ReportQuery(PeriodQuery):
+    """Query of a report of one currency."""
+
+    currency = CurrencyParam(
+        "filter[currency]",
+        "Only orders in this currency. By default, the currency of the shop.",
+    )
+
+
+class IntervalReportQuery(ReportQuery):
+    """Query of a report with intervals."""
+
+    interval = ChoiceParam(
+        "filter[interval]",
+        "Length of the intervals. A week begins on Monday. At most 1,000 intervals.",
+        *INTERVALS,
+        default=DAY,
+    )
+
+
+class SalesReportQuery(IntervalReportQuery):
+    """Query of the report of sales."""
+
+    figures = FiguresParam(SalesFigures)
+
+
+class RefusalReportListQuery(PageQuery, PeriodQuery):
+    """Query of the report of refused codes."""
+
+    limit = LimitParam()
+
+
+class CouponReportListQuery(PageQuery, ReportQuery):
+    """Query of the report of coupons."""
+
+    figures = FiguresParam(CouponFigures)
+    limit = LimitParam()
+    order = DirectionParam(default="desc")
+    orderby = ChoiceParam(
+        "filter[orderby]", "Sort key.", "uses", "orders", "discount", "revenue", "code",
+        default="discount",
+    )  # fmt: skip
+
+
+class CustomerReportListQuery(PageQuery, ReportQuery):
+    """Query of the report of customers."""
+
+    limit = LimitParam()
+    order = DirectionParam(default="desc")
+    orderby = ChoiceParam(
+        "filter[orderby]", "Sort key.", "orders", "total", "refunded", default="total"
+    )
 
 
 class ReportInterval(Base):

@@ -143,6 +143,38 @@ def test_one_coupon(case):
                 assert each["uses"] == each["orders"] == 0
 
 
+@pytest.mark.parametrize(
+    "wanted", ["average_order,uses", "net,tax", "customers", "new_customers,items", "refunds"]
+)
+def test_some_figures_of_sales(case, wanted):
+    client, reports = case
+    expected, query = reports(3, 4)
+    names = wanted.split(",")
+    sales = client.get("/reports/sales", query | {"fields": wanted}).json["sales"]
+    previous, totals = expected.previous().sales(), expected.sales()
+    assert sales["totals"].pop("previous") == {name: previous[name] for name in names}
+    assert sales["totals"] == {name: totals[name] for name in names}
+    lines = client.get("/reports/sales", query | {"fields": wanted, "format": "csv"}).text
+    assert {*csv.DictReader(io.StringIO(lines)).fieldnames} == {"start", "label", *names}
+
+
+@pytest.mark.parametrize("limit", ["50", "-1"])
+@pytest.mark.parametrize("wanted", ["average_order", "customers,last_use", "new_customers,uses"])
+def test_some_figures_of_coupons(case, wanted, limit):
+    """Which coupons are listed, and their order, are the same."""
+    client, reports = case
+    _, query = reports(6, 6)
+    query |= {"filter[limit]": limit, "filter[orderby]": "revenue"}
+    every = client.get("/reports/coupons", query).json["coupon_reports"]
+    names = "coupon", *wanted.split(",")
+    expected = [{name: row[name] for name in row if name in names} for row in every]
+    found = client.get("/reports/coupons", query | {"fields": wanted}).json["coupon_reports"]
+    assert found == expected
+    lines = client.get("/reports/coupons", query | {"fields": wanted, "format": "csv"}).text
+    columns = csv.DictReader(io.StringIO(lines)).fieldnames
+    assert [name for name in columns if not name.startswith("coupon_")] == [*expected[0]][1:]
+
+
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
 def test_customers(case, currency):
     client, reports = case

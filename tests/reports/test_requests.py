@@ -54,6 +54,8 @@ def test_the_default_period_is_30_days_until_today(admin):
         {"filter[interval]": "quarter"},
         {"filter[currency]": "EURO"},
         {"format": "xml"},
+        {"fields": "orders,revenue"},
+        {"fields": "orders,"},
     ],
 )
 def test_invalid_parameters(admin, query):

@@ -26,6 +26,7 @@ from app.services.reports.figures import (
     in_cents,
     shown,
     sort_key,
+    with_figures,
     with_intervals,
 )
 from app.services.reports.lists import Report, fetch_list, in_order
@@ -70,6 +71,8 @@ def coupon_reports(
     actor: Principal, period: Period, currency: str, query: Mapping[str, Any]
 ) -> Report:
     """Return a page of the coupons with a use or an order in a period."""
+    # A row is a coupon with a use or an order, so both are counted.
+    names = {*query["figures"], query["orderby"], "uses", "orders"}
 
     def in_sequence(rows: Select[Any], columns: Any) -> Select[Any]:
         code, name = columns.shown_code, query["orderby"]
@@ -80,7 +83,7 @@ def coupon_reports(
         orders = _orders_with_use(scope, {ORDER_IDS: ORDERS.c.id})
         if on_postgresql() and (period.last - period.first).days <= BOUNDED_DAYS:
             orders = orders._replace(rows=orders.rows.where(_of_orders(period)))
-        parts = uses_of(scope, _USE_FIGURES), orders
+        parts = with_figures([uses_of(scope, _USE_FIGURES), orders], names)
         keys = {"coupon_id": REDEMPTIONS.c.coupon_id, "code": _DELETED_CODE}
         found = by_group(parts, keys, period, exact=exact)
         code = func.coalesce(COUPONS.c.code, found.c.code).label("shown_code")
@@ -92,21 +95,26 @@ def coupon_reports(
     def complete(rows: Select[Any], scope: Scope) -> Select[Any]:
         # No list is sorted by it, and each order of the period would need a search.
         page = rows.subquery().c
+        if ORDER_IDS not in page:
+            return rows
         new = select(func.count()).select_from(ORDERS).correlate(page[ORDER_IDS].table)
         new = new.where(is_one_of(ORDERS.c.id, page[ORDER_IDS]), scope.is_first())
         columns = {each.name: each for each in page}
         columns[ORDER_IDS] = new.scalar_subquery().label("new_customers")
         return in_sequence(select(*columns.values()), page)
 
-    return fetch_list(actor, build, _shown_coupons, currency, query, complete=complete)
+    def shown_coupons(rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
+        return _shown_coupons(rows, query["figures"])
+
+    return fetch_list(actor, build, shown_coupons, currency, query, complete=complete)
 
 
-def _shown_coupons(rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
+def _shown_coupons(rows: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         coupon = dict(zip(COUPON, row, strict=False))  # the first columns
         values = dict(zip(row._fields[len(COUPON) :], row[len(COUPON) :], strict=True))
-        found.append({"coupon": coupon} | shown(figures_of(values), COUPON_FIGURES))
+        found.append({"coupon": coupon} | shown(figures_of(values), names))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -60,6 +61,14 @@ COUPON_FIGURES = (
 )  # fmt: skip
 """The figures of each report, in their order in responses."""
 
+SOURCES = {
+    "tax": ("cart_tax", "shipping_tax"),
+    "net": ("total", "shipping", "cart_tax", "shipping_tax", "refunded"),
+    "average_order": ("total", "revenue", "orders"),
+    "new_customers": ("new_customers", ORDER_IDS),
+}
+"""The figures from which others follow."""
+
 ONE: ColumnElement[int] = literal_column("1", BigInteger)
 """The value of each row in a number of rows."""
 
@@ -83,6 +92,18 @@ class Part(NamedTuple):
 class _Columns(NamedTuple):
     since: Any
     until: Any
+
+
+def with_figures(parts: Iterable[Part], names: Iterable[str]) -> list[Part]:
+    """Return parts with only some figures. Parts that have none of them are left out."""
+    sources = {source for name in names for source in SOURCES.get(name, (name,))}
+    chosen = (
+        part._replace(
+            figures={name: part.figures[name] for name in part.figures if name in sources}
+        )
+        for part in parts
+    )
+    return [part for part in chosen if part.figures]
 
 
 def in_cents(column: ColumnElement[Any]) -> ColumnElement[int]:
@@ -240,12 +261,11 @@ def sort_key(columns: Any, name: str) -> list[ColumnElement[Any]]:
 
 def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return figures as the API shows them, with those that follow from others."""
-    values = dict(figures)
-    total, orders = values.get("total", values.get("revenue", 0)), values["orders"]
+    values = defaultdict(int, figures)  # figures that are not wanted are 0
+    total, orders = values.get("total", values["revenue"]), values["orders"]
     values["average_order"] = divided(total, orders) if orders else 0
-    if "refunded" in values:
-        values["tax"] = values["cart_tax"] + values["shipping_tax"]
-        values["net"] = total - values["shipping"] - values["tax"] - values["refunded"]
+    values["tax"] = values["cart_tax"] + values["shipping_tax"]
+    values["net"] = total - values["shipping"] - values["tax"] - values["refunded"]
     if isinstance(values.get(CUSTOMERS), set):
         values[CUSTOMERS] = len(values[CUSTOMERS])
     for name in TIMES.keys() & values.keys():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from app.services.reports.figures import (
     in_cents,
     read_sums,
     shown,
+    with_figures,
     with_intervals,
 )
 from app.services.reports.period import Period
@@ -53,11 +54,13 @@ STATUS_SUMS = {name: ORDER_SUMS[name] for name in ("orders", "total")}
 REFUND_SUMS = {"refunds": ONE, "refunded": in_cents(ORDER_REFUNDS.c.amount)}
 
 
-def sales_report(actor: Principal, period: Period, currency: str) -> dict[str, Any]:
-    """Return the sales of a period as the API shows them."""
+def sales_report(
+    actor: Principal, period: Period, currency: str, names: Sequence[str] = SALES_FIGURES
+) -> dict[str, Any]:
+    """Return some figures of the sales of a period as the API shows them."""
     with reading(actor) as fetch:
         scope = scope_of(fetch, currency)
-        found = read_sales(fetch, scope, period)
+        found = read_sales(fetch, scope, period, names=names)
         currencies = _other_currencies(fetch, scope, period) if scope.few != () else []
     return {
         "currency": currency,
@@ -70,17 +73,23 @@ def sales_report(actor: Principal, period: Period, currency: str) -> dict[str, A
     }
 
 
-def read_sales(fetch: Fetch, scope: Scope, period: Period, role: str = "") -> dict[str, Any]:
+def read_sales(
+    fetch: Fetch,
+    scope: Scope,
+    period: Period,
+    role: str = "",
+    names: Sequence[str] = SALES_FIGURES,
+) -> dict[str, Any]:
     """Return ``totals`` and ``intervals`` of sales. With a role, only its new accounts count."""
     spans = period.spans()
     in_all = replace(scope, few=scope.few and ())
     others = [refunds_of(in_all), uses_of(in_all, {"uses": ONE})]
-    parts = [*_with_customers(scope), _accounts(role), *others]
+    parts = with_figures([*_with_customers(scope), _accounts(role), *others], names)
     found = by_span(fetch, parts, spans)
     if scope.few:
         for figures, few in zip(found, by_row(fetch, _of(scope.few, others), spans), strict=True):
-            figures.update({name: figures[name] - few[name] for name in few})
-    return with_intervals(parts, spans, found, SALES_FIGURES)
+            figures |= {name: figures[name] - few[name] for name in few.keys() & figures.keys()}
+    return with_intervals(parts, spans, found, names)
 
 
 def _of(orders: Iterable[int], parts: Iterable[Part]) -> list[Part]:
