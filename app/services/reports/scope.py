@@ -15,11 +15,13 @@ from typing import Any
 
 from flask import current_app
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     FromClause,
     Select,
     String,
     and_,
+    bindparam,
     case,
     exists,
     func,
@@ -33,6 +35,7 @@ from sqlalchemy.exc import DBAPIError
 from app.auth.principals import Principal
 from app.db import read_pool, timeouts
 from app.db.read_pool import Fetch, read_engine
+from app.db.recurring import RecurringSelect
 from app.db.sql.functions import email_is, has_unicode, is_one_of, json_lookup
 from app.db.sql.index_hints import unindexed
 from app.db.sql.types import IdList
@@ -48,6 +51,19 @@ FEW = 1_000
 """Number of orders up to which those in other currencies are listed, not looked up for each row."""
 
 _EARLIER = ORDERS.alias("earlier")
+
+_UNICODE_EMAILS = RecurringSelect(
+    select(ORDERS.c.billing_email)
+    .where(unindexed(ORDERS.c.customer_id).is_(None), has_unicode(ORDERS.c.billing_email))
+    .distinct()
+)
+_CURRENCY: Any = bindparam("currency", type_=ORDERS.c.currency.type)
+_OTHER_ORDERS = RecurringSelect(
+    union_all(
+        select(ORDERS.c.id).where(ORDERS.c.currency < _CURRENCY),
+        select(ORDERS.c.id).where(ORDERS.c.currency > _CURRENCY),
+    ).limit(bindparam("most", type_=BigInteger))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +167,10 @@ def reading(actor: Principal) -> Iterator[Fetch]:
 def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None) -> Scope:
     """Return what a report counts, by default in ``SHOP_PAID_STATUSES`` and ``refunded``."""
     counted = statuses or (*current_app.config["SHOP_PAID_STATUSES"], "refunded")
-    guests = unindexed(ORDERS.c.customer_id).is_(None), has_unicode(ORDERS.c.billing_email)
-    unicode = fetch(select(ORDERS.c.billing_email).where(*guests).distinct())
-    folded = {email: email.lower() for (email,) in unicode}
+    folded = {email: email.lower() for (email,) in fetch(_UNICODE_EMAILS)}
     few = None
     if currency == current_app.config["SHOP_CURRENCY"]:
-        others = ORDERS.c.currency < currency, ORDERS.c.currency > currency
-        found = union_all(*(select(ORDERS.c.id).where(is_other) for is_other in others))
-        ids = fetch(found.limit(FEW + 1))
+        ids = fetch(_OTHER_ORDERS, {"currency": currency, "most": FEW + 1})
         few = tuple(id_ for (id_,) in ids) if len(ids) <= FEW else None
     return Scope(currency, tuple(dict.fromkeys(counted)), few, folded)
 
