@@ -1,19 +1,27 @@
 """The search in the head of every page (admin 2 and 5)."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from flask import Response, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
-from app.admin.calls import ApiRequest, call
+from app.admin.calls import ApiRequest, api_request, loaded_query
 from app.admin.frame import AdminBlueprint, render
 from app.admin.nouns import Noun
 from app.admin.nouns.coupons import COUPONS
 from app.admin.nouns.customers import CUSTOMERS
 from app.admin.nouns.orders import ORDERS, customer_of
 from app.admin.texts import gettext as _
-from app.errors import ShopError
+from app.api.authentication import current_principal
+from app.api.representations import OrderSerializer, coupons, customers
+from app.errors import InvalidParams
+from app.schemas.base import Base
+from app.schemas.queries import CouponListQuery, CustomerListQuery, OrderListQuery
+from app.services.coupons.queries import first_coupons
+from app.services.customers.queries import first_customers
+from app.services.orders.queries import first_orders
 
 blp = AdminBlueprint("admin_search")
 
@@ -27,20 +35,34 @@ class Hit(NamedTuple):
     is_exact: bool
 
 
-_QUERIES: dict[Noun, dict[str, Any]] = {
-    ORDERS: {"limit": 10},
-    CUSTOMERS: {
-        "limit": 10, "role": "all", "fields": "id,email,first_name,last_name,username"
-    },
-    COUPONS: {"fields": "id,code,description"},
-}  # fmt: skip
-"""At most three statements: the parameters of each kind of record."""
+class Search(NamedTuple):
+    """How a kind of records is searched, with one statement each (admin 5)."""
+
+    noun: Noun
+    schema: type[Base]
+    find: Callable[..., Any]  # of its service
+    serializer: Callable[[dict[str, Any]], Any]
+    fields: str
+    more: dict[str, str]  # further parameters of its list
+
+
+SEARCHES = (
+    Search(ORDERS, OrderListQuery, first_orders, OrderSerializer,
+           "id,order_number,total,currency,customer_id,billing_address", {}),
+    Search(CUSTOMERS, CustomerListQuery, first_customers, customers,
+           "id,email,first_name,last_name,username", {"role": "all"}),
+    Search(COUPONS, CouponListQuery, first_coupons, coupons, "id,code,description", {}),
+)  # fmt: skip
+
+SHOWN = 10
+"""The number of records of each kind."""
 
 
 def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
     if noun is ORDERS:
-        detail = f"{customer_of(row)} · {html.money(row['total'], row['currency'])}"
-        is_exact = str(row["order_number"]) == text.removeprefix("#")
+        total = html.money(row["total"], row["currency"])
+        detail = " · ".join(filter(None, [customer_of(row), total]))
+        is_exact = str(row["order_number"]) == text
     elif noun is CUSTOMERS:
         detail, is_exact = row["email"], row["email"].lower() == text.lower()
     else:
@@ -48,25 +70,33 @@ def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
     return Hit(noun.url("show", row["id"]), noun.name_of(row), detail, is_exact)
 
 
-def _found(noun: Noun, text: str) -> tuple[str, list[Hit], ApiRequest | None, str]:
+def _found(search: Search, text: str) -> tuple[str, list[Hit], ApiRequest | None, str]:
     """Return the title of a kind of records, those that match, the request, and their table."""
-    query = {"q": text.removeprefix("#") if noun is ORDERS else text}
+    noun = search.noun
+    text = text.removeprefix("#") if noun is ORDERS else text
+    wanted = {"q": text, **search.more}
     try:
-        reply = call(f"list_{noun.plural}", query=query | _QUERIES[noun])
-    except ShopError as error:
-        if error.status != 400:
-            raise
+        query = loaded_query(search.schema, wanted)
+    except InvalidParams:
         return _(noun.title), [], None, ""  # a text that the API does not accept as a search
-    hits = [_hit(noun, row, text) for row in reply.content]
-    more = noun.url("show_list", None, **query) if reply.total > len(hits) else ""
-    return _(noun.title), sorted(hits, key=lambda hit: not hit.is_exact), reply.request, more
+    selection = dict.fromkeys(search.fields.split(","))
+    serializer = search.serializer(query | {"selection": selection})
+    rows = search.find(current_principal(), query, serializer.columns, SHOWN + 1)
+    hits = [_hit(noun, row, text) for row in serializer.rows(rows[:SHOWN])]
+    # Tables also search for one or two letters, which no index contains.
+    more = noun.url("show_list", None, q=text) if len(rows) > SHOWN or len(text) < 3 else ""
+    sent = api_request(f"list_{noun.plural}", query=wanted | {"fields": search.fields})
+    return _(noun.title), hits, sent, more
 
 
 @blp.page("/search")
 def show() -> Response | BaseResponse:
     """Show what matches, or open the record if one is exact or the only one."""
     text = " ".join(request.args.get("q", "").split())[:200]
-    groups = [_found(noun, text) for noun in _QUERIES if text and rights.can(f"list_{noun.plural}")]
+    groups = [
+        _found(each, text)
+        for each in SEARCHES if text and rights.can(f"list_{each.noun.plural}")
+    ]  # fmt: skip
     every = [hit for _title, hits, *_rest in groups for hit in hits]
     exact = [hit for hit in every if hit.is_exact]
     chosen = exact if len(exact) == 1 else every

@@ -1,5 +1,6 @@
 """The overview and the search."""
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 
@@ -66,14 +67,58 @@ def test_the_search_opens_an_exact_or_single_match(admin, browser):
     one = admin.post("/coupons", {"coupon": {"code": "tea"}}).get_json()["coupon"]
     admin.post("/coupons", {"coupon": {"code": "teapot"}})
     assert browser.get("/search?q=TEA").location == f"/admin/coupons/{one['id']}"
-    page = browser.get("/search?q=te")
-    assert page.status == 200
-    assert "teapot" in page.text
-    assert "All that match" not in page.text
+    page = browser.get("/search?q=teap")
+    assert page.location.startswith("/admin/coupons/")
     assert "Nothing matches" in browser.get("/search?q=nothing").text
-    for number in range(11):
-        admin.post("/coupons", {"coupon": {"code": f"tea-{number}"}})
-    assert "/admin/coupons?q=te" in browser.get("/search?q=te").html
+    for number in range(10):
+        admin.post("/coupons", {"coupon": {"code": f"teapot-{number}"}})
+    page = browser.get("/search?q=eapot")
+    assert page.html.count('href="/admin/coupons/') == 10
+    assert "/admin/coupons?q=eapot" in page.html
+    assert "/admin/customers?q=" not in page.html
+
+
+def test_an_exact_match_comes_before_newer_ones(admin, browser):
+    """Ten newer records contain the text, too."""
+    items = [{"name": "Tea", "price": "5", "quantity": 1}]
+    number = admin.post("/orders", {"order": {"line_items": items}}).json["order"]["id"]
+    own = admin.post("/orders", {"order": {"order_number": "W-1"}}).json["order"]["id"]
+    coupon = admin.post("/coupons", {"coupon": {"code": "w-1"}}).json["coupon"]["id"]
+    person = {"email": "ada@example.com", "first_name": "Ada"}
+    customer = admin.post("/customers", {"customer": person}).json["customer"]["id"]
+    for each in range(11):
+        more = {"order_number": f"W-1{each}", "transaction_id": f"{number}-{each}"}
+        admin.post("/orders", {"order": more})
+        admin.post("/coupons", {"coupon": {"code": f"w-1-{each}"}})
+        more = {"email": f"{each}ada@example.com", "first_name": "Ada"}
+        admin.post("/customers", {"customer": more})
+    assert browser.get(f"/search?q={number}").location == f"/admin/orders/{number}"
+    assert browser.get(f"/search?q=%23{number}").location == f"/admin/orders/{number}"
+    assert browser.get("/search?q=ADA@example.com").location == f"/admin/customers/{customer}"
+    page = browser.get("/search?q=W-1")
+    found = re.findall(r'<li><a href="/admin/(\w+)/(\d+)"', page.html)
+    assert [found[0], found[10]] == [("orders", str(own)), ("coupons", str(coupon))]
+    assert len(found) == 20
+
+
+@pytest.mark.parametrize(
+    "text", ["tea", "t", "te", "tea*pot", "%", "#1", "ada@example.com", "\ufffd"]
+)
+def test_the_search_is_one_statement_for_each_kind(browser, statements, text):
+    browser.get("/search")
+    statements.clear()
+    browser.get("/search", query_string={"q": text})
+    assert len(statements) <= 4, "the session, orders, customers and coupons"
+
+
+def test_one_or_two_letters_find_whole_codes_and_lead_to_the_tables(admin, browser):
+    for code in ("te", "tea", "x", "te-1"):
+        admin.post("/coupons", {"coupon": {"code": code}})
+    assert browser.get("/search?q=TE").location.startswith("/admin/coupons/")
+    page = browser.get("/search?q=ea")
+    assert "One or two characters find whole numbers and codes only." in page.text
+    for kind in ("orders", "customers", "coupons"):
+        assert f'href="/admin/{kind}?q=ea"' in page.html
 
 
 @pytest.mark.parametrize(

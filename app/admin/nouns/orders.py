@@ -38,9 +38,11 @@ FIELDS = "id,order_number,created_at,status,currency,total,customer_id,billing_a
 
 def customer_of(order: Record) -> str:
     """Return the name of the person who ordered, or the e-mail address."""
-    billing, account = order["billing_address"], order["customer"]
+    billing = order["billing_address"]
+    account = order.get("customer") or billing
     names = (f"{each['first_name']} {each['last_name']}".strip() for each in (billing, account))
-    return next(filter(None, names), "") or billing["email"] or account["email"] or _("Guest")
+    name = next(filter(None, names), "") or billing["email"] or account["email"]
+    return name or ("" if order["customer_id"] else _("Guest"))
 
 
 def _status_field() -> list[FieldSpec]:

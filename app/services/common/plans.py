@@ -33,6 +33,7 @@ from sqlalchemy import (
     UniqueConstraint,
     asc,
     bindparam,
+    case,
     desc,
     func,
     literal,
@@ -89,6 +90,37 @@ def ids_after(matching: Matching, after: int, limit: int) -> list[int]:
     """
     ids = _found(matching).where(matching.record_id > after).order_by(matching.record_id)
     return [row[0] for row in fetch(ids.limit(limit))]
+
+
+def first_matches(
+    columns: Columns,
+    matching: Matching,
+    limit: int,
+    *,
+    key: ColumnElement[Any],
+    is_exact: ColumnElement[bool],
+    exact: ColumnElement[bool] | None = None,
+) -> Sequence[Row]:
+    """Return the first matches of a search with one statement that uses indexes only.
+
+    Of more than FEW_FOUND matches, it compares those that the index returns first. A text without
+    an index, of one or two letters, finds exact matches only.
+
+    Args:
+        limit: the number of matches.
+        key: the sort key of the matches, in descending order.
+        is_exact: whether a match is exact. These come first.
+        exact: a condition that finds exact matches by an index, by default the same.
+    """
+    record_id, search = matching.record_id, matching.search
+    ids: Any = select(record_id).where(is_exact if exact is None else exact)
+    if search is not None and search.by_index is not search.in_order:
+        found = select(record_id).where(search.by_index) if search.index is None else search.index
+        ids = union_all(ids, select(found.limit(FEW_FOUND).subquery()))
+    order = case((is_exact, 0), else_=1), key.desc(), record_id.desc()
+    printed = map(as_printed, columns)
+    rows = select(*printed, record_id).where(record_id.in_(ids), matching.part.condition)
+    return fetch(rows.order_by(*order).limit(limit))
 
 
 def fetch_page(

@@ -94,6 +94,22 @@ def list_coupons(
     )
 
 
+def first_coupons(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, limit: int
+) -> Sequence[Row]:
+    """Return the first coupons that a search finds, the one with this code first.
+
+    Args:
+        query: a loaded ``CouponListQuery`` with ``q``.
+    """
+    if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
+        return []
+    is_exact, key = COUPONS.c.code == coupon_code(query["q"]), SORT_KEYS["date"]
+    return plans.first_matches(
+        columns, _matching(query), limit, key=key, is_exact=is_exact, exact=is_exact & PUBLISHED
+    )
+
+
 def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return the number of published coupons that match.
 

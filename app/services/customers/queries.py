@@ -87,6 +87,21 @@ def list_customers(actor: Principal, query: Mapping[str, Any], columns: Columns)
     )
 
 
+def first_customers(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, limit: int
+) -> Sequence[Row]:
+    """Return the first users that a search finds, the one with this e-mail address first.
+
+    Args:
+        query: a loaded ``CustomerListQuery`` with ``q``, and all roles.
+    """
+    if not actor.can(Capability.LIST_USERS):
+        return []
+    is_exact = USERS.c.email_normalized == comparable(query["q"])
+    key = SORT_KEYS["registered"]
+    return plans.first_matches(columns, _matching(query, fetch), limit, key=key, is_exact=is_exact)
+
+
 def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return the number of users that match.
 

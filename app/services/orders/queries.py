@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, or_, select, type_coerce
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, current_catalog
-from app.conversions.numbers import INT64_MAX
+from app.conversions.numbers import INT64_MAX, whole_number
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.db.search import contains
@@ -77,6 +77,24 @@ def list_orders(
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
     matching = _in_trash(query) if trashed else _matching(query)
     return _fetch_orders(matching, query, columns, may_read=may_read)
+
+
+def first_orders(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, limit: int
+) -> Sequence[Row]:
+    """Return the first orders that a search finds, the one with this number first.
+
+    Args:
+        query: a loaded ``OrderListQuery`` with ``q``.
+    """
+    if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
+        return []
+    is_exact, key = ORDERS.c.order_number == query["q"], SORT_KEYS["date"]
+    # Usually, the number of an order is its ID, which has an index.
+    exact = is_exact & (ORDERS.c.id == (whole_number(query["q"]) or 0))
+    return plans.first_matches(
+        columns, _matching(query), limit, key=key, is_exact=is_exact, exact=exact
+    )
 
 
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
