@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.admin import html, rights
 from app.admin.calls import api_request
 from app.admin.frame import AdminBlueprint, NavigationItem, current_session, render, see_other
+from app.admin.reports import from_replica
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -86,7 +87,9 @@ def download(kind: str) -> Response:
     if kind not in EXPORTS:
         raise ShopError("shop_api_no_route")
     rights.require(f"list_{kind}")
-    return csv_response(kind, KINDS[kind].csv_columns, _rows(KINDS[kind]))
+    columns = KINDS[kind].csv_columns
+    # The response reads the first rows at once, and all others from the same source.
+    return from_replica(lambda: csv_response(kind, columns, _rows(KINDS[kind])))
 
 
 def _rows(kind: Kind) -> Iterator[Iterator[list[str]]]:

@@ -34,11 +34,6 @@ def read_engine() -> Engine:
     return _engine(READ)
 
 
-def stream_engine() -> Engine:
-    """Return the engine for reads that take long."""
-    return _engine(STREAM)
-
-
 def _engine(name: str) -> Engine:
     engine: Engine = current_app.extensions["sqlalchemy"].engines[name]
     return engine
@@ -178,6 +173,11 @@ def _open(name: str) -> _Reader:
     return reader
 
 
+def stream_connection() -> Connection:
+    """Return a connection for reads that take long."""
+    return _open(STREAM).connection
+
+
 def fetch(statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
     """Return all rows of a select."""
     if (own := _own_connection.get()) is not None:
@@ -253,7 +253,7 @@ class RowStream:
     ) -> None:
         self._result: Result[Any] | None = None
         self._reading = _reading.get()
-        self._connection = _open(STREAM).connection
+        self._connection = stream_connection()
         in_batches = {"yield_per": batch}
         try:
             self._result = self._connection.execute(

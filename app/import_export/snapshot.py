@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 
 from app.db import timeouts
-from app.db.read_pool import Parameters, Statement, stream_engine
+from app.db.read_pool import Parameters, Statement, stream_connection
 from app.db.recurring import rows_in
 
 CHUNK = 500
@@ -34,7 +34,7 @@ class Snapshot:
 @contextmanager
 def whole_snapshot() -> Iterator[Snapshot]:
     """Yield a snapshot without a time limit."""
-    with stream_engine().connect() as connection:
+    with stream_connection() as connection:
         try:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN")

@@ -4,6 +4,7 @@ The app runs in the process of the tests, which record every statement to a stan
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from sqlalchemy import event, text
@@ -199,6 +200,35 @@ def test_pages_read_reports_from_a_replica_and_all_else_from_the_primary(app, ad
         for table in ("api_keys", "admin_sessions", "webhooks", "FROM events"):
             assert not any(table in statement for statement in on_replicas), path
         on_replicas.clear()
+
+
+def test_pages_read_the_rows_of_csv_files_from_a_replica(app, admin, on_replicas):
+    browser = Browser(app, admin.key)
+    new = {"generate": {"count": 2, "prefix": f"{next(codes)}-"}}
+    batch = admin.post("/coupons/generate", new).json["batch"]["id"]
+    coupon = admin.get(f"/coupons?batch={batch}").json["coupons"][0]
+    use = admin.post("/redemptions", {"redemption": {"code": coupon["code"], "reference": "cart"}})
+    position = use.headers["X-Shop-Position"]
+    admin.get("/coupons", headers={"X-Shop-Position": position})  # waits until it is replayed
+    selected = {"action": "csv", "everything": "1", "query": f"batch={batch}"}
+    one = {"action": "csv", "id": coupon["id"]}
+    files = [
+        *(partial(browser.get, f"/data/{kind}.csv") for kind in ("coupons", "customers", "orders")),
+        partial(browser.get, f"/coupons/{coupon['id']}/redemptions.csv"),
+        partial(browser.get, f"/batches/{batch}/codes.csv"),
+        partial(browser.post, "/coupons/selected", selected),
+        partial(browser.post, "/coupons/selected", one),
+    ]
+    for file, number in zip(files, (None, None, None, 2, 3, 3, 2), strict=True):
+        on_replicas.clear()
+        lines = file().html.splitlines()
+        assert on_replicas, file
+        assert not any(table in each for each in on_replicas for table in ("api_keys", "sessions"))
+        if number is None:
+            kind = file.args[0][len("/data/") : -len(".csv")]
+            assert len(lines) == 1 + admin.get(f"/{kind}/count?role=all").json["count"]
+        else:
+            assert len(lines) == number
 
 
 @pytest.fixture

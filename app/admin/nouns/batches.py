@@ -112,6 +112,7 @@ def download(batch_id: int) -> Response:
     """Download the codes of a batch, with ``unused`` only those without a use."""
     call("get_coupon_batch", batch_id=batch_id)
     unused = bool(request.args.get("unused"))
-    rows = batch_queries.codes_of(current_principal(), batch_id, unused=unused)
+    actor = current_principal()
+    rows = reports.from_replica(lambda: batch_queries.codes_of(actor, batch_id, unused=unused))
     name = f"codes-of-batch-{batch_id}{'-unused' if unused else ''}"
     return csv_file(name, [column.name for column in batch_queries.CODE_COLUMNS], [rows])

@@ -10,6 +10,7 @@ from app.admin.forms import Form, specs_of
 from app.admin.frame import render
 from app.admin.nouns import FORM, AnyResponse, form_page
 from app.admin.nouns.coupons import COUPONS, blp
+from app.admin.reports import from_replica
 from app.admin.tables import csv_file
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -27,7 +28,8 @@ from app.services.redemptions.queries import list_redemptions
 def download(coupon_id: int) -> Response:
     """Download the redemptions of a coupon as CSV."""
     query = loaded_query(RedemptionListQuery, {"coupon_id": str(coupon_id), "limit": "-1"})
-    found = list_redemptions(current_principal(), query, REDEMPTION.columns).rows
+    actor, columns = current_principal(), REDEMPTION.columns
+    found = from_replica(lambda: list_redemptions(actor, query, columns)).rows
     batches = map(REDEMPTION.rows, found.batches()) if isinstance(found, RowStream) else ()
     return csv_file(f"redemptions-of-coupon-{coupon_id}", REDEMPTION.names, batches, found)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from flask import Response, redirect, request
@@ -253,15 +254,13 @@ class Coupons(Noun):
         if request.form.get("action") != "csv":
             return super().act()
         parts = self._matching_parts() if request.form.get("everything") else [selected_ids()]
-        actor = current_principal()
-        batches = (
-            COUPON.rows(queries.coupons_with_ids(actor, part, COUPON.columns)) for part in parts
-        )
+        find = partial(queries.coupons_with_ids, current_principal(), columns=COUPON.columns)
+        batches = (COUPON.rows(reports.from_replica(partial(find, part))) for part in parts)
         return csv_file("coupons", COUPON.names, batches)
 
     def _matching_parts(self) -> Iterator[Sequence[int]]:
         after = 0
-        while ids := self.matching_ids(after, CSV_IDS):
+        while ids := reports.from_replica(partial(self.matching_ids, after, CSV_IDS)):
             yield from (ids[start : start + CSV_PART] for start in range(0, len(ids), CSV_PART))
             after = ids[-1]
 
