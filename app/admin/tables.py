@@ -14,7 +14,7 @@ from app.api.csv_responses import csv_response
 from app.conversions.numbers import whole_number
 from app.import_export.csv_format import to_cell
 
-KEPT = ("done", "undo", "at")
+KEPT = ("done", "undo", "at", "ping", "ms")
 """Parameters that report an action, which no other address of the page repeats."""
 
 Row = dict[str, Any]

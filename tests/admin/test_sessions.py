@@ -1,5 +1,6 @@
 """Signing in and out: cookies, links, fixation, expiry, revocation, other sites, redirects."""
 
+import re
 from contextlib import closing
 from datetime import timedelta
 from http.client import HTTPConnection
@@ -384,6 +385,27 @@ def test_inviting_a_colleague(app, admin, browser):
     assert created["resource_id"] == accepted["resource_id"]
     for event in (created, accepted):
         assert event["data"]["invitation"]["id"] == event["resource_id"]
+
+
+def test_an_invitation_that_is_sent_twice_is_one(admin, browser):
+    values = browser.get("/invitations/new").form("login") | {"login": "grace"}
+    first, again = (browser.post("/invitations/new", values) for _ in range(2))
+    tokens = [re.search(r"sign-in\?token=([\w-]+)", page.html)[1] for page in (first, again)]
+    assert tokens[0] == tokens[1]
+    assert browser.get("/keys").html.count("/withdraw") == 1
+    assert [each["type"] for each in admin.get("/events").json["events"]] == ["invitation.created"]
+    other = browser.post("/invitations/new", values | {"login": "joan"})
+    assert tokens[0] not in other.html
+    assert browser.get("/keys").html.count("/withdraw") == 2
+
+
+def test_the_session_is_read_in_one_statement_with_its_key_and_user(browser, statements):
+    browser.get("/data/uploads/1")
+    statements.clear()
+    assert browser.get("/invitations/new").status == 200
+    (session,) = statements
+    for table in ("admin_sessions", "api_keys", "users", "user_roles"):
+        assert f" {table} " in session
 
 
 def test_an_invitation_ends_with_the_rights_of_the_inviter(app, admin, new_browser):

@@ -1,6 +1,7 @@
 """The pages of webhooks, events and keys, with the test client."""
 
 import re
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,8 @@ from sqlalchemy import update
 from app.db.session import precise_now, run_in_transaction
 from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
 from app.worker.cycle import CycleInput, run_cycle
+from tests.admin.browser_client import Browser
+from tests.webhooks.receivers import Receiver
 
 WEBHOOK = {"name": "ERP", "topics": ["order.*"], "delivery_url": "https://receiver.example/hooks"}
 
@@ -54,6 +57,32 @@ def test_edit_pause_rotate_and_delete(browser, admin, webhook):
     assert "whsec_" in browser.post(f"{path}/rotate").text
     assert browser.post(f"{path}/delete").status == 303
     assert admin.get(path).status_code == 404
+
+
+def test_a_ping_leads_to_its_result_which_a_reload_shows_again(browser, app_with, admin, webhook):
+    shop = app_with(SHOP_WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8")
+    with closing(Receiver(lambda _: 200)) as receiver:
+        allowed = Browser(shop, admin.key)
+        hook = {"name": "ERP", "topics": "order.*", "delivery_url": receiver.url}
+        allowed.submit("/webhooks/new", "topics", **hook)
+        number = admin.get("/webhooks?order=desc").json["webhooks"][0]["id"]
+        page = allowed.post(f"/webhooks/{number}/ping")
+        assert page.status == 303
+        for _ in range(2):
+            path = page.location.removeprefix("/admin")
+            assert re.search(r"The receiver responded with 200 in \d+ ms", allowed.get(path).text)
+        assert len(receiver.received) == 1
+        assert "ping=" not in allowed.get(path).html, "no link of the page repeats it"
+        refused = browser.post(f"/webhooks/{number}/ping")
+    assert refused.status == 303
+    text = browser.get(refused.location.removeprefix("/admin")).text
+    assert "The ping failed: refused address." in text
+    assert "SHOP_WEBHOOK_ALLOWED_NETWORKS" in text
+    for query in ("ping=<b>&ms=1", "ping=200&ms=soon", "ping=200", "ms=1"):
+        page = browser.get(f"/webhooks/{number}?{query}")
+        assert page.status == 200
+        assert "ping failed" not in page.text
+        assert "responded" not in page.text
 
 
 def test_deliveries_are_listed_sent_again_and_replayed(app, browser, admin, webhook):

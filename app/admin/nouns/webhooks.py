@@ -7,15 +7,20 @@ from urllib.parse import urlsplit
 import orjson
 from flask import Response, request
 from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
 from app.admin.calls import api_request, call
 from app.admin.forms import FieldSpec, specs_of
+from app.admin.frame import see_other
 from app.admin.nouns import Noun, Record
 from app.admin.pages import Button, Parts, Section, record_page
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
+from app.conversions.numbers import whole_number
 from app.errors import ShopError
+from app.outbound.client import FAILED, REFUSED, TIMEOUT
+from app.outbound.network import REMEDY
 from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpdate
 
 STATUSES = {
@@ -63,6 +68,17 @@ class Webhooks(Noun):
 
     def filters(self) -> list[Filter]:
         return [_filter("status", _("Status"), _("All statuses"), STATUSES)]
+
+    def show(self, **path: Any) -> Response:
+        """Show a webhook, and after a ping what the receiver responded."""
+        ping, ms = (request.args.get(name, "") for name in ("ping", "ms"))
+        text, status = "", whole_number(ping)
+        if ping in (FAILED, REFUSED, TIMEOUT):
+            text = _("The ping failed: %(error)s.", error=ping)
+            text += f" {REMEDY}" if ping == REFUSED else ""
+        elif status is not None and ms.isdecimal():
+            text = _("The receiver responded with %(status)s in %(ms)s ms.", status=status, ms=ms)
+        return self.page(*path.values(), result=text, result_ok=200 <= (status or 0) < 300)
 
     def parts(self, record: Record) -> Parts:
         active, notices = record["status"] == "active", []
@@ -200,16 +216,11 @@ def _event(event_id: int | None) -> str:
 
 
 @blp.action(f"{ONE}/ping", "ping_webhook")
-def ping(webhook_id: int) -> Response:
-    """Send a ping, and show what the receiver responded."""
+def ping(webhook_id: int) -> BaseResponse:
+    """Send a ping. The page shows what the receiver responded."""
     found = call("ping_webhook", webhook_id=webhook_id).content
-    text = _("The receiver responded with %(status)s in %(ms)s ms.",
-             status=found["status"], ms=found["duration_ms"])  # fmt: skip
-    if found["error"]:
-        failed = _("The ping failed: %(error)s.", error=found["error"])
-        text = f"{failed} {found['message'] or ''}"
-    is_ok = not found["error"] and 200 <= found["status"] < 300
-    return WEBHOOKS.page(webhook_id, result=text, result_ok=is_ok)
+    result = {"ping": found["error"] or found["status"], "ms": found["duration_ms"]}
+    return see_other(WEBHOOKS.endpoint("show"), webhook_id=webhook_id, **result)
 
 
 STATUS = FieldSpec("status", "Status", "text")

@@ -128,7 +128,8 @@ def invite() -> Response:
         try:
             if not form.errors and "_show" not in request.form:
                 loaded = instance_of(Invitation).load(values)
-                token = links.invite(current_principal(), loaded)
+                form_id = request.form.get("_form", "")
+                token = links.invite(current_principal(), loaded, form_id)
                 link = url_for("admin_sign_in.sign_in", token=token, _external=True)
                 note = _("Send this link to your colleague. It works once within 48 hours, and is "
                          "shown only here.")  # fmt: skip

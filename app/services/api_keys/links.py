@@ -101,7 +101,9 @@ def create_link(key_id: int) -> str:
 
     def work(session: Session) -> str:
         require_reading_key(session, key_id)
-        return _insert(session, key_id, LINK_TIME)[1]
+        token = new_token()
+        _insert(session, token, key_id, LINK_TIME)
+        return token
 
     return run_in_transaction(work)
 
@@ -136,8 +138,7 @@ def newest_administrator_key() -> int | None:
     return None
 
 
-def _insert(session: Session, key_id: int, time: timedelta, **columns: Any) -> tuple[int, str]:
-    token = new_token()
+def _insert(session: Session, token: str, key_id: int, time: timedelta, **columns: Any) -> int:
     created = now()
     statement = (
         insert(SIGN_IN_LINKS)
@@ -150,7 +151,7 @@ def _insert(session: Session, key_id: int, time: timedelta, **columns: Any) -> t
         )
         .returning(SIGN_IN_LINKS.c.id)
     )
-    return session.execute(statement).scalar_one(), token
+    return int(session.execute(statement).scalar_one())
 
 
 def find_link(token: str) -> Link | None:
@@ -184,13 +185,16 @@ def take_link(token: str) -> Link:
     return run_in_transaction(lambda session: use_link(session, token))
 
 
-def invite(actor: Principal, data: Mapping[str, Any]) -> str:
-    """Create an invitation and return the token of its link.
+def invite(actor: Principal, data: Mapping[str, Any], form_id: str) -> str:
+    """Create an invitation and return the token of its link, which is stored as a hash only.
+
+    The token follows from the form, so that a form that is sent again has the same link.
 
     Args:
         actor: the inviter, who manages keys.
         data: ``login``, ``role``, ``permission``, ``resources`` and ``expires_at``, as in a loaded
             ``ApiKeyCreate``.
+        form_id: the random ID of the form.
 
     Raises:
         ShopError: the actor may not give these rights, the user exists, or too many invitations
@@ -214,14 +218,13 @@ def invite(actor: Principal, data: Mapping[str, Any]) -> str:
         columns = rights.columns
         columns["key_expires_at"] = columns.pop("expires_at")
         key_id = actor.key_id or 0
-        # The key is locked, so its invitations cannot exceed the maximum.
-        of_key = *_open_invitations(), SIGN_IN_LINKS.c.key_id == key_id
-        found = session.execute(select(func.count()).select_from(SIGN_IN_LINKS).where(*of_key))
-        if found.scalar_one() >= MAX_INVITATIONS:
-            reason = f"{MAX_INVITATIONS} invitations of your key are open. Withdraw one first."
-            raise InvalidParams({"invitation": reason})
-        link_id, token = _insert(
-            session, key_id, INVITATION_TIME, login=login, role=role, **columns
+        token = keyed_hash(f"invitation {key_id} {form_id} {login} {role} {columns}")
+        this = select(SIGN_IN_LINKS.c.id).where(SIGN_IN_LINKS.c.token_hash == keyed_hash(token))
+        if session.execute(this).first():
+            return token
+        _require_few_invitations(session, key_id)
+        link_id = _insert(
+            session, token, key_id, INVITATION_TIME, login=login, role=role, **columns
         )
         event = {"id": link_id, "login": login, "role": role, **rights.columns}
         event["expires_at"] = rights.expires_at and f"{rights.expires_at:%Y-%m-%dT%H:%M:%SZ}"
@@ -229,6 +232,15 @@ def invite(actor: Principal, data: Mapping[str, Any]) -> str:
         return token
 
     return run_in_transaction(work)
+
+
+def _require_few_invitations(session: Session, key_id: int) -> None:
+    """Raise InvalidParams if the maximum of invitations of a key, which is locked, is open."""
+    of_key = *_open_invitations(), SIGN_IN_LINKS.c.key_id == key_id
+    found = session.execute(select(func.count()).select_from(SIGN_IN_LINKS).where(*of_key))
+    if found.scalar_one() >= MAX_INVITATIONS:
+        reason = f"{MAX_INVITATIONS} invitations of your key are open. Withdraw one first."
+        raise InvalidParams({"invitation": reason})
 
 
 def _require_invitation(
