@@ -1,7 +1,7 @@
 """Signing in and out: with a key, with a link, and by accepting an invitation (admin 1 and 5)."""
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from flask import Response, g, redirect, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
@@ -29,7 +29,7 @@ def safe_next(address: str) -> str:
         return overview
     is_plain = not re.search(r"[\\\x00-\x20\x7f-\uffff]", address)
     is_own = not parts.scheme and not parts.netloc and not parts.path.startswith("//")
-    below = parts.path.startswith(f"{frame.prefix()}/") and ".." not in parts.path
+    below = parts.path.startswith(f"{frame.prefix()}/") and ".." not in unquote(parts.path)
     return address if is_plain and is_own and below else overview
 
 
