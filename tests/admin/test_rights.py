@@ -223,6 +223,26 @@ def test_links_to_what_a_key_may_not_do_are_left_out(admin, shop, new_browser):
     assert "Your key cannot read events." in page.text
 
 
+@pytest.mark.parametrize(
+    ("resource", "body", "label"),
+    [("webhooks", {"delivery_url": "https://erp.example/", "topics": ["order.*"]}, "Edit"),
+     ("keys", {"permission": "read", "resources": ["orders"]}, "Rotate")],
+)  # fmt: skip
+def test_what_a_limited_key_may_not_change_of_a_record_is_left_out(
+    admin, browser, new_browser, resource, body, label
+):
+    """The API lets nobody obtain events or secrets beyond the rights of the own key."""
+    record = admin.post(f"/{resource}", {resource[:-1]: body}).json[resource[:-1]]["id"]
+    for reader, is_shown in [
+        (browser, True), (new_browser("bob", resources=[resource, "orders"]), True),
+        (new_browser("eve", resources=[resource]), False),
+    ]:  # fmt: skip
+        page = reader.get(f"/{resource}/{record}")
+        assert page.status == 200
+        assert (f"/{resource}/{record}/{label.lower()}" in page.html) == is_shown
+        assert (f"/{resource}/{record}/rotate" in page.html) == is_shown
+
+
 def test_somebody_else_sees_only_own_sessions(browser, new_browser):
     other = new_browser("bob", "customer")
     assert "administrator" not in other.get("/sessions").text

@@ -14,12 +14,22 @@ from app.admin.pages import Button, Parts, Section
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
+from app.auth.principals import Permission
 from app.schemas import api_keys as schemas
 from app.services.api_keys import links
+from app.services.api_keys.rights import Rights
 
 
 def _permission(key: Record) -> str:
     return _(PERMISSIONS.get(key["permission"], ""))
+
+
+def _may_rotate(key: Record) -> bool:
+    """Return whether the key of the session has all rights of a key, whose secret it would get."""
+    actor, ends = current_principal(), key["expires_at"]
+    resources = None if "all" in key["resources"] else frozenset(key["resources"])
+    held = Rights(Permission(key["permission"]), resources, ends and html.parse_time(ends))
+    return not held.beyond(Rights(actor.permission, actor.resources, actor.expires_at))
 
 
 class Keys(Noun):
@@ -94,7 +104,7 @@ class Keys(Noun):
         return Parts(
             notices=[notice] if is_own else [],
             main=[Section(_("Details"), "facts", facts)],
-            dangers=[rotate, revoke],
+            dangers=[rotate, revoke] if _may_rotate(record) else [revoke],
         )
 
     def body(self, values: dict[str, Any]) -> dict[str, Any]:

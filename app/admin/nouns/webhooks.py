@@ -17,11 +17,13 @@ from app.admin.nouns import Noun, Record
 from app.admin.pages import Button, Parts, Section, record_page
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.outbound.client import FAILED, REFUSED, TIMEOUT
 from app.outbound.network import REMEDY
 from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpdate
+from app.services.webhooks.topics import can_read
 
 STATUSES = {
     "active": ("Active", "ok"), "paused": ("Paused", "warning"), "disabled": ("Disabled", "danger"),
@@ -89,16 +91,19 @@ class Webhooks(Noun):
             notices = [_("Deliveries fail. Fix the receiver, then send a ping.")]
         label, status = (_("Pause"), "paused") if active else (_("Activate"), "active")
         question = _("Rotate the secret of %(name)s?", name=record["name"])
+        change = self.button(label, "change_status", record, fields={"status": status})
+        edit = self.button(_("Edit"), "edit", record, tone="primary")
+        rotate = self.button(_("Rotate the secret"), "rotate", record, question=question)
+        ping, may_change = (
+            self.button(_("Ping"), "ping", record),
+            can_read(current_principal(), record["topics"]),
+        )
         return Parts(
             notices=notices,
-            buttons=[
-                self.button(label, "change_status", record, fields={"status": status}),
-                self.button(_("Ping"), "ping", record),
-                self.button(_("Edit"), "edit", record, tone="primary"),
-            ],
+            buttons=[change, ping, edit] if may_change else [ping],
             main=[self._deliveries(record["id"])],
             side=self._side(record),
-            dangers=[self.button(_("Rotate the secret"), "rotate", record, question=question)],
+            dangers=[rotate] if may_change else [],
         )
 
     def _deliveries(self, webhook_id: int) -> Section:
