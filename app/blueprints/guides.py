@@ -22,6 +22,12 @@ _PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto }}
+:root {{ color-scheme: light dark; background: light-dark(oklch(0.982 0 0), oklch(0.175 0 0)) }}
+body {{ color: light-dark(oklch(0.24 0 0), oklch(0.93 0 0)) }}
+a {{ color: light-dark(oklch(0.45 0.19 277), oklch(0.79 0.11 277)); text-underline-offset: 2px }}
+h1 {{ font-size: 1.75rem }}
+h2 {{ font-size: 1.25rem; margin-top: 2rem }}
+h1, h2, h3, h4, strong, th {{ font-weight: 600 }}
 body {{ padding: 0 1rem }}
 p, ul, ol, blockquote {{ max-width: 56rem }}
 pre {{ overflow-x: auto; padding: 1rem; background: #8881 }}

@@ -216,6 +216,41 @@ def test_a_wrong_link_fails_the_build(tmp_path, link):
     assert "missing" in result.stderr
 
 
+THEMED = {
+    "--md-default-fg-color": "--text", "--md-default-fg-color--light": "--muted",
+    "--md-default-fg-color--lightest": "--line", "--md-default-bg-color": "--surface",
+    "--md-primary-fg-color": "--raised", "--md-typeset-a-color": "--accent",
+    "--md-accent-fg-color": "--accent",
+}  # fmt: skip
+"""Colours of the site by the names of its theme, and those of the admin pages."""
+
+
+def colours_of(name):
+    """Return the colours of a style sheet by their names: those of light, and those of dark."""
+    text = (ROOT / name).read_text()
+    dark = re.search(r"color-scheme: dark|=slate\]", text).start()
+    found = [
+        re.findall(r"(--[\w-]+): (oklch\([^)]+\))", part) for part in (text[:dark], text[dark:])
+    ]
+    return [{THEMED.get(key, key): value for key, value in each} for each in found]
+
+
+@pytest.mark.parametrize("name", ["docs/site.css", "app/templates/error.html"])
+def test_colours_are_those_of_the_admin_pages(name):
+    for found, admin in zip(
+        colours_of(name), colours_of("app/admin/static/admin.css"), strict=True
+    ):
+        shared = found.keys() & admin.keys()
+        assert shared >= {"--text", "--muted", "--line", "--surface", "--accent"}
+        assert {key: found[key] for key in shared} == {key: admin[key] for key in shared}
+
+
+def test_plain_guides_have_colours_of_the_admin_pages():
+    light, dark = colours_of("app/admin/static/admin.css")
+    pairs = set(re.findall(r"light-dark\((oklch\(.*?\)), (oklch\(.*?\))\)", guides._PAGE))
+    assert pairs == {(light[key], dark[key]) for key in ("--text", "--surface", "--accent")}
+
+
 def test_service_shows_the_site(get, built):
     for url, name in [("", "index.html"), ("coupons.html", "coupons.html")]:
         response = get(PREFIX + url)
