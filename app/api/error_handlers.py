@@ -38,6 +38,8 @@ _VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
 
 def handle_exception(error: Exception) -> Response:
     """Return the error response for an exception (decisions 1)."""
+    if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
+        error = error.original_exception  # raised by a hook or an error handler
     shop_error = as_shop_error(error)
     if shop_error.code == "shop_api_no_route" and current_dialect().authenticates_first:
         shop_error = authentication_error() or shop_error
@@ -79,8 +81,6 @@ def _cause(error: Exception) -> str:
 
 def as_shop_error(error: Exception) -> ShopError:
     """Return the ShopError for an exception."""
-    if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
-        error = error.original_exception  # raised by a hook or an error handler
     if isinstance(error, ShopError):
         return error
     if isinstance(error, MethodNotAllowed) and not current_dialect().hides_methods:

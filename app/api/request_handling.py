@@ -71,6 +71,8 @@ def init_app(app: Flask) -> None:
     app.url_map.merge_slashes = False
     authentication.init_app(app)
     app.register_error_handler(Exception, handle_exception)
+    # Flask would log an error in an error handler with a traceback, before this handler logs it.
+    app.log_exception = lambda exc_info: None  # type: ignore[method-assign]  # noqa: ARG005
     app.before_request(_begin_time)
     app.teardown_request(lambda _: deadline.end())
     app.after_request(drain_request_body)

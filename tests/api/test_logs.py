@@ -192,6 +192,21 @@ def test_failure_is_logged_with_its_traceback_under_the_request_id(logged):
     assert (line["message"], line["status"], line["request_id"]) == ("request", 500, "id-2")
 
 
+def test_failure_after_the_view_is_logged_once_with_its_traceback(logged):
+    failures = [RuntimeError("broken on purpose")]
+
+    @logged.app.after_request
+    def fail(response):
+        if failures:
+            raise failures.pop()
+        return response
+
+    assert logged.anonymous.get("/healthz").status_code == 500
+    failure, _ = logged.lines()
+    assert failure["message"] == "shop_api_internal_error"
+    assert failure["exception"].splitlines()[-1] == "RuntimeError: broken on purpose"
+
+
 def test_library_of_the_database_is_logged_the_same_way(logged):
     assert logged.app
     try:

@@ -299,9 +299,11 @@ def test_unknown_path_with_a_key_while_the_database_is_unavailable(sqlite_shop, 
     time.sleep(MAX_AGE_SECONDS)  # until the key is read again
     for each in tmp_path.glob("shop.db*"):
         each.unlink()
-    response = sqlite_shop.get("/wc-api/v3/nothing/here")
+    with logged() as log:
+        response = sqlite_shop.get("/wc-api/v3/nothing/here")
     code = "woocommerce_api_unavailable"
     assert (response.status_code, response.get_json()["errors"][0]["code"]) == (503, code)
+    assert "Traceback" not in log.getvalue()
 
 
 def test_sqlite_file_that_is_removed_takes_no_write(sqlite_shop, tmp_path):
