@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, or_, select
@@ -75,9 +76,8 @@ def coupon_reports(
     names = {*query["figures"], query["orderby"], "uses", "orders"}
 
     def in_sequence(rows: Select[Any], columns: Any) -> Select[Any]:
-        code, name = columns.shown_code, query["orderby"]
-        key = [code] if name == "code" else sort_key(columns, name)
-        return rows.order_by(*in_order(key, query), code, columns.coupon_id)
+        key = in_order(sort_key(columns, query["orderby"]), query)
+        return rows.order_by(*key, columns.code, columns.coupon_id)
 
     def build(scope: Scope, exact: bool) -> Select[Any]:
         orders = _orders_with_use(scope, {ORDER_IDS: ORDERS.c.id})
@@ -86,7 +86,7 @@ def coupon_reports(
         parts = with_figures([uses_of(scope, _USE_FIGURES), orders], names)
         keys = {"coupon_id": REDEMPTIONS.c.coupon_id, "code": _DELETED_CODE}
         found = by_group(parts, keys, period, exact=exact)
-        code = func.coalesce(COUPONS.c.code, found.c.code).label("shown_code")
+        code = func.coalesce(COUPONS.c.code, found.c.code).label("code")
         about = found.c.coupon_id, code, COUPONS.c.type, COUPONS.c.status
         joined = found.outerjoin(COUPONS, COUPONS.c.id == found.c.coupon_id)
         rows = select(*about, *[*found.c][len(keys) :]).select_from(joined)
@@ -103,13 +103,11 @@ def coupon_reports(
         columns[ORDER_IDS] = new.scalar_subquery().label("new_customers")
         return in_sequence(select(*columns.values()), page)
 
-    def shown_coupons(rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
-        return _shown_coupons(rows, query["figures"])
-
-    return fetch_list(actor, build, shown_coupons, currency, query, complete=complete)
+    shown_rows = partial(_shown_coupons, query["figures"])
+    return fetch_list(actor, build, shown_rows, currency, query, complete=complete)
 
 
-def _shown_coupons(rows: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any]]:
+def _shown_coupons(names: Sequence[str], rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         coupon = dict(zip(COUPON, row, strict=False))  # the first columns
