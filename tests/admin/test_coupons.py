@@ -388,6 +388,8 @@ def test_the_text_to_send_says_what_a_coupon_offers(admin, browser):
     ships = make(admin, "ships", amount="0", enable_free_shipping=True, expiry_date="2030-01-31")
     text = "Use SHIPS until Jan 30, 2030 for free shipping"
     assert text in browser.get(f"/coupons/{ships['id']}").text
+    mugs = make(admin, "mugs", type="fixed_product", amount="2")
+    assert "Use MUGS for $2.00 off each product" in browser.get(f"/coupons/{mugs['id']}").text
     nothing = make(admin, "nothing", amount="0")
     assert "Text to send" not in browser.get(f"/coupons/{nothing['id']}").text
 

@@ -294,7 +294,9 @@ def sentence(coupon: Record) -> str:
     """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15% off``."""
     code, day = coupon["code"].upper(), _last_day(coupon)
     if float(coupon["amount"]):
-        offer = _("%(amount)s off", amount=amount_of(coupon))
+        is_each = coupon["type"] == "fixed_product"
+        text = _("%(amount)s off each product") if is_each else _("%(amount)s off")
+        offer = text % {"amount": amount_of(coupon)}
     elif coupon["enable_free_shipping"]:
         offer = _("free shipping")
     else:
