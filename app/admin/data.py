@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 from flask import Response, current_app, request, url_for
+from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
 from app.admin.calls import api_request
 from app.admin.frame import AdminBlueprint, NavigationItem, current_session, render, see_other
 from app.admin.reports import from_replica
-from app.admin.tables import Column, Table
+from app.admin.tables import Column, Row, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.api.csv_responses import csv_response
@@ -71,14 +72,45 @@ def _page(error: str = "") -> Response:
         Column.of(_("Updated"), "updated"),
         Column.of(_("Finished"), "finished_at", html.time, on_phone=True),
     ]
-    rows = [row._asdict() for row in recent_runs(20)] if rights.can("list_events") else []
+    # The numbers of an import of several kinds are in its event only.
+    rows = [
+        row._asdict() | ({} if row.kind else dict.fromkeys(("created", "updated")))
+        for row in (recent_runs(20) if rights.can("list_events") else ())
+    ]
+    files = [
+        Column(_("File"), _file),
+        Column(_("Records"), lambda row: html.words(row["kind"])),
+        Column.of(_("Created"), "created"),
+        Column.of(_("Updated"), "updated"),
+        Column.of(_("Errors"), "failed", on_phone=True),
+        Column(_("State"), _state, on_phone=True),
+    ]
+    # Until a worker begins, the numbers are those of the dry run.
+    started = [
+        row._asdict() | ({} if row.position else dict.fromkeys(uploads.COUNTS))
+        for row in uploads.started(current_session().id)
+    ]
     return render(
         "data.html", title=_("Import and export"), conflicts=CONFLICTS, error=error,
         exports=[kind for kind in EXPORTS if rights.can(f"list_{kind}")],
         imports=[kind for kind in IMPORTS if rights.can(f"bulk_{kind}")],
         runs=Table(_("Latest imports"), columns, rows), max_lines=MAX_LINES,
+        files=Table(_("Your files"), files, started),
         has_errors=bool(error), status=400 if error else 200,
     )  # fmt: skip
+
+
+def _file(row: Row) -> Markup:
+    """Return the link to the result of a file, with the lines that failed."""
+    address = url_for("admin_data.show_upload", upload_id=row["id"])
+    return html.link(address, row["name"] or _("Upload"))
+
+
+def _state(row: Row) -> str:
+    if row["position"] == row["size"]:
+        return _("Finished")
+    done, size = html.number(row["position"]), html.number(row["size"])
+    return _("%(done)s of %(size)s lines", done=done, size=size)
 
 
 @blp.page("/data/<kind>.csv")

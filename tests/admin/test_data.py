@@ -143,6 +143,18 @@ def test_overview_warns_of_an_import_with_errors(app, admin, browser, make_coupo
     assert text in browser.get("/").text
 
 
+def test_imported_files_are_listed_with_their_errors(app, browser, new_browser):
+    _page, path = send(browser, "code,type,amount\ngood,percent,1\nbad,percent,many\n", "<i>.csv")
+    assert "Your files" not in browser.get("/data").text, "only a dry run"
+    browser.post(f"{path}/import")
+    assert "State 0 of 2 lines" in (page := browser.get("/data")).text
+    assert "Created 1" not in page.text, "by the dry run"
+    assert work(app)
+    assert "Created 1 Updated 0 Errors 1 State Finished" in (page := browser.get("/data")).text
+    assert f'href="/admin{path}">&lt;i&gt;.csv</a>' in page.html
+    assert "Your files" not in new_browser(login="mia").get("/data").text, "of another session"
+
+
 def test_an_import_ends_with_the_rights_of_its_key(app, browser, admin):
     _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
     browser.post(f"{path}/import")

@@ -414,9 +414,18 @@ def test_selecting_rows_and_undoing(shop):
         for number in range(11):
             shop.api("POST", "/coupons", {"coupon": {"code": f"many-{number}"}})
         shop.open(page, "/coupons?q=many-")
+        page.check("td.select input >> nth=0")
+        assert not page.is_visible("[name=everything]"), "after the whole page is selected"
         page.check("thead input")
         page.check("[name=everything]")
         assert page.inner_text("[data-selected]") == "11 selected"
+        page.uncheck("td.select input >> nth=0")
+        assert page.inner_text("[data-selected]") == "9 selected"
+        assert not page.is_checked("[name=everything]")
+    with shop.page((390, 844)) as page:
+        shop.open(page, "/coupons")
+        page.check("td.select input >> nth=0")
+        assert page.locator(".bulk").bounding_box()["height"] < 844 / 5
 
 
 def pages_of(shop):

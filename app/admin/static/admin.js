@@ -53,6 +53,7 @@ for (const form of all("[data-selection]")) {
       head.checked = selected === rows.length;
       head.indeterminate = selected > 0 && selected < rows.length;
     }
+    if (everything && selected < rows.length) everything.checked = false; // it is hidden
     const count = everything?.checked ? everything.dataset.total : selected;
     counted.textContent = counted.dataset.selected.replace("#", count);
   };

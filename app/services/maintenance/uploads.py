@@ -1,10 +1,10 @@
 """Uploaded files: stored for the session that sent them, until they are imported (admin 5)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Row, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, exists, insert, or_, select, update
 
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
@@ -13,6 +13,9 @@ from app.models.upload import IS_IMPORTING, KEPT
 
 CLAIMED = timedelta(minutes=2)
 """How long other workers leave a file alone whose worker was killed."""
+
+SHOWN = 20
+"""Maximum number of files in a list."""
 
 COUNTS = ("created", "updated", "skipped", "failed")
 
@@ -32,14 +35,23 @@ def keep(session_id: int, upload: Mapping[str, Any]) -> int:
 
 def find(session_id: int, upload_id: int) -> Row[Any] | None:
     """Return a file that the session has sent within the last hour, or None."""
-    rows = fetch(
-        select(UPLOADS).where(
-            UPLOADS.c.id == upload_id,
-            UPLOADS.c.session_id == session_id,
-            UPLOADS.c.created_at >= now() - KEPT,
-        )
-    )
+    rows = fetch(select(UPLOADS).where(UPLOADS.c.id == upload_id, *_kept_for(session_id)))
     return rows[0] if rows else None
+
+
+def started(session_id: int) -> Sequence[Row[Any]]:
+    """Return the files that the session has begun to import within the last hour, newest first.
+
+    They have the columns id, name, kind, position, size and the COUNTS.
+    """
+    columns = (UPLOADS.c[name] for name in ("id", "name", "kind", "position", "size", *COUNTS))
+    is_started = UPLOADS.c.queued_at.is_not(None)
+    found = select(*columns).where(is_started, *_kept_for(session_id))
+    return fetch(found.order_by(UPLOADS.c.id.desc()).limit(SHOWN))
+
+
+def _kept_for(session_id: int) -> tuple[ColumnElement[bool], ...]:
+    return UPLOADS.c.session_id == session_id, UPLOADS.c.created_at >= now() - KEPT
 
 
 def was_imported(session_id: int, kind: str, digest: str) -> bool:
