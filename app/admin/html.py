@@ -22,6 +22,9 @@ NONE = "–"
 
 SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "AUD": "A$", "CAD": "C$"}
 
+WITHOUT_CENTS = {"CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"}
+"""Currencies whose whole amounts have no decimal places."""
+
 
 def zone() -> ZoneInfo:
     """Return the time zone of the shop."""
@@ -68,11 +71,13 @@ def time(text: str | datetime | None, *, utc: bool = False) -> Markup:
 
 
 def money(amount: str | Decimal | float | None, currency: str | None = None) -> str:
-    """Return an amount with its currency: ``$1,234.50``, or ``CHF 1,234.50``."""
+    """Return an amount with its currency: ``$1,234.50``, ``CHF 1,234.50`` or ``¥1,234``."""
     if amount is None or amount == "":
         return NONE
     value = Decimal(str(amount))
-    return f"{'−' if value < 0 else ''}{currency_sign(currency)}{abs(value):,.2f}"
+    code = currency or current_app.config["SHOP_CURRENCY"]
+    places = 0 if code in WITHOUT_CENTS and value == int(value) else 2
+    return f"{'−' if value < 0 else ''}{currency_sign(code)}{abs(value):,.{places}f}"
 
 
 def currency_sign(currency: str | None = None) -> str:

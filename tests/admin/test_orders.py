@@ -133,6 +133,21 @@ def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
     assert len(admin.get(f"{path}/refunds").json["order_refunds"]) == 1
 
 
+def test_only_what_is_left_can_be_refunded(browser, new_order):
+    order = new_order()
+    refund = f'href="/admin/orders/{order["id"]}/refund"'
+    assert refund in browser.get(f"/orders/{order['id']}").html
+    page = browser.submit(f"/orders/{order['id']}/refund", "_form", amount=order["total"])
+    assert page.status == 303
+    assert refund not in browser.get(f"/orders/{order['id']}").html
+
+
+def test_amounts_of_a_currency_without_cents(browser, new_order):
+    text = browser.get(f"/orders/{new_order(currency='JPY')['id']}").text
+    assert "Total ¥25" in text
+    assert "¥25.00" not in text
+
+
 def test_refund_of_an_item_whose_place_changes(browser, new_order, admin):
     """Another user removes the first item while the form of the refund is open."""
     items = [{"name": name, "quantity": 1, "price": "10.00"} for name in ("Cup", "Bowl")]

@@ -229,6 +229,7 @@ def test_a_session_ends_when_its_key_expires(app, new_browser):
 def test_how_long_sessions_links_and_invitations_last(app, admin, browser):
     with app.app_context():
         links.create_link(admin.key.key_id)
+    assert 'href="/admin/keys" aria-current="page"' in browser.get("/invitations/new").html
     browser.submit("/invitations/new", "login", login="grace")
     (session,), (link, invitation) = rows(app, ADMIN_SESSIONS), rows(app, SIGN_IN_LINKS)
     found = [each.expires_at - each.created_at for each in (session, link, invitation)]
@@ -501,6 +502,7 @@ def test_other_errors_are_pages_with_code_message_and_request(app, browser, monk
         assert page.headers["X-Request-Id"] in page.text
         assert "secret detail" not in page.text
     assert "Wait 17 seconds" in pages[429].text
+    assert "Try again Open the overview" in pages[503].text
 
 
 def test_static_files_are_immutable(browser):

@@ -61,7 +61,7 @@ class Keys(Noun):
         ]
 
     def list_buttons(self) -> list[Button]:
-        return [Button(_("Invite a colleague"), "admin_sessions.invite")]
+        return [Button(_("Invite a colleague"), "admin_keys.invite")]
 
     def list_sections(self) -> list[Section]:
         """Return the open invitations, if there are any."""

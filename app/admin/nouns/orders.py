@@ -133,13 +133,14 @@ class Orders(Noun):
         number, currency = record["id"], record["currency"]
         refunds = call_if_allowed("list_order_refunds", order_id=number)
         refunded = refunds.content if refunds else []
+        left = Decimal(record["total"]) - sum(Decimal(each["amount"]) for each in refunded)
         items = Section(_("Items"), "rows", _lines(record), _("The order has no items."),
-                        after=_sums(record, refunded))  # fmt: skip
+                        after=_sums(record, refunded, left))  # fmt: skip
         uses = uses_section(_("Coupon uses"), {"order_id": number}, currency)
         status = {"fields": {"status": record["status"]}, "spec": _status_field()[0]}
         return Parts(
             buttons=[
-                self.button(_("Refund"), "refund", record),
+                *([self.button(_("Refund"), "refund", record)] if left > 0 else []),
                 self.button(_("Change status"), "change_status", record, tone="primary", **status),
             ],
             main=[
@@ -226,7 +227,7 @@ def _lines(order: Record) -> Table:
     return Table(_("Items"), found, order["line_items"])
 
 
-def _sums(order: Record, refunds: Sequence[Record]) -> Markup:
+def _sums(order: Record, refunds: Sequence[Record], left: Decimal) -> Markup:
     """Return the sums of an order by their labels, without those that are zero."""
     codes = ", ".join(line["code"] for line in order["coupon_lines"])
     rows = [("", _("Subtotal"), order["subtotal"])]
@@ -242,7 +243,6 @@ def _sums(order: Record, refunds: Sequence[Record]) -> Markup:
     rows.append(("total", _("Total"), order["total"]))
     rows += [("", _("Refund"), f"-{refund['amount']}") for refund in refunds]
     if refunds:
-        left = Decimal(order["total"]) - sum(Decimal(refund["amount"]) for refund in refunds)
         rows.append(("total", _("Total after refunds"), left))
     each = Markup("").join(
         Markup('<div class="{}"><dt>{}</dt><dd>{}</dd></div>').format(

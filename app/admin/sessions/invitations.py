@@ -115,7 +115,7 @@ set_form(
 )
 
 
-@blp.page("/invitations/new", "create_api_key", methods=FORM)
+@KEYS.blp.page("/invitations/new", "create_api_key", methods=FORM)
 def invite() -> Response:
     """Invite a colleague: show the form, then the link once."""
     title, back = _("Invite a colleague"), (KEYS.url("show_list"), _("Keys"))
