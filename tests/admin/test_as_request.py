@@ -101,7 +101,7 @@ def test_each_table_and_each_button_shows_its_request(admin, browser):
     key_id = admin.key.key_id
     pages = {
         "/": [("GET", "/reports/coupons"), ("GET", "/orders"), ("GET", "/reports/sales")],
-        "/search?q=e": [("GET", "/orders"), ("GET", "/coupons")],
+        "/search?q=e": [("GET", "/orders"), ("GET", "/customers"), ("GET", "/coupons")],
         "/coupons": [
             ("GET", "/coupons"), ("DELETE", f"/coupons/{coupon_id}"),
             ("PUT", f"/coupons/{coupon_id}"),
