@@ -117,9 +117,10 @@ def short(value: Decimal) -> str:
 
 
 def sparkline(values: Sequence[Decimal]) -> Markup:
-    """Return a line without axes, for a tile."""
+    """Return a line without axes, for a tile. As in a plot, nothing is below zero."""
     if len(values) < 2:
         return Markup()
+    values = [max(value, Decimal(0)) for value in values]
     top = max(values) or Decimal(1)
     step = 100 / (len(values) - 1)
     path = "L".join(

@@ -19,7 +19,7 @@ _GROUPS: tuple[tuple[str, Cap, str], ...] = (
     ("edit_coupon", Cap.EDIT_SHOP_COUPONS, "update_coupon restore_coupon"),
     ("delete_coupon", Cap.DELETE_SHOP_COUPONS, "delete_coupon delete_coupon_batch"),
     ("read_redemptions_count", Cap.READ_PRIVATE_SHOP_ORDERS, "list_redemptions"),
-    ("create_redemption", Cap.PUBLISH_SHOP_ORDERS, "create_redemption"),
+    ("create_redemption", Cap.EDIT_SHOP_ORDERS, "create_redemption"),
     ("edit_redemption", Cap.EDIT_SHOP_ORDERS, "confirm_redemption release_redemption"),
     ("view_reports", Cap.VIEW_REPORTS,
      "get_sales_report list_coupon_reports get_coupon_report list_refusal_reports"),

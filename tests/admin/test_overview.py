@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from app.admin.overview import change
-from app.admin.reports import Plot, Point, steps
+from app.admin.reports import Plot, Point, sparkline, steps
 from app.db.session import now, run_in_transaction
 from app.errors import unavailable
 from app.models import IMPORT_RUNS, WEBHOOKS
@@ -186,3 +186,9 @@ def test_warnings_about_webhooks_and_imports(app, admin, browser, make_coupon):
     assert "Interrupted imports: 1. Open" in page.text
     assert '<a href="/admin/webhooks">Open</a>' in page.html
     assert '<a href="/admin/data">Open</a>' in page.html
+
+
+@pytest.mark.parametrize("values", [["-5", "-1"], ["-5", "0"], ["3", "-5"], ["0", "0"]])
+def test_a_sparkline_stays_within_its_picture(values):
+    line = re.search(r'd="M(.*?)"', sparkline([Decimal(each) for each in values]))[1]
+    assert all(0 <= float(pair.split()[1]) <= 28 for pair in line.split("L"))
