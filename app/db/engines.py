@@ -92,9 +92,11 @@ def read_options(config: Mapping[str, Any], url: str) -> Options:
 def stream_options(config: Mapping[str, Any], url: str) -> Options:
     """Return the options of an engine for streams.
 
-    The client determines how long a stream takes, so do not wait for a connection.
+    The client determines how long a stream takes, so do not wait for a connection. All statements
+    of a connection see one state of the database: see also ``read_pool.stream_connection``.
     """
-    return _common(config, url) | {"max_overflow": 0, "pool_timeout": 0}
+    isolation = {} if is_sqlite(config) else {"isolation_level": "REPEATABLE READ"}
+    return _common(config, url) | isolation | {"max_overflow": 0, "pool_timeout": 0}
 
 
 def _common(config: Mapping[str, Any], url: str, idle_seconds: float = 0) -> Options:

@@ -174,8 +174,14 @@ def _open(name: str) -> _Reader:
 
 
 def stream_connection() -> Connection:
-    """Return a connection for reads that take long."""
-    return _open(STREAM).connection
+    """Return a connection for reads that take long, which all see the same state of the database.
+
+    Invalidate it afterwards, because its transaction is open.
+    """
+    connection = _open(STREAM).connection
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN")
+    return connection
 
 
 def fetch(statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
@@ -244,16 +250,23 @@ class RowStream:
     because the client determines how long a stream takes. The connection is released at the end,
     after an error, or by ``close``.
 
+    Args:
+        connection: the ``stream_connection`` of other reads that see the same state.
+
     Attributes:
         first: the first batch, which is empty if there are no rows.
     """
 
     def __init__(
-        self, statement: Executable, parameters: dict[str, Any] | None = None, batch: int = 500
+        self,
+        statement: Executable,
+        parameters: dict[str, Any] | None = None,
+        batch: int = 500,
+        connection: Connection | None = None,
     ) -> None:
         self._result: Result[Any] | None = None
         self._reading = _reading.get()
-        self._connection = stream_connection()
+        self._connection = connection or stream_connection()
         in_batches = {"yield_per": batch}
         try:
             self._result = self._connection.execute(
@@ -279,11 +292,8 @@ class RowStream:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Let other reads for the response come from the source of the stream."""
-        if self._reading is None:
-            yield
-            return
-        with reading_from(self._reading.source, self._reading.lsn):
+        """Let other reads for the response see the same state of the database."""
+        with fetching_from(self._connection):
             yield
 
     def close(self) -> None:

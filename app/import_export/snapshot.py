@@ -36,12 +36,6 @@ def whole_snapshot() -> Iterator[Snapshot]:
     """Yield a snapshot without a time limit."""
     with stream_connection() as connection:
         try:
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("BEGIN")
-            else:
-                connection.exec_driver_sql(
-                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-                )
             timeouts.lift_limit(connection)
             yield Snapshot(connection)
         finally:

@@ -7,8 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.db import read_pool
-from app.services.reports import customers, scope
+from app.services.reports import scope
 from tests.reports.independent import Reports
 from tests.reports.shops import random_shop, utc
 
@@ -182,24 +181,6 @@ def test_customers(case, currency):
     rows = client.get("/reports/customers", query | {"filter[limit]": "-1"}).json
     person = lambda row: (row["customer"]["id"], row["customer"]["email"])  # noqa: E731  # as short as its use
     assert sorted(rows["customer_reports"], key=person) == sorted(expected.customers(), key=person)
-
-
-def test_guest_whose_order_is_deleted_in_between(app, plugged, monkeypatch):
-    """The names of guests are read after the figures."""
-    random_shop(app, "guests", utc("2026-11-01"))
-    client, query = plugged(), params(*days("2026-11-01", 3, 4))
-    statements = []
-
-    def fetch(statement, *rest):
-        statements.append(statement)
-        return read_pool.fetch(statement, *rest) if len(statements) == 1 else []
-
-    monkeypatch.setattr(customers, "fetch", fetch)
-    rows = client.get("/reports/customers", query).json["customer_reports"]
-    guests = [row["customer"] for row in rows if row["customer"]["id"] == 0]
-    assert guests
-    assert len(statements) == 2
-    assert {each["first_name"] for each in guests} == {""}
 
 
 def test_orders_by_status(case):

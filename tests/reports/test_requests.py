@@ -1,12 +1,15 @@
 """Requests of reports: periods, errors, rights, order and files (reports 1 and 4)."""
 
+import threading
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import event, insert
 
-from app.db.session import run_in_transaction
-from app.models import COUPON_REFUSALS, COUPONS, ORDERS, REDEMPTIONS
+from app.auth.principals import ROLES, Capability
+from app.db.session import db, run_in_transaction
+from app.models import COUPON_REFUSALS, COUPONS, ORDER_REFUNDS, ORDERS, REDEMPTIONS
 from app.services.reports import scope
 from tests.reports.shops import random_shop
 
@@ -136,6 +139,73 @@ def test_reports_require_the_resources_of_what_they_name(client_of, path, also):
     assert status == (401 if also else 200)
     if also:
         assert client_of("reports", also)(f"/reports/{path}").status_code == 200
+
+
+def test_the_report_of_customers_requires_to_list_users(client_for, monkeypatch):
+    """No role may view reports, but not list users. A later one could."""
+    monkeypatch.setitem(ROLES, "subscriber", frozenset({Capability.VIEW_REPORTS}))
+    client = client_for("subscriber")
+    paths = ("sales", "coupons", "customers", "refusals", "orders")
+    found = {path: client.get(f"/reports/{path}") for path in paths}
+    codes = {each.status_code: path for path, each in found.items()}
+    assert codes == {200: "orders", 401: "customers"}
+    error = found["customers"].json["errors"][0]["code"]
+    assert error == "shop_api_user_cannot_view_reports"
+
+
+def _write_more(app, shop, number):
+    """Add to every figure: accounts, an order of a guest, a use, a refund, and other currencies."""
+    time, like = datetime(2026, 11, 1, tzinfo=UTC), shop.orders[0]
+    order = like | {"id": 200_000 + number, "order_key": f"{number}", "customer_id": None,
+                    "billing_email": "Åda@example.com", "billing_first_name": f"New {number}",
+                    "status": "completed", "currency": "USD", "created_at": time}  # fmt: skip
+    other = order | {"id": 300_000 + number, "order_key": f"other{number}", "currency": "EUR"}
+    use = shop.redemptions[0] | {"coupon_id": 1000, "status": "confirmed", "confirmed_at": time}
+    uses = [use | {"order_id": each["id"], "reference": f"{each['id']}"} for each in (order, other)]
+    refund = {"order_id": order["id"], "created_at": time, "updated_at": time, "reason": "",
+              "amount": Decimal(1), "line_items": [], "refunded_by": None}  # fmt: skip
+    refusal = {"day": time.date(), "code": "x", "reason": f"expired{number}", "is_known": False,
+               "count": 1, "first_at": time, "last_at": time}  # fmt: skip
+    rows = {ORDERS: [order, other], REDEMPTIONS: uses, ORDER_REFUNDS: [refund],
+            COUPON_REFUSALS: [refusal]}  # fmt: skip
+    with app.app_context():
+        for table, values in rows.items():
+            run_in_transaction(lambda session, t=table, v=values: session.execute(insert(t), v))
+
+
+@pytest.mark.parametrize("limit", ["100", "-1"])
+@pytest.mark.parametrize(
+    "path", ["sales", "coupons", "coupons/1000", "customers", "orders", "refusals"]
+)
+def test_a_report_does_not_show_what_is_written_between_its_statements(app, admin, path, limit):
+    shop = random_shop(app, 7, datetime(2026, 11, 1, tzinfo=UTC), currencies=("USD",))
+    query = {"filter[from]": "2026-10-01", "filter[to]": "2026-11-30"}
+    query |= {"filter[limit]": limit} if path in {"coupons", "customers", "refusals"} else {}
+    _write_more(app, shop, 0)
+    before, seen = admin.get(f"/reports/{path}", query).json, []
+
+    def write(_connection, _cursor, statement, *_):
+        is_of_report = statement.startswith(("SELECT", "WITH")) and "api_keys" not in statement
+        if threading.current_thread() is reader and is_of_report:
+            seen.append(statement)
+            if len(seen) > 1:  # the first statement determines what a report shows
+                writer = threading.Thread(target=_write_more, args=(app, shop, len(seen)))
+                writer.start()
+                writer.join()
+
+    reader = threading.current_thread()
+    with app.app_context():
+        engines = db.engines["read"], db.engines["stream"]
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", write)
+    try:
+        during = admin.get(f"/reports/{path}", query).json
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", write)
+    assert during == before
+    if len(seen) > 1:
+        assert admin.get(f"/reports/{path}", query).json != before
 
 
 @pytest.mark.parametrize("name", LISTS)

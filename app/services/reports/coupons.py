@@ -107,7 +107,7 @@ def coupon_reports(
     return fetch_list(actor, build, shown_rows, currency, query, complete=complete)
 
 
-def _shown_coupons(names: Sequence[str], rows: Sequence[Any], _: Scope) -> list[dict[str, Any]]:
+def _shown_coupons(names: Sequence[str], rows: Sequence[Any], *_: Any) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         coupon = dict(zip(COUPON, row, strict=False))  # the first columns

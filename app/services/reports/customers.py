@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, String, case, func, literal, select, type_coerce
 
 from app.auth.principals import Capability, Principal
-from app.db.read_pool import fetch
+from app.db.read_pool import Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import ORDERS, USERS
@@ -41,8 +41,9 @@ def customer_reports(
     return fetch_list(actor, build, _shown_customers, currency, query)
 
 
-def _shown_customers(rows: Sequence[Any], scope: Scope) -> list[dict[str, Any]]:
-    names = _names_of_guests([row.guest for row in rows if row.customer_id is None], scope)
+def _shown_customers(rows: Sequence[Any], scope: Scope, fetch: Fetch) -> list[dict[str, Any]]:
+    guests = [row.guest for row in rows if row.customer_id is None]
+    names = _names_of_guests(guests, scope, fetch)
     found = []
     for row in rows:
         values = dict(row._mapping)
@@ -56,7 +57,7 @@ def _shown_customers(rows: Sequence[Any], scope: Scope) -> list[dict[str, Any]]:
     return found
 
 
-def _names_of_guests(guests: Sequence[str], scope: Scope) -> dict[str, Sequence[str]]:
+def _names_of_guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[str, Sequence[str]]:
     """Return the first and last name in the latest counted order of each guest."""
     if not guests:
         return {}
@@ -77,7 +78,7 @@ def _names_of_guests(guests: Sequence[str], scope: Scope) -> dict[str, Sequence[
     return {
         guest: max(known)[2:]
         for guest, ids in found.items()
-        if (known := [orders[each] for each in ids if each in orders])  # others were just deleted
+        if (known := [orders[each] for each in ids if each is not None])
     }
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
 
 from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import RowStream
+from app.db import read_pool
+from app.db.read_pool import Fetch
 from app.services.common.pagination import Page, page_size
 from app.services.reports.figures import read_sums
-from app.services.reports.scope import Scope, reading, scope_of
+from app.services.reports.scope import Scope, reading, scope_of, streaming
 
 TOTAL = "number_of_rows"
 """Name of the number of rows on all pages."""
@@ -41,7 +43,7 @@ def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Se
 def fetch_list(
     actor: Principal,
     build: Callable[[Scope, bool], Select[Any]],
-    shown: Callable[[Sequence[Any], Scope], list[dict[str, Any]]],
+    shown: Callable[[Sequence[Any], Scope, Fetch], list[dict[str, Any]]],
     currency: str,
     query: Mapping[str, Any],
     *,
@@ -52,22 +54,32 @@ def fetch_list(
     Args:
         build: function that returns a sorted select for a scope. Its second argument is whether
             sums can exceed 64 bits on SQLite.
-        shown: function that returns rows as the API shows them.
+        shown: function that returns rows as the API shows them, with further reads.
         query: ``page`` and ``limit``.
         complete: function that adds figures to a select of the rows of a page.
     """
     size = page_size(query)
+
+    def build_page(scope: Scope, exact: bool) -> Select[Any]:
+        rows = build(scope, exact).add_columns(func.count().over().label(TOTAL))
+        return complete(on_page(rows, query, size), scope)
+
+    if size is None:
+        with streaming(actor) as (fetch, stream):
+            scope = scope_of(fetch, currency)
+            rows: Any = stream(build_page(scope, True))
+        first = rows.first
+        total = first[0]._mapping[TOTAL] if first else 0
+        # Further reads of a batch are on the connection of the stream (``RowStream.reading``).
+        page = Page(rows, total, query["page"])
+        return Report(page, lambda batch: shown(batch, scope, read_pool.fetch))
     with reading(actor) as fetch:
         scope = scope_of(fetch, currency)
-
-        def build_page(exact: bool) -> Select[Any]:
-            rows = build(scope, exact).add_columns(func.count().over().label(TOTAL))
-            return complete(on_page(rows, query, size), scope)
 
         def build_count(exact: bool) -> Select[Any]:
             return select(func.count()).select_from(build(scope, exact).order_by(None).subquery())
 
-        rows: Any = read_sums(fetch if size else RowStream, build_page)
-        first = rows if size else rows.first
-        total = first[0]._mapping[TOTAL] if first else read_sums(fetch, build_count)[0][0]
-    return Report(Page(rows, total, query["page"], size), lambda rows: shown(rows, scope))
+        rows = read_sums(fetch, partial(build_page, scope))
+        total = rows[0]._mapping[TOTAL] if rows else read_sums(fetch, build_count)[0][0]
+        values = shown(rows, scope, fetch)
+    return Report(Page(values, total, query["page"], size), list)

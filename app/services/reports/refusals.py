@@ -8,12 +8,11 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.auth.principals import Principal
-from app.db.read_pool import RowStream
 from app.models import COUPON_REFUSALS, COUPONS
 from app.services.common.pagination import Page, page_size
 from app.services.reports.lists import Report, on_page
 from app.services.reports.period import Period, text_of
-from app.services.reports.scope import reading
+from app.services.reports.scope import reading, streaming
 
 # A published coupon, or else one in the trash.
 _COUPON_ID = (
@@ -39,9 +38,14 @@ def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) 
         func.max(COUPON_REFUSALS.c.last_at, type_=COUPON_REFUSALS.c.last_at.type).label("last"),
     ).order_by(number.desc(), *key)
     size = page_size(query)
-    with reading(actor) as fetch:
-        total = fetch(select(func.count()).select_from(grouped.subquery()))[0][0]
-        found: Any = RowStream(rows) if size is None else fetch(on_page(rows, query, size))
+    count = select(func.count()).select_from(grouped.subquery())
+    found: Any
+    if size is None:
+        with streaming(actor) as (fetch, stream):
+            total, found = fetch(count)[0][0], stream(rows)
+    else:
+        with reading(actor) as fetch:
+            total, found = fetch(count)[0][0], fetch(on_page(rows, query, size))
     return Report(Page(found, total, query["page"], size), _shown)
 
 

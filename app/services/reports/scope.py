@@ -7,10 +7,11 @@ ASCII letters here, so the few other addresses are lower-cased in Python (``Scop
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from flask import current_app
@@ -34,8 +35,8 @@ from sqlalchemy.exc import DBAPIError
 
 from app.auth.principals import Principal
 from app.db import read_pool, timeouts
-from app.db.read_pool import Fetch, read_engine
-from app.db.recurring import RecurringSelect
+from app.db.read_pool import Fetch, RowStream, read_engine
+from app.db.recurring import RecurringSelect, rows_in
 from app.db.sql.functions import email_is, has_unicode, is_one_of, json_lookup
 from app.db.sql.index_hints import unindexed
 from app.db.sql.types import IdList
@@ -153,10 +154,29 @@ def reading(actor: Principal) -> Iterator[Fetch]:
     Raises:
         ShopError: the capability is missing, or a select exceeded the statement timeout.
     """
+    with _within_time(actor), read_pool.snapshot() as fetch:
+        yield fetch
+
+
+@contextmanager
+def streaming(actor: Principal) -> Iterator[tuple[Fetch, Callable[[Select[Any]], RowStream]]]:
+    """Yield the same, and a function that returns the rows of a select as a stream."""
+    with _within_time(actor):
+        connection = read_pool.stream_connection()
+        try:
+            yield partial(rows_in, connection), partial(RowStream, connection=connection)
+        except BaseException:
+            if not connection.closed:  # a stream that fails closes it
+                connection.invalidate()
+                connection.close()
+            raise
+
+
+@contextmanager
+def _within_time(actor: Principal) -> Iterator[None]:
     require_reports(actor)
     try:
-        with read_pool.snapshot() as fetch:
-            yield fetch
+        yield
     except DBAPIError as error:
         if not timeouts.is_statement_timeout(error):
             raise
