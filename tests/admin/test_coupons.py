@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import select
 
-from app.admin import selections
+from app.admin import calls, forms, selections
 from app.admin.nouns import coupons
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
@@ -154,6 +154,29 @@ def test_a_use_in_between_is_no_conflict(admin, browser):
     assert browser.post(path, shown | {"description": "after"}).status == 303
     after = stored(admin, coupon["id"])
     assert (after["description"], after["usage_count"]) == ("after", 1)
+
+
+@pytest.mark.parametrize(("uses", "status"), [(2, 303), (3, 412)])
+def test_a_save_is_sent_three_times_at_most(admin, browser, monkeypatch, uses, status):
+    """The coupon is used whenever the page has read it again."""
+    coupon = make(admin, "a", description="before")
+    path, numbers = f"/coupons/{coupon['id']}/edit", iter(range(2, uses + 1))
+    shown = browser.get(path).form("_form")
+
+    def use(number):
+        admin.put(f"/coupons/{coupon['id']}", {"coupon": {"usage_count": number}})
+
+    def record_then_use(name, **variables):
+        found = calls.record_of(name, **variables)
+        if (number := next(numbers, None)) is not None:
+            use(number)
+        return found
+
+    monkeypatch.setattr(forms, "record_of", record_then_use)
+    use(1)
+    assert browser.post(path, shown | {"description": "after"}).status == status
+    after = stored(admin, coupon["id"])
+    assert (after["description"] == "after", after["usage_count"]) == (status == 303, uses)
 
 
 def test_a_conflict_shows_both_values_and_saves_the_chosen_one(admin, browser):
