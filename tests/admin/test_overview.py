@@ -117,6 +117,7 @@ def test_one_or_two_letters_find_whole_codes_and_lead_to_the_tables(admin, brows
     assert browser.get("/search?q=TE").location.startswith("/admin/coupons/")
     page = browser.get("/search?q=ea")
     assert "One or two characters find whole numbers and codes only." in page.text
+    assert "As a request" not in page.text, "of a search without results"
     for kind in ("orders", "customers", "coupons"):
         assert f'href="/admin/{kind}?q=ea"' in page.html
 
