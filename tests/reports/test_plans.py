@@ -1,7 +1,8 @@
-"""Reports on SQLite read the indexes that were made for them, with statistics and without."""
+"""Reports read the indexes that were made for them, on SQLite with statistics and without."""
 
 import re
 from collections import defaultdict
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import event, insert, text, update
@@ -142,3 +143,54 @@ def test_few_uses_of_a_coupon_are_found_by_the_coupon(app, searches, statistics,
         assert set(re.findall(r"ix_\w+", " ".join(found["redemptions"]))) == index
         by_id = [step for step in found["orders"] if "INTEGER PRIMARY KEY" in step]
         assert bool(by_id) == (uses == 3)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    ("path", "indexes"),
+    [
+        (
+            "/reports/sales",
+            {"ix_orders_report_postgresql", "ix_redemptions_report", "ix_order_refunds_report",
+             "ix_users_created"},
+        ),
+        ("/reports/coupons", {"ix_redemptions_report"}),
+        ("/reports/orders", {"ix_orders_report_postgresql"}),
+    ],
+)  # fmt: skip
+def test_indexes_of_postgresql_have_all_columns_of_a_report(app, admin, path, indexes):
+    """With a column that an index lacks, PostgreSQL would read each order of the period."""
+    shop = random_shop(app, "plans", utc("2026-11-01"), orders=300, currencies=("USD",))
+    end, steps = utc("2026-11-10"), []
+    order = next(each for each in shop.orders if each["status"] == "completed")
+    copies = [  # not stored by time
+        order | {"id": 10_000 + number, "order_key": f"o{number}"}
+        | {"created_at": end - timedelta(number * 7919 % 5000 / 10)}
+        for number in range(5000)
+    ]  # fmt: skip
+    with app.app_context():
+        run_in_transaction(lambda session: session.execute(insert(ORDERS), copies))
+        engine = db.engine.execution_options(isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text("VACUUM ANALYZE orders, redemptions, order_refunds, users"))
+        engine = db.engines["read"]
+
+        def explain(connection, cursor, statement, parameters, context, executemany):
+            if not re.match(r"(WITH|SELECT) .*\b(orders|redemptions)\b", statement, re.DOTALL):
+                return
+            with connection.connection.cursor() as own:
+                for each in ("seqscan", "bitmapscan"):
+                    own.execute(f"SET enable_{each} = off")
+                steps.extend(row[0] for row in own.execute(f"EXPLAIN {statement}", parameters))
+                for each in ("seqscan", "bitmapscan"):
+                    own.execute(f"RESET enable_{each}")
+
+        event.listen(engine, "before_cursor_execute", explain)
+        try:
+            assert admin.get(path, PERIOD).status_code == 200
+        finally:
+            event.remove(engine, "before_cursor_execute", explain)
+    read = {
+        found[1] for step in steps if (found := re.search(r"Index Only Scan using (\w+)", step))
+    }
+    assert indexes - read == set(), "\n".join(steps)
