@@ -4,6 +4,7 @@ import os
 import pty
 import shutil
 import subprocess
+from contextlib import suppress
 
 import pytest
 
@@ -22,6 +23,15 @@ case "$*" in
 esac
 """
 """Stands for Python and for uv, and notes how it was called."""
+
+
+def _all_of(terminal):
+    """Return what was written to a terminal. On a busy machine, it arrives in several parts."""
+    parts = []
+    with suppress(OSError):  # which Linux raises at the end
+        while part := os.read(terminal, 10_000):
+            parts.append(part)
+    return b"".join(parts)
 
 
 @pytest.fixture
@@ -46,7 +56,7 @@ def setup(tmp_path):
             check=False,
         )
         os.close(theirs)
-        output = os.read(ours, 10_000) if on_terminal else done.stdout
+        output = _all_of(ours) if on_terminal else done.stdout
         os.close(ours)
         calls = (tmp_path / "calls").read_text().splitlines()
         installed = (tmp_path / ".venv" / "ready").exists()
