@@ -94,10 +94,8 @@ class Webhooks(Noun):
         change = self.button(label, "change_status", record, fields={"status": status})
         edit = self.button(_("Edit"), "edit", record, tone="primary")
         rotate = self.button(_("Rotate the secret"), "rotate", record, question=question)
-        ping, may_change = (
-            self.button(_("Ping"), "ping", record),
-            can_read(current_principal(), record["topics"]),
-        )
+        ping = self.button(_("Ping"), "ping", record)
+        may_change = can_read(current_principal(), record["topics"])
         return Parts(
             notices=notices,
             buttons=[change, ping, edit] if may_change else [ping],
