@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import marshmallow as ma
+from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
 from app.catalog import current_catalog
@@ -16,7 +17,7 @@ from app.conversions.text import coupon_code
 from app.db.session import reading_own_writes
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.loading import instance_of
-from app.services.common.bulk import Precondition
+from app.services.common.bulk import BulkItem, Precondition
 from app.services.coupons import writes
 from app.services.coupons.records import CouponRecordQuery, list_records, records_by_id
 from app.services.maintenance import trash
@@ -198,6 +199,12 @@ class Coupons(Resource):
 
     def data(self, call: Call) -> Object:
         return _data(call, CouponUpdate if call.ids else CouponCreate)
+
+    def lock(self, session: Session, call: Call) -> None:
+        if call.ids:
+            code = call.given.get("code")
+            data = {} if code is None else {"code": coupon_code(code)}
+            writes.lock_coupons(session, [BulkItem(call.ids["id"], data)], trashed_too=True)
 
     def insert(self, call: Call, data: Object) -> int:
         coupon_id: int = writes.create_coupon(call.actor, data)["id"]

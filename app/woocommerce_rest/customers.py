@@ -8,16 +8,18 @@ from functools import lru_cache
 from typing import Any
 
 import marshmallow as ma
+from sqlalchemy.orm import Session
 
 from app.auth.principals import ROLES, Capability, Principal, capabilities_of
 from app.conversions.emails import is_email, lower_domain
 from app.conversions.text import clean
-from app.db.session import reading_own_writes
+from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.loading import instance_of
-from app.services.common.bulk import Precondition
-from app.services.customers import writes
+from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.locks import hold_accounts
+from app.services.customers import columns, writes
 from app.services.customers.columns import NEW_ROLE
 from app.services.customers.records import (
     BILLING_PARTS,
@@ -153,8 +155,14 @@ def _records(ids: Sequence[int], actor: Principal | None) -> list[Object]:
 
 
 def name_of_account(user_id: int) -> str:
-    """Return the name of an account for a note, or an empty string."""
-    found = records_by_id([user_id])
+    """Return the name of an account for a note, or an empty string.
+
+    In a transaction the account is locked, so that a note does not keep the name of a person who
+    is deleted at the same time.
+    """
+    run_in_transaction(lambda session: hold_accounts(session, [user_id]))
+    with reading_own_writes():
+        found = records_by_id([user_id])
     if not found:
         return ""
     name = f"{found[0]['first_name']} {found[0]['last_name']}".strip()
@@ -189,6 +197,9 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     if "username" in given:
         given["username"] = clean(given["username"]) or given["username"]
     data: Object = instance_of(schema).load(given | native_addresses(call.given))
+    # Hashing is slow, so it comes before the transaction.
+    (item,) = columns.with_password_hashes([BulkItem(None, data)])
+    data = dict(item.data)
     if call.given.get("meta_data"):
         data["metadata"] = call.given["meta_data"]
     return with_shipping_phone(data, call.given)
@@ -267,6 +278,10 @@ class Customers(Resource):
                 "Please log in or use a different email address."
             )
             raise RestError(error.code, message) from None
+
+    def lock(self, session: Session, call: Call) -> None:
+        if call.ids:
+            writes.lock_accounts(session, [BulkItem(call.ids["id"], call.given)])
 
     def record(self, call: Call) -> Record:
         """Return the record of an account, or raise RestError."""

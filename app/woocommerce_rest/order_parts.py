@@ -7,8 +7,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from app.auth.principals import Capability
 from app.catalog import TRASH
+from app.conversions.numbers import INT64_MAX
 from app.db.session import reading_own_writes
 from app.errors import InvalidInputs
 from app.schemas.loading import instance_of
@@ -17,6 +20,7 @@ from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.bulk import Precondition
 from app.services.common.records import RecordQuery
 from app.services.orders import notes, refunds
+from app.services.orders.locks import lock_orders
 from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.customers import name_of_account
@@ -79,15 +83,18 @@ class Notes(Resource):
         _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)
         return super().view(call)
 
-    def data(self, call: Call) -> Object:
-        _order(call, "woocommerce_rest_order_invalid_id")
-        text, is_signed = call.given["note"], call.args.get("added_by_user")
-        data: Object = instance_of(OrderNoteCreate).load({"note": text}) if text else {"note": ""}
-        data["customer_note"] = bool(call.args.get("customer_note"))
-        data["author"] = name_of_account(call.actor.user_id) if is_signed else ""
-        return data
+    def lock(self, session: Session, call: Call) -> None:
+        lock_orders(session, [min(call.ids["order_id"], INT64_MAX)])
+
+    def data(self, call: Call) -> Object:  # the author is read under the lock
+        return {}
 
     def insert(self, call: Call, data: Object) -> int:
+        _order(call, "woocommerce_rest_order_invalid_id")
+        text, is_signed = call.given["note"], call.args.get("added_by_user")
+        data = instance_of(OrderNoteCreate).load({"note": text}) if text else {"note": ""}
+        data["customer_note"] = bool(call.args.get("customer_note"))
+        data["author"] = name_of_account(call.actor.user_id) if is_signed else ""
         order_id = call.ids["order_id"]
         return int(notes.create_note(call.actor, order_id, data, needs_text=False)["id"])
 
@@ -172,7 +179,22 @@ class Refunds(Resource):
         _order(call, "woocommerce_rest_invalid_order_id")
         return super().view(call)
 
-    def data(self, call: Call) -> Object:
+    def lock(self, session: Session, call: Call) -> None:
+        lock_orders(session, [min(call.ids["order_id"], INT64_MAX)])
+
+    def data(self, call: Call) -> Object:  # it depends on the items of the order
+        return {}
+
+    def insert(self, call: Call, data: Object) -> int:
+        """Record a refund. No provider is called."""
+        data = self._refund(call)
+        try:
+            return int(refunds.create_refund(call.actor, call.ids["order_id"], data)["id"])
+        except InvalidInputs as error:
+            raise _invalid_refund(error) from None
+
+    def _refund(self, call: Call) -> Object:
+        """Return the fields of a new refund as the services take them."""
         order, args = _order(call, "woocommerce_rest_invalid_order_id"), call.args
         if "amount" in args and Decimal(args["amount"] or 0) <= 0:
             message = "Refund amount must be greater than zero."
@@ -187,13 +209,6 @@ class Refunds(Resource):
         ]
         data: Object = instance_of(OrderRefundCreate).load(native)
         return data | ({"metadata": given["meta_data"]} if given.get("meta_data") else {})
-
-    def insert(self, call: Call, data: Object) -> int:
-        """Record a refund. No provider is called."""
-        try:
-            return int(refunds.create_refund(call.actor, call.ids["order_id"], data)["id"])
-        except InvalidInputs as error:
-            raise _invalid_refund(error) from None
 
     def require_deletable(self, call: Call) -> None:
         if call.args.get("force") is False:

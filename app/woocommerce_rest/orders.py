@@ -9,20 +9,22 @@ from functools import cache
 from typing import Any
 
 from flask import current_app
+from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
 from app.catalog import TRASH, current_catalog
 from app.conversions.emails import is_email
-from app.conversions.numbers import whole_number
+from app.conversions.numbers import INT64_MAX, whole_number
 from app.conversions.text import coupon_code
-from app.db.session import reading_own_writes
+from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import InvalidOrderItems, ShopError
 from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.common.bulk import Precondition
-from app.services.customers.records import records_by_id as accounts_by_id
+from app.services.common.locks import hold_accounts
 from app.services.maintenance import trash
 from app.services.orders import columns, writes
+from app.services.orders.locks import lock_orders
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import customers
@@ -175,9 +177,13 @@ class Orders(Resource):
         """Return the fields of a new order. Those of a change depend on the stored order."""
         return {} if call.ids else _data(call, _NEW)
 
+    def lock(self, session: Session, call: Call) -> None:
+        if call.ids:
+            lock_orders(session, [min(call.ids["id"], INT64_MAX)])
+
     def insert(self, call: Call, data: Object) -> int:
         with _order_errors(call):
-            return int(writes.create_order(call.actor, data)["id"])
+            return int(writes.create_order(call.actor, _with_account_email(data))["id"])
 
     def record(self, call: Call, status: int = 404) -> Record:
         """Return the record of an order, or raise RestError."""
@@ -324,8 +330,6 @@ def _data(call: Call, before: Record) -> Object:
     native |= {name: [_without_metadata(item) for item in items] for name, items in lists.items()}
     if details:
         native["payment_details"] = details
-    if before is _NEW:
-        _add_account_email(native)
     data: Object = instance_of(OrderCreate if before is _NEW else OrderUpdate).load(native)
     if pays is not None:
         data[columns.PAYS] = pays
@@ -352,15 +356,15 @@ def _without_metadata(item: Object) -> Object:
     return {name: value for name, value in item.items() if name != "meta_data"}
 
 
-def _add_account_email(native: Object) -> None:
-    """Give a new order without a billing address the e-mail address of its account."""
-    if not native.get("customer_id") or native.get("billing_address", {}).get("email"):
-        return
-    with reading_own_writes():
-        accounts = accounts_by_id([native["customer_id"]])
-    if accounts:
-        email = {"email": accounts[0]["email"]}
-        native["billing_address"] = {**native.get("billing_address", {}), **email}
+def _with_account_email(data: Object) -> Object:
+    """Return a new order, without a billing address with the e-mail address of its account."""
+    customer_id, billing = data.get("customer_id"), data.get("billing_address", {})
+    if not customer_id or billing.get("email"):
+        return data
+    held = run_in_transaction(lambda session: hold_accounts(session, [customer_id]))
+    if customer_id not in held:
+        return data  # rejected by the service
+    return {**data, "billing_address": {**billing, "email": held[customer_id].email}}
 
 
 def _pay(

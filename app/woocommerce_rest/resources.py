@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from app.api.etags import precondition
 from app.auth.principals import Capability
 from app.catalog import TRASH
@@ -57,8 +59,14 @@ class Resource:
         raise NotImplementedError
 
     def data(self, call: Call) -> Object:
-        """Return the fields of a request as the services take them."""
+        """Return the fields of a request as far as they do not depend on stored records."""
         raise NotImplementedError
+
+    def lock(self, session: Session, call: Call) -> None:
+        """Lock what a write reads to decide, until the commit.
+
+        It comes before all reads of the write, and locks in the order of the service.
+        """
 
     def insert(self, call: Call, data: Object) -> int:
         """Create a record, and return its ID."""
@@ -112,13 +120,19 @@ class Resource:
             message = f"Cannot create existing {self.existing or self.kind}."
             raise RestError(f"woocommerce_rest_{self.kind}_exists", message)
         data = self.data(call)
-        return run_in_transaction(lambda _: self.shown(self.insert(call, data), call))
+
+        def work(session: Session) -> Object:
+            self.lock(session, call)
+            return self.shown(self.insert(call, data), call)
+
+        return run_in_transaction(work)
 
     def edit(self, call: Call) -> Object:
         """Change a record."""
         data, check = self.data(call), self.condition(call)
 
-        def work(_: Any) -> Object:
+        def work(session: Session) -> Object:
+            self.lock(session, call)
             self.change(call, data, check)
             return self.shown(call.ids["id"], call)
 
@@ -127,9 +141,10 @@ class Resource:
     def delete(self, call: Call) -> Object:
         """Delete a record, and return what it was."""
         check = self.condition(call)
-        self.require_deletable(call)
 
-        def work(_: Any) -> Object:
+        def work(session: Session) -> Object:
+            self.lock(session, call)
+            self.require_deletable(call)
             shown = self.shown(call.ids["id"], call)
             self.remove(call, shown, check)
             return shown
@@ -228,7 +243,7 @@ def _result(call: Call, operation: Operation, item: Any) -> Any:
 
 
 def _in_savepoint(
-    session: Any, call: Call, operation: Operation, item: Mapping[str, Any], item_id: int
+    session: Session, call: Call, operation: Operation, item: Mapping[str, Any], item_id: int
 ) -> Any:
     with savepoint(session):
         ids = {"id": item_id} if item_id or operation.action != "create" else {}

@@ -152,7 +152,21 @@ class _CouponWrites(Writes):
 def _lock(
     session: Session, actor: Principal, items: Sequence[BulkItem], *, trashed_too: bool
 ) -> _CouponWrites:
-    """Lock the coupons that the items name by ID or code.
+    """Lock the coupons that the items name, and read the metadata that they change."""
+    coupons = lock_coupons(session, items, trashed_too=trashed_too)
+    return _CouponWrites(
+        session=session,
+        actor=actor,
+        records=coupons,
+        holders={each["code"]: each["id"] for each in coupons.values() if _is_published(each)},
+        metadata=MetadataWrites.of_items(session, COUPON, items, coupons),
+    )
+
+
+def lock_coupons(
+    session: Session, items: Sequence[BulkItem], *, trashed_too: bool
+) -> dict[int, CouponRow]:
+    """Lock the coupons that the items name by ID or code until the commit; return them by ID.
 
     The codes are looked up first: a select by ID or code would read every published coupon on
     SQLite, and on PostgreSQL in a new shop, where the statistics of the table are missing.
@@ -166,14 +180,7 @@ def _lock(
         if ids
         else []
     )
-    coupons = {row["id"]: row for row in rows}
-    return _CouponWrites(
-        session=session,
-        actor=actor,
-        records=coupons,
-        holders={each["code"]: each["id"] for each in coupons.values() if _is_published(each)},
-        metadata=MetadataWrites.of_items(session, COUPON, items, coupons),
-    )
+    return {row["id"]: row for row in rows}
 
 
 def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:

@@ -148,7 +148,21 @@ class _CustomerWrites(Writes):
 
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CustomerWrites:
-    """Lock the accounts that the items name or conflict with."""
+    """Lock the accounts that the items name or conflict with, and read what items change."""
+    accounts = lock_accounts(session, items)
+    return _CustomerWrites(
+        session=session,
+        actor=actor,
+        records={account["id"]: account for account in accounts},
+        emails={each["email_normalized"]: each["id"] for each in accounts if each["email"]},
+        usernames={account["username_normalized"] for account in accounts},
+        held=capabilities_by_user(session, [item.id or 0 for item in items]),
+        metadata=MetadataWrites.of_items(session, CUSTOMER, items, {a["id"] for a in accounts}),
+    )
+
+
+def lock_accounts(session: Session, items: Sequence[BulkItem]) -> list[UserRow]:
+    """Lock the accounts that the items name or conflict with until the commit; return them."""
     ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
     given = [item.data.get("email", "") for item in items]
     emails = {comparable(address) for address in given}
@@ -159,15 +173,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cus
             usernames |= first_usernames(item.data.get("email", ""))
     named = {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
     accounts: list[UserRow] = row_dicts(session.execute(_NAMED, named))
-    return _CustomerWrites(
-        session=session,
-        actor=actor,
-        records={account["id"]: account for account in accounts},
-        emails={each["email_normalized"]: each["id"] for each in accounts if each["email"]},
-        usernames={account["username_normalized"] for account in accounts},
-        held=capabilities_by_user(session, [item.id or 0 for item in items]),
-        metadata=MetadataWrites.of_items(session, CUSTOMER, items, {a["id"] for a in accounts}),
-    )
+    return accounts
 
 
 def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
