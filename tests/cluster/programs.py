@@ -55,8 +55,24 @@ def user():
     """Return the user that runs the servers. PostgreSQL and PgBouncer do not run as root."""
     if os.getuid():
         return None
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    return "postgres" if "postgres" in names else "nobody"
+    return "postgres" if _exists("postgres") else "nobody"
+
+
+def _exists(name):
+    return name in {entry.pw_name for entry in pwd.getpwall()}
+
+
+def why_not_created(name):
+    """Return why a user does not exist and cannot be created, or an empty string."""
+    if _exists(name) or find("useradd"):
+        return ""
+    return f"useradd, which creates the user {name}, is not installed (Debian package passwd)"
+
+
+def create_user(name):
+    """Create a user of the system, unless it exists."""
+    if not _exists(name):
+        subprocess.run([find("useradd"), "--shell", "/bin/bash", name], check=True)
 
 
 def new_folder(prefix="shop-cluster-"):
