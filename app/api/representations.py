@@ -223,19 +223,18 @@ class OrderSerializer:
         self, orders: list[dict[str, Any]], ids: Sequence[int]
     ) -> list[dict[str, Any]]:
         if self._refunds:
-            refunds = refunds_of_orders(fetch, ids)
+            sums, refunds = refunds_of_orders(fetch, ids)
             orders = [
-                order | self._of_refunds(refunds.get(order_id, []))
+                order | self._of_refunds(sums.get(order_id, 0), refunds.get(order_id, []))
                 for order, order_id in zip(orders, ids, strict=True)
             ]
         if not self._wanted.is_wanted:
             return list(map(_extended_last, orders)) if self._refunds else orders
         return list(map(_extended_last, self._wanted.add(metadata.ORDER, orders, ids)))
 
-    def _of_refunds(self, refunds: Sequence[Record]) -> Body:
+    def _of_refunds(self, total: Decimal | int, refunds: Sequence[Record]) -> Body:
         """Return the values of an order that its refunds determine, if they are selected."""
-        total = -sum((Decimal(refund["total"]) for refund in refunds), Decimal("0.00"))
-        values = {"total_refunded": str(abs(total)), "refunds": list(refunds)}
+        values = {"total_refunded": f"{total:.2f}", "refunds": refunds}
         return {name: value for name, value in values.items() if name in self._refunds}
 
     def _extended(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:

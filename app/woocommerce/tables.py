@@ -42,7 +42,6 @@ ORDER_KEYS = frozenset({
     *(f"_{key}" for key in ADDRESS_KEYS), *TRASH_KEYS,
     *(key for key, _ in ORDER_TEXTS.values() if key),
     "_customer_user", "_completed_date", "_date_completed", "_paid_date", "_date_paid",
-    "_recorded_coupon_usage_counts",
 })  # fmt: skip
 """Metadata of orders in posts that are fields of an order."""
 REFUND_KEYS = frozenset({"_refund_amount", "_refund_reason", "_refunded_by"})

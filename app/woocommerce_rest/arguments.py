@@ -2,6 +2,7 @@
 
 One table of arguments serves requests, ``OPTIONS`` and the OpenAPI document. Some keys are not JSON
 Schema: ``is_checked=False`` only converts a list of IDs, ``null_is_valid=False`` rejects null,
+``is_nullable=True`` accepts null in an object, where it means that the value is not sent,
 ``is_absolute=True`` drops a minus sign, ``note`` is added to the message about a value that is not
 in an ``enum``, ``prefix`` is what a value in it can begin with, and ``read`` is a function that
 returns a value in the form of the schema.
@@ -24,6 +25,7 @@ Schema = Mapping[str, Any]
 Arguments = Mapping[str, Schema]
 
 INTEGER: Schema = {"type": "integer"}
+OPTIONAL_INTEGER: Schema = {**INTEGER, "is_nullable": True}
 ABSOLUTE: Schema = {"type": "integer", "is_absolute": True}
 DECIMALS: Schema = {**ABSOLUTE, "default": 2}
 MAX_DECIMALS = 8
@@ -38,7 +40,10 @@ CONTEXT: Schema = {"type": "string", "enum": ["view", "edit"], "default": "view"
 FORCE: Schema = {"type": "boolean", "default": False}
 METADATA: Schema = {
     "type": "array",
-    "items": {"type": "object", "properties": {"id": INTEGER, "key": TEXT, "value": ANYTHING}},
+    "items": {
+        "type": "object",
+        "properties": {"id": OPTIONAL_INTEGER, "key": TEXT, "value": ANYTHING},
+    },
 }
 ONE: Arguments = {"context": CONTEXT}
 VIEW: Arguments = {"context": {**CONTEXT, "enum": ["view"]}}
@@ -70,6 +75,8 @@ def checked(schema: Schema, value: Any, name: str) -> Any:
     Raises:
         Problem: the value is invalid.
     """
+    if value is None and schema.get("is_nullable"):
+        return None
     if "type" not in schema:
         _require_no_nul(value, name)
         return value
@@ -238,7 +245,7 @@ def described(arguments: Arguments) -> dict[str, Any]:
     return {name: {"required": False, **_public(each)} for name, each in arguments.items()}
 
 
-_PRIVATE = {"is_checked", "is_absolute", "null_is_valid", "note", "prefix", "read"}
+_PRIVATE = {"is_checked", "is_nullable", "is_absolute", "null_is_valid", "note", "prefix", "read"}
 
 
 def _public(schema: Schema) -> dict[str, Any]:

@@ -48,8 +48,9 @@ _STORED = frozenset({
 
 
 def _address(parts: Sequence[str]) -> dict[str, Any]:
-    """Return the argument of an address."""
-    properties = {part: EMAIL if part == "email" else arg.TEXT for part in parts}
+    """Return the argument of an address. Null in it means that the part is not sent."""
+    texts = {part: EMAIL if part == "email" else arg.TEXT for part in parts}
+    properties = {part: {**each, "is_nullable": True} for part, each in texts.items()}
     return {"type": "object", "properties": properties}
 
 

@@ -32,7 +32,7 @@ from app.errors import ShopError
 from app.woocommerce_rest import errors, parameters
 from app.woocommerce_rest.arguments import Arguments, Problem, checked, described
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.schemas import OBJECTS, resolved
+from app.woocommerce_rest.schemas import OBJECTS, batch_schema, resolved
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
 
 EDITABLE = ("POST", "PUT", "PATCH")
@@ -436,9 +436,11 @@ def description(route: Route, site: Site) -> Any:
         "methods": route.methods,
         "endpoints": endpoints,
     }
-    result = next(iter(route.operations.values())).result
-    if result in OBJECTS:
-        found["schema"] = resolved(result)
+    first = next(iter(route.operations.values()))
+    if first.action == "batch":
+        found["schema"] = batch_schema()
+    elif first.result in OBJECTS:
+        found["schema"] = resolved(first.result)
     if "<" not in route.path:
         found["_links"] = {"self": [{"href": f"{site.root}{route.path}"}]}
     return found

@@ -100,7 +100,8 @@ class _Document:
             inner = dict(self._properties(schema["properties"]))
             return self.add(_NOUNS[field], {"type": "object", "properties": inner})
         known = ("minimum", "maximum", "maxLength", "default")
-        found: Json = {"type": [kind, "null"] if "null" in kinds else kind}
+        is_nullable = "null" in kinds or schema.get("is_nullable")
+        found: Json = {"type": [kind, "null"] if is_nullable else kind}
         found |= {key: schema[key] for key in known if key in schema}
         if schema.get("format") == "email":
             found["format"] = "email"

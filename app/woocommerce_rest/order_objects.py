@@ -13,11 +13,12 @@ from typing import Any
 
 import orjson
 
+from app.catalog import TRASH
 from app.conversions.numbers import whole_number
 from app.services.common.metadata import first_values
 from app.services.customers.records import BILLING_PARTS, SHIPPING_PARTS
 from app.services.orders.items import COUPON_ID, META_IDS
-from app.woocommerce_rest.customers import avatar, customer_fields
+from app.woocommerce_rest.customers import customer_fields
 from app.woocommerce_rest.site import (
     VERSION,
     Entries,
@@ -97,7 +98,8 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         "shipping_lines": [_shipping_line(one, record, site) for one in record["shipping_lines"]],
         "fee_lines": [_fee_line(line, record, site) for line in record["fee_lines"]],
         "coupon_lines": [_coupon_line(line, record) for line in record["coupon_lines"]],
-        "refunds": [_short_refund(each, site) for each in record["refunds"]],
+        # Those of an order in the trash are in no list (records 5).
+        "refunds": [_short_refund(r, site) for r in record["refunds"] if status != TRASH],
         "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
         "is_editable": status in _EDITABLE,
         "needs_payment": status in _UNPAID and record["total"] > "0.00",
@@ -141,7 +143,6 @@ def customer_of(record: Record, site: Site, known: Customers) -> Object:
         "last_name": billing["last_name"],
         "billing": {part: billing[part] for part in BILLING_PARTS},
         "shipping": {part: shipping[part] for part in SHIPPING_PARTS},
-        "avatar_url": avatar(billing["email"]),
     }
 
 

@@ -41,7 +41,10 @@ LISTS = {
     "shipping_lines": ("method_id", "shipping"),
     "fee_lines": ("name", "fee"),
 }
-"""For each list the field whose null removes an item, and a part of error codes."""
+"""For each list the field that a new item needs, and a part of error codes."""
+
+_REMOVERS = ("product_id", "method_id", "method_title", "name", "code")
+"""Fields whose null removes an item from any list (surface 9)."""
 
 _TEXTS = {"name", "method_id", "method_title"}
 """Fields that can have a value of any type, which counts as its text."""
@@ -66,17 +69,16 @@ _OTHER_CURRENCIES = (
 )  # fmt: skip
 CURRENCIES = sorted({*currencies(), *_OTHER_CURRENCIES})
 
-_PRODUCT = {"type": ["integer", "string", "null"]}
+_PRODUCT = {"type": ["integer", "string"]}
 
 
-def _lines(**properties: Any) -> dict[str, Any]:
-    fields = {"id": {"type": ["integer", "null"]}, **properties, "meta_data": arg.METADATA}
+def _lines(**properties: arg.Schema) -> dict[str, Any]:
+    own = {name: {**each, "is_nullable": True} for name, each in properties.items()}
+    fields = {"id": arg.OPTIONAL_INTEGER, **own, "meta_data": arg.METADATA}
     return {"type": "array", "items": {"type": "object", "properties": fields}}
 
 
-OPTIONAL_TEXT = {"type": ["string", "null"]}
-LOOSE_TEXT = {"type": ["string", "number", "null"]}
-OPTIONAL_MONEY = {"type": ["number", "string", "null"], "format": "money"}
+LOOSE_TEXT = {"type": ["string", "number"]}
 _FIELDS: arg.Arguments = {
     "parent_id": arg.INTEGER,
     "status": _statuses(),
@@ -91,7 +93,7 @@ _FIELDS: arg.Arguments = {
     "meta_data": arg.METADATA,
     "line_items": _lines(
         name=arg.ANYTHING, product_id=_PRODUCT, variation_id=arg.INTEGER, quantity=arg.INTEGER,
-        tax_class=arg.TEXT, subtotal=OPTIONAL_MONEY, total=OPTIONAL_MONEY, sku=OPTIONAL_TEXT,
+        tax_class=arg.TEXT, subtotal=arg.MONEY, total=arg.MONEY, sku=arg.TEXT,
     ),
     "shipping_lines": _lines(
         method_title=LOOSE_TEXT, method_id=LOOSE_TEXT, instance_id=arg.TEXT, total=arg.MONEY,
@@ -395,7 +397,7 @@ def _pay(
 
 def _native_lines(name: str, given: Sequence[Any], before: Record) -> list[Object]:
     """Return the items of a list as the services take them."""
-    (remover, kind), names = LISTS[name], _names(name)
+    (needed, kind), names = LISTS[name], _names(name)
     known = {item["id"] for item in before[name]}
     items = []
     for at, each in enumerate(given):
@@ -403,8 +405,7 @@ def _native_lines(name: str, given: Sequence[Any], before: Record) -> list[Objec
         if item_id and item_id not in known:
             message = "Order item ID provided is not associated with order."
             raise RestError("woocommerce_rest_invalid_item_id", message)
-        is_removed = remover in each and each[remover] is None
-        is_removed |= name == "shipping_lines" and each.get("method_title", "") is None
+        is_removed = any(each.get(field, "") is None for field in _REMOVERS)
         is_removed |= name == "line_items" and each.get("quantity") == 0
         if is_removed and item_id:
             items.append({"id": item_id, "remove": True})
@@ -419,7 +420,7 @@ def _native_lines(name: str, given: Sequence[Any], before: Record) -> list[Objec
                 item[key] = 0
         if name == "line_items":
             _complete_line(item, is_new=not item_id, place=f"line_items[{at}]")
-        elif not item_id and not item.get(names[remover]):
+        elif not item_id and not item.get(names[needed]):
             raise RestError(f"woocommerce_rest_invalid_{kind}_item", _TITLES[kind])
         if name == "shipping_lines" and not item_id:
             item.setdefault("method_title", "Shipping")

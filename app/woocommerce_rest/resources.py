@@ -157,7 +157,7 @@ class Resource:
         if sum(map(len, lists.values())) > LIMIT:
             message = f"Unable to accept more than {LIMIT} items for this request."
             raise RestError("woocommerce_rest_request_entity_too_large", message, 413)
-        lists["delete"] = [item for item in lists["delete"] if _id_of(item)]  # as on the original
+        lists["delete"] = list(filter(None, map(_deleted_id, lists["delete"])))
         results = {
             name: [_result(call, self.operations[_ACTIONS[name]], item) for item in items]
             for name, items in lists.items()
@@ -225,7 +225,7 @@ def _result(call: Call, operation: Operation, item: Any) -> Any:
     item_id, action = 0, operation.action
     try:
         if action == "delete":
-            item_id, item = _id_of(item), {"force": True}
+            item_id, item = item, {"force": True}
         elif not isinstance(item, dict):
             item = {}
         if action == "edit":
@@ -251,6 +251,14 @@ def _in_savepoint(
         if not call.actor.can(*operation.needs):
             raise errors.forbidden(operation.action, is_known=True)
         return operation.call(replace(call, ids=ids, args=args, given=given, fields=frozenset()))
+
+
+def _deleted_id(item: Any) -> int:
+    """Return the ID of a record to delete, which is sent alone or in an object.
+
+    An entry without an ID is 0, which the batch leaves out, as on the original.
+    """
+    return _id_of(item.get("id") if isinstance(item, dict) else item)
 
 
 def _id_of(value: Any) -> int:

@@ -38,7 +38,7 @@ OBJECTS: Mapping[str, str] = {
         total_spent:s last_order:LastOrder? _links:{{Links}}""",
     "OrderCustomer": """id:i -date_created:s -date_created_gmt:s -date_modified:s
         -date_modified_gmt:s email:s first_name:s last_name:s -role:s -username:s billing:Billing
-        shipping:Shipping -is_paying_customer:b avatar_url:s -meta_data:[Metadata] -orders_count:i
+        shipping:Shipping -is_paying_customer:b -avatar_url:s -meta_data:[Metadata] -orders_count:i
         -total_spent:s -last_order:LastOrder?""",
     "ItemTax": "id:i total:s subtotal:s",
     "Image": "id:any src:s",
@@ -93,6 +93,7 @@ OBJECTS: Mapping[str, str] = {
 }
 
 _FIELD = re.compile(r"(-?)(\w+):([\[{]?)(\w+)[\]}]?(\??)")
+_DRAFT = "http://json-schema.org/draft-04/schema#"
 _TYPES = {"s": "string", "i": "integer", "n": "number", "b": "boolean"}
 
 
@@ -151,4 +152,11 @@ def resolved(name: str) -> Json:
         return {key: inner(each) for key, each in value.items()}
 
     found: Json = inner(schema_of(name))
-    return {"$schema": "http://json-schema.org/draft-04/schema#", "title": name, **found}
+    return {"$schema": _DRAFT, "title": name, **found}
+
+
+def batch_schema() -> Json:
+    """Return the schema of a batch, for OPTIONS. Each kind of record has its own items."""
+    lists = {"create": "object", "update": "object", "delete": "integer"}
+    properties = {name: {"type": "array", "items": {"type": kind}} for name, kind in lists.items()}
+    return {"$schema": _DRAFT, "title": "batch", "type": "object", "properties": properties}

@@ -5,9 +5,11 @@ import re
 import pytest
 from sqlalchemy import insert, select, update
 
+from app.auth.api_keys import ApiKeyCredentials
 from app.auth.principal_cache import forget_principals
 from app.db.session import db
 from app.models import API_KEYS, USER_ROLES, USERS
+from tests.api_client import Client
 from tests.customers.test_erasure import stored_words
 from tests.woocommerce_rest.seed import KEYS, reset
 
@@ -41,6 +43,13 @@ def shop(app):
 
 
 LINE = {"name": "Mug", "product_id": 10, "quantity": 2, "total": "20.00"}
+
+
+@pytest.fixture
+def admin_client(app, shop):
+    """A client of the native API with a key of the recorded shop."""
+    pair = KEYS["admin_rw"]
+    return Client(app, ApiKeyCredentials(pair["consumer_key"], pair["consumer_secret"]))
 
 
 def test_orders_have_their_customer_last(shop, app_with):
@@ -899,3 +908,135 @@ def test_slashes_at_the_end(shop):
 def test_a_username_of_blanks_is_invalid(shop):
     refused = shop.send("POST", "/customers", {"email": "b@b.example", "username": "   "})
     assert refused.get_json()["code"] == "registration-error-invalid-username"
+
+
+def test_the_customer_of_a_guest_order_has_no_further_keys(shop):
+    guest = shop.ok("POST", "/orders", {"billing": {"first_name": "Ada", "email": "a@b.example"}})
+    named = ["id", "email", "first_name", "last_name", "billing", "shipping"]
+    assert list(guest["customer"]) == named
+    assert list(shop.ok("GET", f"/orders/{guest['id']}")["customer"]) == named
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("field", ["product_id", "method_id", "method_title", "name", "code"])
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("line_items", LINE),
+        ("shipping_lines", {"method_id": "flat", "total": "1"}),
+        ("fee_lines", {"name": "Gift", "total": "1"}),
+    ],
+)
+def test_null_removes_an_item(shop, name, line, field):
+    order = shop.ok("POST", "/orders", {name: [line, line]})
+    first, second = (each["id"] for each in order[name])
+    path, removal = f"/orders/{order['id']}", {"id": first, field: None}
+    assert [each["id"] for each in shop.ok("PUT", path, {name: [removal]})[name]] == [second]
+
+
+@pytest.mark.one_database
+def test_a_batch_deletes_records_that_are_named_by_objects(shop):
+    items = [19, {"id": 21}, {"id": "22"}, {"id": 0}, {}, "x"]
+    deleted = shop.ok("POST", "/coupons/batch", {"delete": items})["delete"]
+    assert [each["id"] for each in deleted] == [19, 21, 22]
+    assert shop.send("GET", "/coupons/21").status_code == 404
+    assert shop.ok("POST", "/orders/batch", {"delete": [{"id": 90000}]})["delete"] == [
+        {
+            "id": 90000,
+            "error": {
+                "code": "woocommerce_rest_shop_order_invalid_id",
+                "message": "Invalid ID.",
+                "data": {"status": 404},
+            },
+        }
+    ]
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("noun", ["coupons", "customers", "orders", "webhooks"])
+def test_options_of_batches_have_a_schema(shop, noun):
+    schema = shop.ok("OPTIONS", f"/{noun}/batch")["schema"]
+    assert schema["title"] == "batch"
+    assert list(schema["properties"]) == ["create", "update", "delete"]
+
+
+@pytest.mark.parametrize("given", ["0", "x", "0,41", "x,41"])
+def test_parent_0_means_orders_without_a_parent(shop, given):
+    child = shop.ok("POST", "/orders", {"parent_id": 42})["id"]
+    other = shop.ok("POST", "/orders", {"parent_id": 41})["id"]
+    listed = [each["id"] for each in shop.ok("GET", f"/orders?parent_exclude={given}&order=asc")]
+    assert listed == ([child] if "41" in given else [child, other])
+    assert len(shop.ok("GET", "/orders?parent=0&per_page=100")) > 2
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/orders", {"line_items": [{"id": "x"}]}, "line_items[0][id] is not of type integer."),
+        ("/orders", {"fee_lines": [{"id": []}]}, "fee_lines[0][id] is not of type integer."),
+        ("/orders", {"line_items": [{"sku": []}]}, "line_items[0][sku] is not of type string."),
+        (
+            "/orders",
+            {"line_items": [{"total": []}]},
+            "line_items[0][total] is not of type number,string.",
+        ),
+        (
+            "/coupons",
+            {"code": "x", "meta_data": [{"id": "x"}]},
+            "meta_data[0][id] is not of type integer.",
+        ),
+        ("/coupons", {"code": "x", "date_expires": []}, "date_expires is not of type null,string."),
+    ],
+)
+def test_messages_do_not_name_null_where_the_original_does_not(shop, path, body, message):
+    error = shop.send("POST", path, body).get_json()
+    assert list(error["data"]["params"].values()) == [message]
+
+
+def test_refunds_of_an_order_in_the_trash_are_in_no_list(shop, admin_client):
+    order = shop.ok("POST", "/orders", {"line_items": [LINE]})
+    path = f"/orders/{order['id']}"
+    refund = shop.ok("POST", f"{path}/refunds", {"amount": "3"})
+    listed = [{"id": refund["id"], "reason": "", "total": "-3.00"}]
+    assert shop.ok("GET", path)["refunds"] == listed
+    shop.ok("DELETE", path)
+    assert shop.ok("GET", path)["refunds"] == []
+    (trashed,) = shop.ok("GET", f"/orders?status=trash&include={order['id']}")
+    assert trashed["refunds"] == []
+    native = {"filter[limit]": "1", "fields": "id,refunds,total_refunded"}
+    assert admin_client.get("/orders/trash", native).get_json() == {
+        "orders": [{"id": order["id"], "refunds": [], "total_refunded": "3.00"}]
+    }
+    shop.ok("PUT", path, {"status": "pending"})
+    assert shop.ok("GET", path)["refunds"] == listed
+
+
+@pytest.mark.parametrize("part", ["email", "first_name", "phone", "country"])
+def test_null_in_an_address_is_not_sent(shop, part):
+    billing = {part: None, "last_name": "Byron", "city": "Bath"}
+    body = {"billing": billing, "shipping": {"first_name": None, "city": "Ely"}}
+    order = shop.ok("POST", "/orders", {**body, "line_items": [LINE]})
+    assert (order["billing"][part], order["billing"]["city"]) == ("", "Bath")
+    assert order["shipping"]["city"] == "Ely"
+    value = "a@b.example" if part == "email" else "GB"
+    path = f"/orders/{order['id']}"
+    shop.ok("PUT", path, {"billing": {part: value}})
+    assert shop.ok("PUT", path, {"billing": billing})["billing"][part] == value
+    batch = {"update": [{"id": order["id"], "billing": billing}]}
+    (updated,) = shop.ok("POST", "/orders/batch", batch)["update"]
+    assert updated["billing"][part] == value
+    customer = shop.ok("POST", "/customers", {"email": "new@b.example", **body})
+    assert (customer["billing"][part], customer["shipping"]["city"]) == ("", "Ely")
+    path = f"/customers/{customer['id']}"
+    shop.ok("PUT", path, {"billing": {part: value}})
+    assert shop.ok("PUT", path, {"billing": billing})["billing"][part] == value
+
+
+@pytest.mark.one_database
+def test_an_entry_of_metadata_with_the_id_null_is_new(shop):
+    entry = {"id": None, "key": "a", "value": "b"}
+    coupon = shop.ok("POST", "/coupons", {"code": "new-entry", "meta_data": [entry]})
+    assert [(each["key"], each["value"]) for each in coupon["meta_data"]] == [("a", "b")]
+    order = shop.ok("POST", "/orders", {"line_items": [{**LINE, "id": None, "meta_data": [entry]}]})
+    assert order["line_items"][0]["meta_data"][0]["value"] == "b"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, literal, select
+from sqlalchemy import ColumnElement, bindparam, exists, func, literal, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
@@ -73,7 +73,7 @@ class OrderRecordQuery(RecordQuery):
         customer_id: only orders of this customer, 0 for those of guests.
         created_via: only orders that one of these created.
         parents: only orders with one of these parents.
-        not_parents: no orders with one of these parents.
+        not_parents: no orders with one of these parents, 0 for those without a parent.
         product_id: only orders with a line of this product.
     """
 
@@ -114,8 +114,7 @@ def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
     if query.parents:
         found.append(ORDERS.c.parent_id.in_(query.parents))
     if query.not_parents:
-        is_other = ORDERS.c.parent_id.not_in(query.not_parents)
-        found.append(ORDERS.c.parent_id.is_(None) | is_other)
+        found.append(func.coalesce(ORDERS.c.parent_id, 0).not_in(query.not_parents))
     return found
 
 

@@ -90,14 +90,23 @@ def count_all_refunds(actor: Principal, query: Mapping[str, Any]) -> int:
     return count(_matching(query))
 
 
-def refunds_of_orders(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[Record]]:
-    """Return ID, reason and amount of the refunds of orders, by order, in one statement."""
-    found: dict[int, list[Record]] = {}
+def refunds_of_orders(
+    fetch: Fetch, ids: Sequence[int]
+) -> tuple[dict[int, Decimal], dict[int, list[Record]]]:
+    """Return the sum of the refunds of orders, and ID, reason and amount of each, by order.
+
+    The refunds of an order in the trash are in no list (records 5).
+    """
+    sums: dict[int, Decimal] = {}
+    listed: dict[int, list[Record]] = {}
     if ids:
-        for order_id, refund_id, reason, amount in fetch(_OF_ORDERS, {"ids": list(ids)}):
+        rows = fetch(_OF_ORDERS, {"ids": list(ids)})
+        for order_id, refund_id, reason, amount, is_trashed in rows:
+            sums[order_id] = sums.get(order_id, Decimal(0)) + Decimal(amount)
             refund = {"id": refund_id, "reason": reason, "total": f"-{amount}"}
-            found.setdefault(order_id, []).append(refund)
-    return found
+            if not is_trashed:
+                listed.setdefault(order_id, []).append(refund)
+    return sums, listed
 
 
 # --- writes ---
@@ -283,18 +292,19 @@ def deleted_refunds(session: Session, orders: Sequence[Record]) -> list[Change]:
 # --- private ---
 
 _IDS = bindparam("ids", type_=IdList)
+_IS_OF_TRASHED = exists(
+    select(1).where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, ORDERS.c.status == TRASH)
+)
 _OF_ORDERS = (
     select(
         ORDER_REFUNDS.c.order_id,
         ORDER_REFUNDS.c.id,
         ORDER_REFUNDS.c.reason,
         as_printed(ORDER_REFUNDS.c.amount),
+        _IS_OF_TRASHED,
     )
     .where(is_one_of(ORDER_REFUNDS.c.order_id, _IDS))
     .order_by(ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.id)
-)
-_IS_OF_TRASHED = exists(
-    select(1).where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, ORDERS.c.status == TRASH)
 )
 # All refunds and those of trashed orders are counted, because orders are rarely in the trash.
 _SHOWN = Part(

@@ -49,6 +49,11 @@ LEFT_OUT: tuple[tuple[frozenset[str], str, str], ...] = (
         "WooCommerce: copies of addresses for searches",
     ),
     (
+        POSTS,
+        "_recorded_coupon_usage_counts",
+        "WooCommerce: whether an order uses its coupons, which becomes redemptions",
+    ),
+    (
         POSTS | USERS | ITEMS,
         "(?i:.*(?:password|passwd|secret|token|session|totp|2fa|nonce|private_key|api_key).*)",
         "passwords, tokens and sessions",
