@@ -14,6 +14,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.admin import rights
 from app.admin.sessions import cookies, held
 from app.admin.texts import gettext as _
+from app.api.authentication import limit_body
 from app.api.versions import SAFE_METHODS
 from app.auth.sessions import Session, find_session
 from app.errors import ShopError
@@ -147,6 +148,8 @@ def _find_session() -> None:
         principal = replace(session.principal, request_id=request_id, session_id=session.id)
         g.admin_session = replace(session, principal=principal)
         g.principal = principal
+    if session is None or not session.principal.capabilities:
+        limit_body()
 
 
 def _require_session() -> BaseResponse | None:
@@ -158,8 +161,14 @@ def _require_session() -> BaseResponse | None:
     if request.method in SAFE_METHODS:
         here = request.full_path.rstrip("?")
         return redirect(url_for("admin_sign_in.sign_in", next=here), 303)
+    kept = held.hold()
     notice = _("Your session has ended. Sign in, and what you typed is kept.")
-    return sign_in_page(401, kept=held.hold(), notice=notice)
+    if not kept:
+        notice = _(
+            "Your session has ended, and what you typed is too large to be kept here. Sign in in "
+            "another tab, then go back and send it again."
+        )
+    return sign_in_page(401, kept=kept, notice=notice)
 
 
 def current_session() -> Session:
@@ -208,18 +217,20 @@ def plain_page(title: str, *, button: str = "", status: int = 200, **context: An
 
 
 def sign_in_page(
-    status: int = 200, *, kept: str = "", consumer_key: str = "", **context: Any
+    status: int = 200, *, kept: str | None = None, consumer_key: str = "", **context: Any
 ) -> Response:
     """Return the form that asks for a key and its secret.
 
     Args:
-        kept: a form that was sent without a session, as signed text.
+        kept: a form that was sent to another page without a session, as signed text.
         consumer_key: the key that was typed.
         context: ``notice`` and ``error``.
     """
+    form = request.form if kept is None else {}
     # A link of another site could contain a form that its author has sent.
-    held_text = kept or request.form.get("held", "")
-    hidden = [("next", request.values.get("next", "")), ("held", held_text)]
+    held_text = form.get("held", "") if kept is None else kept
+    address = form.get("next", "") or request.args.get("next", "")
+    hidden = [("next", address), ("held", held_text)]
     typed = {"consumer_key": consumer_key, "consumer_secret": ""}
     return plain_page(
         _("Sign in"), status=status, hidden=hidden, credentials=typed, by_link=True, **context

@@ -25,8 +25,8 @@ from app.auth.failed_logins import FailedLogins
 from app.auth.principals import Credentials, Principal
 from app.errors import ShopError
 
-MAX_BYTES_WITHOUT_CAPABILITIES = 64 * 1024
-"""Maximum body size for users without capabilities, whose requests are rejected anyway."""
+MAX_BYTES_WITHOUT_CAPABILITY = 64 * 1024
+"""Maximum body size of a caller who lacks the capability, whose request is rejected anyway."""
 
 _FAILED_LOGINS = "shop_api_failed_logins"  # on app.extensions
 
@@ -60,8 +60,17 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
     view: Any = current_app.view_functions[request.endpoint or ""]
     require_operation(principal, request.method, resource, view, any_permission=any_permission)
     if not principal.capabilities:
-        limit = current_app.config["MAX_CONTENT_LENGTH"]
-        request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITIES)
+        limit_body()
+
+
+def limit_body() -> None:
+    """Limit the body of the current request, which is not read yet, to 64 KiB (decisions 17).
+
+    Errors have the specified order, so a small body is checked before a capability. A larger body
+    of a caller who lacks the capability is rejected without being read.
+    """
+    limit = request.max_content_length or MAX_BYTES_WITHOUT_CAPABILITY
+    request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITY)
 
 
 def require_operation(

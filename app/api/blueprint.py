@@ -3,7 +3,7 @@
 It adds authentication, shared schema instances, operation IDs and the error codes of operations.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -104,7 +104,12 @@ class Blueprint(flask_smorest.Blueprint):
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
     def arguments(
-        self, schema: Any, *, needs: Capability | None = None, **kwargs: Any
+        self,
+        schema: Any,
+        *,
+        needs: Capability | None = None,
+        body_needs: Sequence[Capability] = (),
+        **kwargs: Any,
     ) -> Callable[[Any], Any]:
         """Load and document input with one schema instance for all requests.
 
@@ -113,10 +118,14 @@ class Blueprint(flask_smorest.Blueprint):
         Args:
             needs: the capability that the view requires. Without it, the body is only checked and
                 the view gets an empty record. No other view can use the schema.
+            body_needs: capabilities, by default that of ``needs``. A caller without any of them can
+                send a body of at most 64 KiB.
         """
         instance = instance_of(schema) if isinstance(schema, type) else schema
         if needs:
             self.ARGUMENTS_PARSER.needs[type(instance)] = needs
+        if able := body_needs or (needs and (needs,)):
+            self.ARGUMENTS_PARSER.body_needs[type(instance)] = able
         decorate: Callable[[Any], Any] = super().arguments(instance, **kwargs)
         return decorate
 

@@ -73,6 +73,15 @@ def _as_sent(entry: dict[str, Any]) -> dict[str, Any]:
     return entry | {"param": own, "message": entry["message"].replace(param, own, 1)}
 
 
+def _too_large() -> ShopError:
+    limit = request.max_content_length or 0
+    error = ShopError("shop_api_request_entity_too_large", limit=limit)
+    if limit < current_app.config["MAX_CONTENT_LENGTH"]:
+        why = "A larger one requires a key with the capability of the operation."
+        return error.with_message(f"{error.message} {why}")
+    return error
+
+
 def _cause(error: Exception) -> str:
     """Return the type and first line of an error, without statements and values."""
     cause = getattr(error, "orig", None) or error
@@ -92,8 +101,7 @@ def as_shop_error(error: Exception) -> ShopError:
             headers={"Allow": allowed},
         )
     if isinstance(error, RequestEntityTooLarge):
-        limit = request.max_content_length
-        return ShopError("shop_api_request_entity_too_large", limit=limit)
+        return _too_large()
     if isinstance(error, NotFound | MethodNotAllowed):
         return _unknown_route()
     if isinstance(error, HTTPException) and (error.code or 500) < 500:

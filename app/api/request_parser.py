@@ -1,6 +1,7 @@
 """Parsing of bodies and queries."""
 
 import json
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,7 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from app.api.authentication import current_principal
+from app.api.authentication import current_principal, limit_body
 from app.api.strictness import is_strict
 from app.api.versions import current_api_version, current_dialect
 from app.auth.principals import Capability
@@ -34,6 +35,8 @@ class ArgumentParser(FlaskParser):
         super().__init__()
         self.needs: dict[type[ma.Schema], Capability] = {}
         """The capability that is required for all requests with a schema."""
+        self.body_needs: dict[type[ma.Schema], Sequence[Capability]] = {}
+        """Capabilities, one of which is required for a body of more than 64 KiB."""
 
     def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
         """Load input with a schema, or with its replacement in the API version.
@@ -44,6 +47,9 @@ class ArgumentParser(FlaskParser):
         """
         substitute = current_api_version().schemas.get(type(argmap))
         needed = self.needs.get(type(argmap))
+        able = self.body_needs.get(type(argmap))
+        if able and not any(map(current_principal().can, able)):
+            limit_body()
         strict = is_strict()
         kind: type[ma.Schema] = substitute or type(argmap)
         if needed and not current_principal().can(needed):

@@ -180,7 +180,11 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
-@blp.arguments(schemas.CouponBulkRequest, example={"coupons": examples.COUPON_ITEMS})
+@blp.arguments(
+    schemas.CouponBulkRequest,
+    example={"coupons": examples.COUPON_ITEMS},
+    body_needs=(Capability.PUBLISH_SHOP_COUPONS, Capability.EDIT_SHOP_COUPONS),
+)
 @idempotent
 @blp.response(200, schemas.CouponBulkResponse, example={"coupons": examples.COUPON_RESULTS})
 def bulk_coupons(body: Body) -> Response:

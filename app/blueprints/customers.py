@@ -179,7 +179,11 @@ def get_customer_by_email(query: Query, email: str) -> Response:
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_customers_data", "shop_api_customers_request_entity_too_large")
-@blp.arguments(schemas.CustomerBulkRequest, example={"customers": examples.CUSTOMER_ITEMS})
+@blp.arguments(
+    schemas.CustomerBulkRequest,
+    example={"customers": examples.CUSTOMER_ITEMS},
+    body_needs=(Capability.CREATE_USERS, Capability.EDIT_USERS),
+)
 @idempotent
 @blp.response(200, schemas.CustomerBulkResponse, example={"customers": examples.CUSTOMER_RESULTS})
 def bulk_customers(body: Body) -> Response:

@@ -13,6 +13,7 @@ from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import RefundSerializer
 from app.api.responses import delete_response, json_response, page_response
 from app.api.smorest import Api
+from app.auth.principals import Capability
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import orders as examples
 from app.schemas.orders.refund import (
@@ -76,7 +77,11 @@ def list_order_refunds(query: Query, order_id: int) -> Response:
     "shop_api_invalid_order_refund",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(OrderRefundCreateRequest, example={"order_refund": examples.NEW_ORDER_REFUND})
+@blp.arguments(
+    OrderRefundCreateRequest,
+    example={"order_refund": examples.NEW_ORDER_REFUND},
+    body_needs=(Capability.EDIT_SHOP_ORDERS,),
+)
 @idempotent
 @blp.response(201, OrderRefundResponse, example={"order_refund": examples.ORDER_REFUND})
 def create_order_refund(body: Body, order_id: int) -> Response:
@@ -118,7 +123,11 @@ def get_order_refund(query: Query, order_id: int, refund_id: int) -> Response:
     "shop_api_precondition_failed",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(OrderRefundUpdateRequest, example={"order_refund": examples.ORDER_REFUND_UPDATE})
+@blp.arguments(
+    OrderRefundUpdateRequest,
+    example={"order_refund": examples.ORDER_REFUND_UPDATE},
+    body_needs=(Capability.EDIT_SHOP_ORDERS,),
+)
 @blp.response(200, OrderRefundResponse, example={"order_refund": examples.UPDATED_ORDER_REFUND})
 def update_order_refund(body: Body, order_id: int, refund_id: int) -> Response:
     """Update a refund.

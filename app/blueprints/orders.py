@@ -69,7 +69,11 @@ def list_orders(query: Query) -> Response:
     "shop_api_coupon_not_applicable",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(schemas.OrderCreateRequest, example={"order": examples.NEW_ORDER})
+@blp.arguments(
+    schemas.OrderCreateRequest,
+    example={"order": examples.NEW_ORDER},
+    body_needs=(Capability.PUBLISH_SHOP_ORDERS,),
+)
 @idempotent
 @blp.response(201, OrderResponse, example={"order": examples.ORDER})
 def create_order(body: Body) -> Response:
@@ -135,7 +139,11 @@ def get_order(query: Query, order_id: int) -> Response:
     "shop_api_coupon_not_applicable",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(schemas.OrderUpdateRequest, example={"order": examples.ORDER_UPDATE})
+@blp.arguments(
+    schemas.OrderUpdateRequest,
+    example={"order": examples.ORDER_UPDATE},
+    body_needs=(Capability.EDIT_SHOP_ORDERS,),
+)
 @blp.response(200, OrderResponse, example={"order": examples.UPDATED_ORDER})
 def update_order(body: Body, order_id: int) -> Response:
     """Update an order.
@@ -175,7 +183,11 @@ def delete_order(query: Query, order_id: int) -> Response:
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_orders_data", "shop_api_orders_request_entity_too_large")
-@blp.arguments(schemas.OrderBulkRequest, example={"orders": examples.ORDER_ITEMS})
+@blp.arguments(
+    schemas.OrderBulkRequest,
+    example={"orders": examples.ORDER_ITEMS},
+    body_needs=(Capability.PUBLISH_SHOP_ORDERS, Capability.EDIT_SHOP_ORDERS),
+)
 @idempotent
 @blp.response(200, schemas.OrderBulkResponse, example={"orders": examples.ORDER_RESULTS})
 def bulk_orders(body: Body) -> Response:

@@ -12,6 +12,7 @@ from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import REDEMPTION
 from app.api.responses import json_response, page_response
+from app.auth.principals import Capability
 from app.schemas.base import CountResponse
 from app.schemas.examples import redemptions as examples
 from app.schemas.queries import ReadQuery
@@ -66,7 +67,11 @@ def list_redemptions(query: Query) -> Response:
     "shop_api_coupon_not_applicable",
 )
 @blp.errors_as(400, "shop_api_invalid_customer_id")
-@blp.arguments(RedemptionCreateRequest, example={"redemption": examples.NEW_REDEMPTION})
+@blp.arguments(
+    RedemptionCreateRequest,
+    example={"redemption": examples.NEW_REDEMPTION},
+    body_needs=(Capability.EDIT_SHOP_ORDERS,),
+)
 @idempotent
 @blp.alt_response(200, schema=RedemptionResponse, example={"redemption": examples.REDEMPTION})
 @blp.response(201, RedemptionResponse, example={"redemption": examples.REDEMPTION})

@@ -49,8 +49,8 @@ ONE: Arguments = {"context": CONTEXT}
 VIEW: Arguments = {"context": {**CONTEXT, "enum": ["view"]}}
 """The parameters of records that nobody can change."""
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
-_MONEY = re.compile(r"-?\d*\.?\d*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
+_MONEY = re.compile(r"-?\d*(\.\d*)?", re.ASCII)
 _DATE_TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}(:\d{2})?)?", re.ASCII
 )

@@ -14,12 +14,9 @@ from typing import Any
 
 import orjson
 from flask import Response, current_app, g, request
+from werkzeug.exceptions import RequestEntityTooLarge
 
-from app.api.authentication import (
-    MAX_BYTES_WITHOUT_CAPABILITIES,
-    record_failed_login,
-    request_credentials,
-)
+from app.api.authentication import limit_body, record_failed_login, request_credentials
 from app.api.error_handlers import handle_exception
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent_in_form
@@ -169,7 +166,7 @@ def _respond(route: Route, ids: Mapping[str, int], query: dict[str, Any], site: 
     operation = route.operation(request.method)
     if operation is None:
         raise errors.no_route(_hint())
-    merged = _merged(query)
+    merged = _merged(query, operation, principal)
     args, given = _arguments(operation, merged, ids)
     if not operation.is_open_to(principal):
         raise errors.forbidden(operation.action, is_known=principal is not None)
@@ -343,9 +340,6 @@ def _check_key(principal: Principal, route: Route) -> None:
             if resource in RESOURCES - principal.resources:
                 message = f"This API key is not valid for the resource {resource}."
                 raise _authentication_error(message)
-    if not principal.capabilities:
-        limit = current_app.config["MAX_CONTENT_LENGTH"]
-        request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITIES)
 
 
 # --- parameters ---
@@ -386,13 +380,27 @@ _ALWAYS_KNOWN = re.compile(r"_.*|oauth_.*|consumer_(key|secret)|id|order_id|cont
 """Names that a strict request can always have; ``customer`` of a read order is ignored."""
 
 
-def _merged(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters in the query and in the body, which takes precedence."""
+def _merged(
+    query: Mapping[str, Any], operation: Operation, principal: Principal | None
+) -> dict[str, Any]:
+    """Return the parameters in the query and in the body, which takes precedence.
+
+    The body of a caller who lacks the capability is read up to 64 KiB, because invalid parameters
+    are reported before the capability.
+    """
     if "_jsonp" in query:
         message = "JSONP support is disabled on this site."
         raise RestError("rest_callback_disabled", message)
-    body = parameters.body_of(request) if request.method not in {"GET", "HEAD"} else {}
-    return {**query, **body}
+    if request.method in {"GET", "HEAD"}:
+        return {**query}
+    if not operation.is_open_to(principal):
+        limit_body()
+    try:
+        return {**query, **parameters.body_of(request)}
+    except RequestEntityTooLarge:
+        if principal is None:
+            raise errors.forbidden(operation.action, is_known=False) from None
+        raise
 
 
 def _arguments(

@@ -1,6 +1,8 @@
 """Signing in and out: cookies, links, fixation, expiry, revocation, other sites, redirects."""
 
+import random
 import re
+import string
 from contextlib import closing
 from datetime import timedelta
 from http.client import HTTPConnection
@@ -351,6 +353,33 @@ def test_a_save_without_a_session_keeps_what_was_typed(app, admin, browser):
     page = browser.post("/coupons/new", page.form("_shown") | {"_show": "form"})
     assert page.form("_form")["code"] == "kept"
     assert admin.get("/coupons/count").get_json() == {"count": 0}
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("size", [60_000, 66_000, 5_000_000])
+def test_a_form_without_a_session_is_kept_only_if_it_can_be_sent_again(app, admin, size):
+    letters = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=size))
+    page = Browser(app).post("/coupons/new", {"code": letters, "_shown": "{}"})
+    assert page.status == 401
+    assert "is too large to be kept here. Sign in in another tab" in page.text
+    assert len(page.html) < 10_000
+    assert Browser(app).post("/sign-in", page.form("held") | credentials(admin.key)).status == 303
+
+
+@pytest.mark.one_database
+def test_the_largest_form_without_a_session_that_is_kept(app, admin):
+    letters = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=48_000))
+    page = Browser(app).post("/coupons/new", {"description": letters, "_shown": "{}"})
+    page = Browser(app).post("/sign-in", page.form("held") | credentials(admin.key))
+    assert page.form("_shown")["description"] == letters
+
+
+@pytest.mark.one_database
+def test_a_sign_in_has_at_most_64_kib(app, admin):
+    page = Browser(app).post("/sign-in", credentials(admin.key, held="x" * 65_536))
+    assert (page.status, "larger than 65536 bytes" in page.text) == (413, True)
+    role = Browser(app, admin.key)
+    assert role.post("/coupons/new", {"code": "x", "description": "x" * 65_536}).status == 303
 
 
 def test_a_held_form_cannot_be_made_by_others(app, admin):

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 
 from flask import current_app, request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
+from werkzeug.exceptions import RequestEntityTooLarge
 
 MAX_AGE_SECONDS = 3600
+MAX_LENGTH = 50_000
+"""Longest signed text, which the form of the sign-in contains and which it must be able to send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,13 @@ def _serializer() -> URLSafeTimedSerializer:
 
 
 def hold() -> str:
-    """Return the form of the current request as signed text."""
-    values = list(request.form.items(multi=True))
-    return str(_serializer().dumps([request.path, values]))
+    """Return the form of the current request as signed text, or "" if it is too large."""
+    try:
+        values = list(request.form.items(multi=True))
+    except RequestEntityTooLarge:
+        return ""
+    text = str(_serializer().dumps([request.path, values]))
+    return text if len(text) <= MAX_LENGTH else ""
 
 
 def held_form(text: str) -> HeldForm | None:
