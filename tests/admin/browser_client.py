@@ -56,13 +56,20 @@ class Page:
         self.text = " ".join(re.sub(r"<[^>]*>", " ", self.html).split())
         self.location = response.headers.get("Location", "")
         self.headers = response.headers
+        # A browser drops a form within a form, and its button then belongs to the outer one.
+        tags = re.findall(r"<(/?form)\b", self.html)
+        assert tags == ["form", "/form"] * (len(tags) // 2), "a form within a form"
+
+    def forms(self):
+        """The forms of the page: action, method and the values that a browser would send."""
+        parser = _Forms()
+        parser.feed(self.html)
+        return parser.forms
 
     def form(self, name):
         """The values of the form that contains an input with this name."""
-        parser = _Forms()
-        parser.feed(self.html)
         return next(
-            dict(values) for _, method, values in parser.forms
+            dict(values) for _, method, values in self.forms()
             if method == "post" and any(key == name for key, _ in values)
         )  # fmt: skip
 

@@ -63,6 +63,21 @@ def test_stored_texts_are_no_markup(hostile):
                     "upload", "delivery"}  # fmt: skip
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize("kind", ["coupons", "orders"])
+def test_each_row_of_the_trash_has_a_form_of_its_own(admin, browser, kind):
+    noun, record = kind.removesuffix("s"), {"code": "a"} if kind == "coupons" else {}
+    number = admin.post(f"/{kind}", {noun: record}).json[noun]["id"]
+    admin.delete(f"/{kind}/{number}")
+    page = browser.get(f"/{kind}?state=trash")
+    assert re.findall('name="id" value="([0-9]+)" form="(.+?)"', page.html) == [
+        (str(number), "selection")
+    ]
+    restore = f"/admin/{kind}/{number}/restore"
+    (values,) = (dict(values) for action, _method, values in page.forms() if action == restore)
+    assert browser.post(restore.removeprefix("/admin"), values).location.endswith("done=restored")
+
+
 @pytest.mark.parametrize("sign", "=+-@\t\r'")
 def test_no_csv_file_has_formulas(app, admin, sign):
     browser = Browser(app, admin.key)

@@ -428,6 +428,18 @@ def test_selecting_rows_and_undoing(shop):
         assert page.locator(".bulk").bounding_box()["height"] < 844 / 5
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("kind", ["coupons", "orders"])
+def test_restoring_the_first_row_of_the_trash(shop, kind, scripts):
+    noun, record = kind.removesuffix("s"), {"code": f"gone-{scripts}"} if kind == "coupons" else {}
+    number = shop.api("POST", f"/{kind}", {noun: record})[noun]["id"]
+    shop.api("DELETE", f"/{kind}/{number}")
+    with shop.page(java_script_enabled=scripts) as page:
+        shop.open(page, f"/{kind}?state=trash")
+        page.click("tbody button:has-text('Restore') >> nth=0")
+        page.wait_for_url(f"**/{kind}/{number}?done=restored")
+
+
 def pages_of(shop):
     c, b = shop.coupon, shop.batch
     return [

@@ -42,11 +42,11 @@ for (const button of all("[data-copy]")) {
 }
 
 // Selecting rows: one box in the head of the table, and one beside the actions on a phone
-for (const form of all("[data-selection]")) {
-  const heads = all("[data-select-page]", form);
-  const counted = form.querySelector("[data-selected]");
-  const rows = all("input[name=id]", form);
-  const everything = form.querySelector("[name=everything]");
+for (const part of all("[data-selection]")) {
+  const heads = all("[data-select-page]", part);
+  const counted = part.querySelector("[data-selected]");
+  const rows = all("input[name=id]", part);
+  const everything = part.querySelector("[name=everything]");
   const update = () => {
     const selected = rows.filter((row) => row.checked).length;
     for (const head of heads) {
