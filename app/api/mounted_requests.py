@@ -26,26 +26,35 @@ class MountedRequests:
         prefix: ``SHOP_URL_PREFIX``, whose letter case counts.
         mount: the path of the mount, with a slash at the end.
         version_of: function that returns the API version of a path below ``mount``.
+        located: function that returns path and query of a request in their usual form. A signature
+            covers those that were sent.
     """
 
     def __init__(
-        self, app: Any, prefix: str, mount: str, version_of: Callable[[str], ApiVersion]
+        self,
+        app: Any,
+        prefix: str,
+        mount: str,
+        version_of: Callable[[str], ApiVersion],
+        located: Callable[[str, str], tuple[str, str]] = lambda *sent: sent,
     ) -> None:
         self._app = app
         self._mount = mount
         self._start = f"{prefix}{mount}".lower()
         self._version_of = version_of
+        self._located = located
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Handle a request."""
-        path = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
+        sent = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
+        path, query = self._located(sent, environ.get("QUERY_STRING", ""))
         start = len(self._start)
         if f"{path}/"[:start].translate(_LOWER) == self._start:
-            query = environ.get("QUERY_STRING", "")
+            sent_query = environ.get("QUERY_STRING", "")
             environ["QUERY_STRING"] = _STRAY.sub("", query)
             overrides = _overrides(environ["QUERY_STRING"])
             environ[ORIGINAL_REQUEST] = OriginalRequest(
-                environ["REQUEST_METHOD"], path, query, overrides
+                environ["REQUEST_METHOD"], sent, sent_query, overrides
             )
             # Also codes and e-mail addresses. Letters beyond ASCII stay unchanged.
             rest = path[start:].translate(_LOWER)

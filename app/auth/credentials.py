@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
@@ -18,7 +18,14 @@ from werkzeug.datastructures import Authorization
 
 from app.auth.api_keys import ApiKeyCredentials, key_with_roles, principal_of
 from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
-from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, MAX_PARAMETERS, Signature, SignedRequest
+from app.auth.oauth1 import (
+    ALGORITHMS,
+    MAX_FORM_FIELDS,
+    MAX_FORMS,
+    MAX_PARAMETERS,
+    Signature,
+    SignedRequest,
+)
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.auth.principal_cache import cached_principal
 from app.auth.principals import UNKNOWN_KEY, Credentials, InvalidCredentials, Principal
@@ -185,11 +192,17 @@ def from_basic(request: Request) -> Credentials | None:
     return None if header is None else Basic(header)
 
 
-def from_legacy(request: Request) -> Credentials | None:
+def from_legacy(
+    request: Request, form_of: Callable[[Request], str] = lambda _: ""
+) -> Credentials | None:
     """Return the credentials of a legacy API request, or None (decisions 12).
 
     The header takes precedence, with Basic or a signature. The query can contain a signature, or
     the consumer key and secret. These require HTTPS, because proxies log URLs.
+
+    Args:
+        form_of: returns the fields of a form in the body, as sent, which a signature covers
+            (RFC 5849, 3.4.1.3.1) and which can contain it. They are not read for other credentials.
     """
     header = _authorization_header(request) or ""
     given = _parse_authorization(header)
@@ -201,10 +214,14 @@ def from_legacy(request: Request) -> Credentials | None:
     if len(parameters) + 1 + sent.query.count("&") > MAX_PARAMETERS:
         return MalformedCredentials("The request has too many parameters.")
     signed = _signed(request, sent, parameters)
+    if not _has_pair(request):
+        signed = replace(signed, form=form_of(request))
     signature = signed.signature()
     if isinstance(signature, str):
         return MalformedCredentials(f"The parameter {signature} is missing.")
     if signature is not None:
+        if signed.form.count("&") >= MAX_FORM_FIELDS:
+            return MalformedCredentials("The request has too many parameters.")
         override = request.headers.get("X-HTTP-Method-Override", "").strip().upper()
         if override and override.replace("HEAD", "GET") != request.method:
             return MalformedCredentials("X-HTTP-Method-Override does not match the signed method.")
@@ -221,6 +238,10 @@ def from_legacy(request: Request) -> Credentials | None:
             "Send consumer_key and consumer_secret over HTTPS only, or sign requests."
         )
     return ApiKeyCredentials(key or "", secret or "")
+
+
+def _has_pair(request: Request) -> bool:
+    return bool({"consumer_key", "consumer_secret"} & request.args.keys())
 
 
 def _signed(
@@ -240,6 +261,8 @@ def _signed(
         or quote(request.script_root + sent.path),
         query=sent.query,
         header=header,
+        # PHP reads the fields of POST only, so that clients of WooCommerce sign no others.
+        is_form_optional=sent.method != "POST",
     )
 
 

@@ -18,6 +18,8 @@ ALGORITHMS = {"HMAC-SHA1": "sha1", "HMAC-SHA256": "sha256"}
 MAX_FORMS = 64
 MAX_PARAMETERS = 100
 """Maximum number of parameters of a request, in the query and in the header together."""
+MAX_FORM_FIELDS = 200
+"""Maximum number of fields of a form in the body that is signed."""
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -58,6 +60,8 @@ class SignedRequest:
         origin: ``http://host:port``, as sent by the client.
         path: the path as sent, percent-encoded.
         query: the query string as sent.
+        form: the fields of a form in the body, as sent, which are parameters, too.
+        is_form_optional: whether a signature in the query or the header can leave out the form.
         header: the decoded parameters of an ``Authorization: OAuth`` header.
     """
 
@@ -66,10 +70,12 @@ class SignedRequest:
     path: str
     query: str
     header: Pairs = ()
+    form: str = ""
+    is_form_optional: bool = False
 
     def signature(self) -> Signature | str | None:
         """Return the signature, the name of a missing parameter, or None without a signature."""
-        given = dict([*self.header, *_parsed(self.query)])
+        given = dict([*self.header, *_parsed(self._with_form())])
         if not given.keys() & {"oauth_signature", "oauth_consumer_key"}:
             return None
         names = "consumer_key", "timestamp", "nonce", "signature_method", "signature"
@@ -126,16 +132,21 @@ class SignedRequest:
                     text = "&".join(f"{name}={value}" for name, value in ordered)
                     yield quote(text, safe)
 
+    def _with_form(self) -> str:
+        return "&".join(filter(None, (self.query, self.form)))
+
     def _pairs(self) -> Iterator[Pairs]:
         """Yield the possible parameter lists of the client, without duplicate parameters.
 
         Some clients send a parameter twice, once as given and once as signed. Other clients do not
         sign empty parameters.
         """
-        queries = [_parsed(self.query)]
-        if "+" in self.query:  # a plus can mean a blank or a plus
-            queries.append(_parsed(self.query.replace("+", "%2B")))
-        for query in queries:
+        sent = [self._with_form()]
+        if self.form and self.is_form_optional:
+            sent.append(self.query)
+        # A plus can mean a blank or a plus.
+        sent += [text.replace("+", "%2B") for text in sent if "+" in text]
+        for query in map(_parsed, sent):
             pairs = [
                 pair
                 for pair in dict.fromkeys([*self.header, *query])

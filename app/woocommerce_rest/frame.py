@@ -315,7 +315,8 @@ _OAUTH = ("consumer_key", "timestamp", "nonce", "signature", "signature_method")
 def _missing_oauth() -> RestError | None:
     """Return the error of missing parameters of a signature; None if all are missing."""
     header = request.authorization
-    given = {**request.args.to_dict(), **((header and header.parameters) or {})}
+    form = parameters.nested(parameters.form_of(request))
+    given = {**request.args.to_dict(), **form, **((header and header.parameters) or {})}
     absent = [f"oauth_{name}" for name in _OAUTH if not given.get(f"oauth_{name}")]
     if len(absent) == len(_OAUTH):
         return None
@@ -458,7 +459,11 @@ _ELSEWHERE = ("products", "taxes", "shipping", "settings", "payment_gateways")
 
 
 def _hint() -> str:
-    part = request.path.partition("/wp-json/wc/v3/")[2].split("/")[0]
+    namespace, _, rest = request.path.partition("/wp-json/")[2].partition("/")
+    version, _, rest = rest.partition("/")
+    if namespace == "wc" and version != "v3":
+        return f"This service has the namespace {NAMESPACE}."
+    part = rest.split("/")[0]
     return f"This service has no {part.replace('_', ' ')}." if part in _ELSEWHERE else ""
 
 

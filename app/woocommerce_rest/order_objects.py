@@ -98,8 +98,7 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         "shipping_lines": [_shipping_line(one, record, site) for one in record["shipping_lines"]],
         "fee_lines": [_fee_line(line, record, site) for line in record["fee_lines"]],
         "coupon_lines": [_coupon_line(line, record) for line in record["coupon_lines"]],
-        # Those of an order in the trash are in no list (records 5).
-        "refunds": [_short_refund(r, site) for r in record["refunds"] if status != TRASH],
+        "refunds": _short_refunds(record, site),
         "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
         "is_editable": status in _EDITABLE,
         "needs_payment": status in _UNPAID and record["total"] > "0.00",
@@ -123,9 +122,14 @@ def _links(record: Record, site: Site) -> Object:
     return links
 
 
-def _short_refund(refund: Record, site: Site) -> Object:
-    total = f"-{site.amount(refund['amount'])}"
-    return {"id": refund["id"], "reason": refund["reason"], "total": total}
+def _short_refunds(record: Record, site: Site) -> list[Object]:
+    """Return the refunds of an order. Those of one in the trash are in no list (records 5)."""
+    if record["status"] == TRASH:
+        return []
+    return [
+        {"id": each["id"], "reason": each["reason"], "total": f"-{site.amount(each['amount'])}"}
+        for each in record["refunds"]
+    ]
 
 
 def customer_of(record: Record, site: Site, known: Customers) -> Object:

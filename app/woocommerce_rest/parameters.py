@@ -10,14 +10,16 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
-from flask import Request
 from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.wrappers import Request
 
 from app.woocommerce_rest.arguments import Problem
 from app.woocommerce_rest.errors import RestError, invalid
 
 MAX_NAMES, MAX_DEPTH = 200, 5
 """Names in a query or a form, and brackets in a name."""
+MAX_FORM_BYTES = 64 * 1024
+"""Size of a form that is read to check its signature."""
 
 _NAME = re.compile(r"([^\[]+)((?:\[[^\]]*\])*)")
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
@@ -76,6 +78,33 @@ def _pairs(parameters: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
             yield name, str(int(value)) if isinstance(value, bool) else str(value)
 
 
+def form_of(request: Request) -> str:
+    """Return the fields of a form in the body as sent, which belong to an OAuth signature.
+
+    They are read before the caller is known, and therefore only up to MAX_FORM_BYTES.
+
+    Raises:
+        RequestEntityTooLarge: the form is larger.
+    """
+    if request.method in {"GET", "HEAD"} or not _FORM.match(
+        request.headers.get("Content-Type", "")
+    ):
+        return ""
+    limit = request.max_content_length
+    request.max_content_length = min(limit or MAX_FORM_BYTES, MAX_FORM_BYTES)
+    body = _body(request)
+    request.max_content_length = limit
+    return body.decode("utf-8", "replace")
+
+
+def _body(request: Request) -> bytes:
+    body = request.get_data()
+    # For a body without Content-Length, werkzeug reads up to the limit without an error.
+    if len(body) >= (request.max_content_length or len(body) + 1) and request.stream.read(1):
+        raise RequestEntityTooLarge
+    return body
+
+
 def body_of(request: Request) -> dict[str, Any]:
     """Return the parameters in the body. A body of another type than JSON or a form is not read.
 
@@ -85,9 +114,7 @@ def body_of(request: Request) -> dict[str, Any]:
     kind = request.headers.get("Content-Type", "")
     if not (_JSON.match(kind) or _FORM.match(kind)):
         return {}
-    body = request.get_data()
-    if len(body) >= (request.max_content_length or len(body) + 1) and request.stream.read(1):
-        raise RequestEntityTooLarge
+    body = _body(request)
     if _FORM.match(kind):
         return nested(body.decode("utf-8", "replace"))
     if not body.strip():

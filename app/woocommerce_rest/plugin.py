@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from urllib.parse import unquote, unquote_plus
 
 from flask import Blueprint, Flask, Response, current_app, request
 
@@ -27,6 +28,7 @@ from app.woocommerce_rest import (
 from app.woocommerce_rest.errors import as_rest_error
 from app.woocommerce_rest.frame import NOWHERE, Call, Operation, Route, description, respond
 from app.woocommerce_rest.openapi import document
+from app.woocommerce_rest.parameters import form_of
 from app.woocommerce_rest.schemas import Json
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
 
@@ -48,7 +50,7 @@ def _body_of(error: ShopError) -> Any:
 WP_JSON = ApiVersion(
     "wp-json",
     Dialect(
-        credentials=from_legacy,
+        credentials=partial(from_legacy, form_of=form_of),
         key_in_query=True,
         hides_methods=True,
         has_strict_requests=True,
@@ -81,8 +83,33 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
         for each in (coupons.COUPONS, customers.CUSTOMERS, orders.ORDERS)
     }
     app.wsgi_app = MountedRequests(  # type: ignore[method-assign] # as documented by Flask
-        app.wsgi_app, prefix, "/wp-json/", lambda _: WP_JSON
+        app.wsgi_app, prefix, "/wp-json/", lambda _: WP_JSON, partial(_located, prefix)
     )
+
+
+def _located(prefix: str, path: str, query: str) -> tuple[str, str]:
+    """Return path and query of a request below ``/wp-json/``.
+
+    Shops without permalinks have these addresses below ``/index.php``, or in ``rest_route``.
+    """
+    if not path.startswith(prefix):
+        return path, query
+    rest = path[len(prefix) :]
+    if rest.lower().startswith("/index.php/wp-json"):
+        return prefix + rest[len("/index.php") :], query
+    if rest not in {"", "/", "/index.php"} or "rest_route" not in unquote(query):
+        return path, query
+    others, routes = [], []
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if unquote_plus(name) == "rest_route":
+            # As in PATH_INFO, whose octets are letters of Latin-1 (PEP 3333).
+            routes.append(unquote_plus(value, "latin-1"))
+        else:
+            others.append(part)
+    if not routes or not routes[-1]:
+        return path, query
+    return f"{prefix}/wp-json/{routes[-1].strip('/')}", "&".join(others)
 
 
 def _add(blueprint: Blueprint, rule: str, route: Route) -> None:
