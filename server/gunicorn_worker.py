@@ -6,6 +6,7 @@ A thread waits briefly for the next request of its connection instead of returni
 from __future__ import annotations
 
 import errno
+import re
 import select
 import signal
 import threading
@@ -14,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
+from urllib.parse import unquote_plus
 
 from gunicorn.http import errors
 from gunicorn.workers.gthread import ThreadWorker
@@ -33,6 +35,12 @@ FROZEN_SECONDS = 10.0
 
 READS = {"GET", "HEAD", "OPTIONS"}
 
+_WITHOUT_END = re.compile(r"limit\]?=\s*(?:[^\s\d]|\d{4})|=csv\b", re.IGNORECASE)
+"""In the query of a list whose length depends on the data: ``limit=-1``, or more than a page."""
+
+_PATH_WITHOUT_END = re.compile(r"\.csv$|/customers/[^/]+/(?:orders|downloads)$|/notes$")
+"""The end of the path of such a list."""
+
 STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
 
@@ -41,7 +49,9 @@ class Worker(ThreadWorker):
 
     Every connection may occupy a thread, but only ``threads`` requests run at the same time. One of
     these slots is for reads only, so that reads are served while all writes wait for a lock or for
-    a standby. Health checks have slots of their own.
+    a standby. Lists without end have at most half of the slots, so that a few of them, which run
+    for as long as their clients read, do not keep other requests waiting. Health checks have slots
+    of their own.
     """
 
     alive: bool
@@ -64,6 +74,7 @@ class Worker(ThreadWorker):
         slots = threading.Semaphore(self.cfg.threads)
         self._reads = Slot(slots)
         self._writes = Slot(threading.Semaphore(max(self.cfg.threads - 1, 1)), slots)
+        self._lists = Slot(threading.Semaphore(max(self.cfg.threads // 2, 1)), slots)
         self._readiness = Slot(threading.Semaphore())
         self._notified, self._frozen_until = time.monotonic(), 0.0
         # Half of the threads remain for rejections and health checks.
@@ -107,10 +118,7 @@ class Worker(ThreadWorker):
         path = req.path.rstrip("/")
         if path == "/healthz":
             return self._respond(req, conn)
-        if path == "/readyz":
-            slot = self._readiness
-        else:
-            slot = self._reads if req.method in READS else self._writes
+        slot = self.slot_of(req.method, path, req.query)
         has_waited = not slot.acquire(0)
         if has_waited and not self._wait_for(slot):
             client.is_rejected = True  # the app sends the response
@@ -126,6 +134,14 @@ class Worker(ThreadWorker):
         finally:
             client.slot = None
             slot.release()
+
+    def slot_of(self, method: str, path: str, query: str) -> Slot:
+        """Return the slot that a request needs. The path has no slash at its end."""
+        if path == "/readyz":
+            return self._readiness
+        if method not in READS:
+            return self._writes
+        return self._lists if is_without_end(path, query) else self._reads
 
     def _respond(self, req: Any, conn: Any) -> Any:
         """Run the application, and send what is left of its response."""
@@ -170,6 +186,18 @@ class Worker(ThreadWorker):
         """Log and send an error in the API's format, without anything that the client sent."""
         with suppress(OSError, ValueError):  # the client may have gone
             client.sendall(error_response(self.log, addr, exc))
+
+
+def is_without_end(path: str, query: str) -> bool:
+    """Return whether the response to a read can have any length.
+
+    Args:
+        path: the path of the request, without a slash at its end.
+        query: the query, still percent-encoded.
+    """
+    if _PATH_WITHOUT_END.search(path):
+        return True
+    return bool(query) and _WITHOUT_END.search(unquote_plus(query)) is not None
 
 
 def _has_data(conn: Any) -> bool:

@@ -5,11 +5,13 @@ import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from server.client_socket import ClientSocket
+from server.gunicorn_worker import Worker, is_without_end
 from tests.cluster import programs
 from tests.cluster.client import Client
 from tests.serving import ShopServer, wait_for
@@ -146,3 +148,42 @@ def test_header_is_sent_together_with_the_body():
         assert receiver.recv(1000) == b"HTTP/1.1 204 No Content\r\n\r\n"
         client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         assert receiver.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("/coupons?filter[limit]=-1", True),
+        ("/coupons?filter%5Blimit%5D=%2D1", True),
+        ("/orders?fields=id&limit=-1", True),
+        ("/orders?li%6Dit=+-1", True),
+        ("/wc-api/v3/orders?filter[limit]=-1", True),
+        ("/refunds?limit=100000", True),
+        ("/reports/sales?format=csv", True),
+        ("/admin/data/orders.csv", True),
+        ("/wc-api/v2/customers/5/orders", True),
+        ("/customers/5/downloads", True),
+        ("/orders/5/notes", True),
+        ("/coupons", False),
+        ("/coupons?filter[limit]=100", False),
+        ("/wp-json/wc/v3/orders?per_page=100", False),
+        ("/orders/5/notes/7", False),
+        ("/customers/5", False),
+        ("/customers?filter[q]=limit", False),
+    ],
+)
+def test_lists_without_end_are_known_by_their_address(target, expected):
+    path, _, query = target.partition("?")
+    assert is_without_end(path, query) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 5])
+def test_lists_without_end_have_at_most_half_of_the_slots(threads):
+    worker = Worker.__new__(Worker)
+    worker.cfg = SimpleNamespace(threads=threads, worker_connections=10)
+    worker.get_thread_pool().shutdown()
+    most = max(threads // 2, 1)
+    listed = [worker.slot_of("GET", "/coupons", "limit=-1") for _ in range(2 * threads)]
+    assert [slot.acquire(0) for slot in listed] == [True] * most + [False] * (2 * threads - most)
+    others = [worker.slot_of("GET", "/coupons", "") for _ in range(threads)]
+    assert [slot.acquire(0) for slot in others].count(True) == threads - most
