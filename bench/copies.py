@@ -37,6 +37,7 @@ _FILLED = (
     "customer_metadata", "coupon_metadata", "order_metadata", "order_refunds", "events",
     "webhook_deliveries", "order_notes", *_DERIVED,
 )  # fmt: skip
+_SEARCHED = ("users", "coupons", "orders")
 
 _COPY = "(CASE WHEN n.k = 1 THEN '' ELSE n.k || '.' END)"
 _CODE = "s.code || (CASE WHEN n.k % 100 = 1 THEN '' ELSE '-' || (n.k % 100) END)"
@@ -177,7 +178,7 @@ def multiply(url: str, present: datetime) -> None:
 @contextmanager
 def _without_indexes(filling: _Filling) -> Iterator[None]:
     """Drop the triggers and indexes of the filled tables and create them again."""
-    names = ", ".join(f"'{table}'" for table in _FILLED)
+    names = ", ".join(f"'{name}'" for name in (*_FILLED, *(f"{each}_search" for each in _SEARCHED)))
     if filling.on_sqlite:
         found = filling.run(
             "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND "
@@ -282,9 +283,12 @@ def _fill_derived(filling: _Filling) -> None:
         f"{product} GROUP BY 1, 2"
     )
     if filling.on_sqlite:
-        for table in ("users", "coupons", "orders"):
+        for table in _SEARCHED:
             filling.run(f"INSERT INTO {table}_search ({table}_search) VALUES ('rebuild')")
         return
+    for table in _SEARCHED:
+        filling.run(f"DELETE FROM {table}_search")
+        filling.run(f"INSERT INTO {table}_search SELECT id, search_text FROM {table} ORDER BY id")
     for table in _FILLED:
         name = "position" if table == "events" else "id"
         if name in filling.columns(table):
