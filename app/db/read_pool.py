@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from flask import current_app
 from sqlalchemy import Connection, Engine, Executable, Result, Row
 from sqlalchemy.exc import DBAPIError
 
 from app.db import timeouts
-from app.db.recurring import RecurringSelect, rows_in
 
 READ, STREAM = "read", "stream"
 """The names of the read engines in ``SQLALCHEMY_BINDS``."""
@@ -23,7 +22,6 @@ READ, STREAM = "read", "stream"
 MAX_SELECTS = 100
 """Cache size for compiled selects of one kind."""
 
-Statement = Executable | RecurringSelect
 Parameters = Mapping[str, Any] | None
 Fetch = Callable[..., Sequence[Any]]
 """Function that takes a select and optional parameters and returns all rows."""
@@ -104,73 +102,18 @@ def _note_position(connection: Connection) -> None:
         reading.shown = max(reading.shown, reading.source.replayed(connection))
 
 
-class _Reader:
-    """A connection of a read engine, with SQLAlchemy's object for it only if that is needed."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._connection: Connection | None = None
-        try:
-            self._pooled = engine.raw_connection()
-        except engine.dialect.loaded_dbapi.Error as error:
-            Connection._handle_dbapi_exception_noconnection(error, engine.dialect, engine)
-
-    @property
-    def limit(self) -> str | None:
-        """The statement that sets the timeout, if each transaction must set it."""
-        limit: str | None = self._engine.get_execution_options().get(timeouts.LOCAL_LIMIT)
-        return limit
-
-    @property
-    def connection(self) -> Connection:
-        """SQLAlchemy's connection."""
-        if self._connection is None:
-            self._connection = Connection(self._engine, self._pooled)
-        return self._connection
-
-    def rows(self, statement: Statement, parameters: Parameters) -> Sequence[Any]:
-        """Return all rows of a select."""
-        events = self._engine.dispatch  # of tests and of tracing
-        is_observed = events.before_cursor_execute or events.after_cursor_execute
-        if is_observed or not isinstance(statement, RecurringSelect):
-            return rows_in(self.connection, statement, parameters)
-        form = statement.form(self._engine.dialect)
-        try:
-            return form.rows(self._pooled.driver_connection, parameters)
-        except BaseException as error:  # noqa: BLE001  # raised again
-            self._raise(error, form.text)
-
-    def run(self, text: str) -> None:
-        """Run a statement that begins or ends a transaction."""
-        driver: Any = self._pooled.driver_connection
-        try:
-            driver.execute(text)
-        except BaseException as error:  # noqa: BLE001  # raised again
-            self._raise(error, text)
-
-    def _raise(self, error: BaseException, text: str) -> NoReturn:
-        """Raise an error as SQLAlchemy does, which translates it and drops a lost connection."""
-        self.connection._handle_dbapi_exception(error, text, None, None, None)
-
-    def close(self, *, is_usable: bool = True) -> None:
-        """Return the connection to the pool, or close it."""
-        if not is_usable:
-            self.connection.invalidate()
-        (self._connection or self._pooled).close()
-
-
-def _open(name: str) -> _Reader:
+def _open(name: str) -> Connection:
     """Return a connection for reads, which is checked if it is not one to the primary."""
     reading = _reading.get()
     if reading is None:
-        return _Reader(_engine(name))
-    reader = _Reader(reading.source.engine(name))
+        return _engine(name).connect()
+    connection = reading.source.engine(name).connect()
     try:
-        reading.source.check(reader.connection, reading.lsn)
+        reading.source.check(connection, reading.lsn)
     except BaseException:
-        reader.close()
+        connection.close()
         raise
-    return reader
+    return connection
 
 
 def stream_connection() -> Connection:
@@ -178,22 +121,22 @@ def stream_connection() -> Connection:
 
     Invalidate it afterwards, because its transaction is open.
     """
-    connection = _open(STREAM).connection
+    connection = _open(STREAM)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN")
     return connection
 
 
-def fetch(statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
+def fetch(statement: Executable, parameters: Parameters = None) -> Sequence[Any]:
     """Return all rows of a select."""
     if (own := _own_connection.get()) is not None:
-        return rows_in(own, statement, parameters)
-    with _transaction("BEGIN READ ONLY", only_if_limited=True) as reader:
-        return reader.rows(statement, parameters)
+        return own.execute(statement, parameters).all()
+    with _transaction("BEGIN READ ONLY", only_if_limited=True) as connection:
+        return connection.execute(statement, parameters).all()
 
 
 @contextmanager
-def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[_Reader]:
+def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[Connection]:
     """Yield a connection of the read engine with a transaction that only reads.
 
     Args:
@@ -201,21 +144,23 @@ def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[_Read
         only_if_limited: do without a transaction, unless a pooler requires that the transaction
             sets the statement timeout.
     """
-    reading, reader = _reading.get(), _open(READ)
-    limit = reader.limit
+    reading, connection = _reading.get(), _open(READ)
+    limit = connection.get_execution_options().get(timeouts.LOCAL_LIMIT)
     in_transaction = limit is not None or not only_if_limited
     is_usable = not in_transaction  # do not reuse a connection with an open transaction
     try:
         if in_transaction:
-            reader.run(begin if limit is None else f"{begin}; {limit}")
-        yield reader
+            connection.exec_driver_sql(begin if limit is None else f"{begin}; {limit}")
+        yield connection
         if reading is not None:
-            _note_position(reader.connection)
+            _note_position(connection)
         if in_transaction:
-            reader.run("COMMIT")
+            connection.exec_driver_sql("COMMIT")
         is_usable = True
     finally:
-        reader.close(is_usable=is_usable)
+        if not is_usable:
+            connection.invalidate()
+        connection.close()
 
 
 @contextmanager
@@ -224,12 +169,13 @@ def snapshot() -> Iterator[Fetch]:
     on_sqlite = read_engine().dialect.name == "sqlite"
     with _transaction(
         "BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    ) as reader:
+    ) as connection:
+        yield fetching(connection)
 
-        def fetch_in_snapshot(statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
-            return reader.rows(statement, parameters)
 
-        yield fetch_in_snapshot
+def fetching(connection: Connection) -> Fetch:
+    """Return a ``fetch`` function that reads on a connection."""
+    return lambda statement, parameters=None: connection.execute(statement, parameters).all()
 
 
 @contextmanager

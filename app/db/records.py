@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Result, Table, bindparam, select, type_coerce, update
+from sqlalchemy import ColumnElement, Result, Select, Table, bindparam, select, type_coerce, update
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
 from app.db.bulk_inserts import insert_rows
 from app.db.read_pool import MAX_SELECTS, Fetch
-from app.db.recurring import RecurringSelect
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 
@@ -31,7 +30,7 @@ def select_where(
     record_id: ColumnElement[int],
     condition: ColumnElement[bool],
     *order: ColumnElement[Any],
-) -> RecurringSelect:
+) -> Select[Any]:
     """Return a select of the formatted columns of records, followed by their ID.
 
     Args:
@@ -40,7 +39,7 @@ def select_where(
         order: the columns to sort by.
     """
     formatted = (as_printed(column) for column in columns)
-    return RecurringSelect(select(*formatted, record_id).where(condition).order_by(*order))
+    return select(*formatted, record_id).where(condition).order_by(*order)
 
 
 def fetch_by_ids(

@@ -8,8 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 
 from app.db import timeouts
-from app.db.read_pool import Parameters, Statement, stream_connection
-from app.db.recurring import rows_in
+from app.db.read_pool import Parameters, stream_connection
 
 CHUNK = 500
 """Number of records in memory at a time."""
@@ -21,9 +20,9 @@ class Snapshot:
 
     connection: Connection
 
-    def fetch(self, statement: Statement, parameters: Parameters = None) -> Sequence[Any]:
+    def fetch(self, statement: Executable, parameters: Parameters = None) -> Sequence[Any]:
         """Return all rows of a select."""
-        return rows_in(self.connection, statement, parameters)
+        return self.connection.execute(statement, parameters).all()
 
     def chunks(self, statement: Executable) -> Iterator[Sequence[Any]]:
         """Yield the rows of a select, CHUNK at a time. Other selects can run in between."""

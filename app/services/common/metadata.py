@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
+    CompoundSelect,
     Select,
     Table,
     bindparam,
@@ -21,7 +22,6 @@ from sqlalchemy import (
 )
 
 from app.db.read_pool import Fetch, fetch
-from app.db.recurring import RecurringSelect
 from app.db.sql.functions import is_one_of, json_entries
 from app.db.sql.index_hints import Condition
 from app.db.sql.types import IdList
@@ -96,9 +96,9 @@ Found = dict[int, dict[int, Shown]]
 
 
 @cache
-def _select(kinds: Sequence[MetadataTable]) -> RecurringSelect:
+def _select(kinds: Sequence[MetadataTable]) -> CompoundSelect[Any]:
     selects = (kind.select_entries(place) for place, kind in enumerate(kinds))
-    return RecurringSelect(union_all(*selects))
+    return union_all(*selects)
 
 
 def fetch_entries(

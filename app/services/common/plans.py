@@ -46,7 +46,6 @@ from sqlalchemy import (
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import MAX_SELECTS, Fetch, RowStream, fetch, read_engine, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
-from app.db.recurring import RecurringSelect
 from app.db.search import Search
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import frequent, unindexed
@@ -70,9 +69,6 @@ FEW_LOOKED_UP = 100
 
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""
-
-Ids = Select[Any] | RecurringSelect
-"""A select of IDs."""
 
 _OPPOSITE = {"asc": "desc", "desc": "asc"}
 
@@ -186,11 +182,10 @@ def _key(matching: Matching, usual: ColumnElement[Any]) -> ColumnElement[Any]:
     return usual if matching.key is None else matching.key
 
 
-def _with_columns(columns: Columns, ids: Ids, order: _Order) -> Select[Any]:
+def _with_columns(columns: Columns, ids: Select[Any], order: _Order) -> Select[Any]:
     """Return a select of the records with some IDs, in their order."""
     printed = (as_printed(column) for column in columns)
-    chosen = ids.select if isinstance(ids, RecurringSelect) else ids
-    every = select(*printed, order.record_id).where(order.record_id.in_(chosen))
+    every = select(*printed, order.record_id).where(order.record_id.in_(ids))
     return every.order_by(*order.clauses())
 
 
@@ -318,7 +313,7 @@ def _number_in_index(matching: Matching) -> Select[Any] | None:
 
 def _page(
     matching: Matching, order: _Order, fetch: Fetch, total: int, offset: int
-) -> tuple[Ids, int]:
+) -> tuple[Select[Any], int]:
     """Return a select of the IDs of a page, and the number of matches that it still has to skip.
 
     Args:
@@ -355,7 +350,7 @@ def _with_hints(matching: Matching, fetch: Fetch, total: int) -> Matching:
 
 
 def _ids_of_page(
-    page: Ids, newest: Ids | None, fetch: Fetch, window: Mapping[str, int]
+    page: Select[Any], newest: Select[Any] | None, fetch: Fetch, window: Mapping[str, int]
 ) -> list[int]:
     """Return the IDs of a page, of ``newest`` if it has as many."""
     found = [] if newest is None else fetch(newest, window)
@@ -364,7 +359,7 @@ def _ids_of_page(
     return [row[0] for row in found]
 
 
-def _newest(matching: Matching, order: _Order) -> Ids | None:
+def _newest(matching: Matching, order: _Order) -> Select[Any] | None:
     """Return a select of the records that changed since a time, if they were also created since.
 
     In a list with the newest first, these are before the others, so a whole page of them is that of
@@ -382,7 +377,7 @@ def _newest(matching: Matching, order: _Order) -> Ids | None:
 
 def _by_weeks(
     matching: Matching, order: _Order, fetch: Fetch, counted: RowCountFilter, offset: int
-) -> tuple[Ids, int]:
+) -> tuple[Select[Any], int]:
     """Skip whole weeks before the page, of which the numbers of records are stored."""
     if not offset:
         return _in_order(matching, order), 0
@@ -403,7 +398,7 @@ def _few(matching: Matching, order: _Order) -> Select[Any]:
 
 def _by_place(
     matching: Matching, order: _Order, fetch: Fetch, others: Sequence[int], offset: int
-) -> tuple[Ids, int]:
+) -> tuple[Select[Any], int]:
     """Skip records in the index of the sort order, without comparing each one with the condition.
 
     A database skips entries of an index in a third of the time if it does not compare them.
@@ -420,7 +415,7 @@ def _by_place(
     return _in_order(matching, order, is_after), fetch(skipped)[0][0] if others else 0
 
 
-def _in_order(matching: Matching, order: _Order, *conditions: ColumnElement[bool]) -> Ids:
+def _in_order(matching: Matching, order: _Order, *conditions: ColumnElement[bool]) -> Select[Any]:
     """Read the index of the sort order until the page is complete."""
     if _is_whole(matching) and not conditions:
         return _every_in_order(matching.record_id, matching.part.condition, order)
@@ -431,9 +426,9 @@ def _in_order(matching: Matching, order: _Order, *conditions: ColumnElement[bool
 @lru_cache(MAX_SELECTS)  # building and hashing it takes an eighth of a page of ten coupons
 def _every_in_order(
     record_id: ColumnElement[int], condition: ColumnElement[bool], order: _Order
-) -> RecurringSelect:
+) -> Select[Any]:
     ids = select(record_id).where(condition).order_by(*order.clauses())
-    return RecurringSelect(_window(ids))
+    return _window(ids)
 
 
 def _by_ranking(matching: Matching, order: _Order, ranking: Ranking) -> Select[Any]:

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, false, func, select, true
 
 from app.db.read_pool import MAX_SELECTS, Fetch
-from app.db.recurring import RecurringSelect
 from app.models import ROW_COUNTS
 
 _COUNTS: Any = ROW_COUNTS.c
@@ -91,9 +90,9 @@ def _monday(moment: datetime) -> datetime:
 @lru_cache(MAX_SELECTS)
 def _sum_of_counts(
     table_name: str, partitions: tuple[str, ...] | None, without: str | None
-) -> RecurringSelect:
+) -> Select[Any]:
     number = select(func.coalesce(func.sum(_COUNTS.count), 0))
-    return RecurringSelect(_of_table(number, table_name, partitions, without))
+    return _of_table(number, table_name, partitions, without)
 
 
 @lru_cache(MAX_SELECTS)

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Select,
     and_,
     bindparam,
     func,
@@ -23,7 +24,6 @@ from app.conversions.numbers import INT64_MAX
 from app.conversions.text import coupon_code
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, fetch_by_ids, select_where
-from app.db.recurring import RecurringSelect
 from app.db.search import contains
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import Condition, frequent, has_constant
@@ -142,7 +142,7 @@ def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row:
     return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
 
 
-def _readable(actor: Principal, found: RecurringSelect, wanted: object, missing_code: str) -> Row:
+def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code: str) -> Row:
     rows: Sequence[Row] = fetch(found, {WANTED: wanted})
     if not rows:
         raise ShopError(missing_code)

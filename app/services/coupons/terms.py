@@ -19,7 +19,6 @@ from sqlalchemy import (
 )
 
 from app.db.read_pool import Fetch
-from app.db.recurring import RecurringSelect
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import Id, IdList, TextList
 from app.models import COUPONS, REDEMPTIONS
@@ -99,9 +98,9 @@ def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:
 _OF_CUSTOMER = _terms(case((COUPONS.c.usage_limit_per_user > 0, _USES_BY_CUSTOMER), else_=null()))
 _OF_GUEST = _terms(null())
 _HAS_ONE_OF_IDS = is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList))
-_WITH_CODES = RecurringSelect(_OF_CUSTOMER.where(HAS_ONE_OF_CODES), has_names=True)
-_WITH_CODES_OF_GUEST = RecurringSelect(_OF_GUEST.where(HAS_ONE_OF_CODES), has_names=True)
-_WITH_IDS = RecurringSelect(_OF_CUSTOMER.where(_HAS_ONE_OF_IDS), has_names=True)
+_WITH_CODES = _OF_CUSTOMER.where(HAS_ONE_OF_CODES)
+_WITH_CODES_OF_GUEST = _OF_GUEST.where(HAS_ONE_OF_CODES)
+_WITH_IDS = _OF_CUSTOMER.where(_HAS_ONE_OF_IDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,6 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.db.records import row_dicts, with_columns
-from app.db.recurring import rows_in
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import (
@@ -169,7 +168,7 @@ def fetch_in(session: Session) -> Fetch:
 
     def fetch(statement: Any, parameters: Any = None) -> Any:
         # Core's execute takes two thirds of the time of the session's.
-        return rows_in(session.connection(), statement, dict(parameters or {}))
+        return session.connection().execute(statement, dict(parameters or {})).all()
 
     return fetch
 

@@ -36,7 +36,6 @@ from sqlalchemy.exc import DBAPIError
 from app.auth.principals import Principal
 from app.db import read_pool, timeouts
 from app.db.read_pool import Fetch, RowStream, read_engine
-from app.db.recurring import RecurringSelect, rows_in
 from app.db.sql.functions import email_is, has_unicode, is_one_of, json_lookup
 from app.db.sql.index_hints import unindexed
 from app.db.sql.types import IdList
@@ -53,18 +52,16 @@ FEW = 1_000
 
 _EARLIER = ORDERS.alias("earlier")
 
-_UNICODE_EMAILS = RecurringSelect(
+_UNICODE_EMAILS = (
     select(ORDERS.c.billing_email)
     .where(unindexed(ORDERS.c.customer_id).is_(None), has_unicode(ORDERS.c.billing_email))
     .distinct()
 )
 _CURRENCY: Any = bindparam("currency", type_=ORDERS.c.currency.type)
-_OTHER_ORDERS = RecurringSelect(
-    union_all(
-        select(ORDERS.c.id).where(ORDERS.c.currency < _CURRENCY),
-        select(ORDERS.c.id).where(ORDERS.c.currency > _CURRENCY),
-    ).limit(bindparam("most", type_=BigInteger))
-)
+_OTHER_ORDERS = union_all(
+    select(ORDERS.c.id).where(ORDERS.c.currency < _CURRENCY),
+    select(ORDERS.c.id).where(ORDERS.c.currency > _CURRENCY),
+).limit(bindparam("most", type_=BigInteger))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,7 @@ def streaming(actor: Principal) -> Iterator[tuple[Fetch, Callable[[Select[Any]],
     with _within_time(actor):
         connection = read_pool.stream_connection()
         try:
-            yield partial(rows_in, connection), partial(RowStream, connection=connection)
+            yield read_pool.fetching(connection), partial(RowStream, connection=connection)
         except BaseException:
             if not connection.closed:  # a stream that fails closes it
                 connection.invalidate()
