@@ -16,6 +16,8 @@ from app.admin.nouns.orders import ORDERS, customer_of
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.api.representations import OrderSerializer, coupons, customers
+from app.conversions.emails import comparable_email
+from app.conversions.text import coupon_code
 from app.errors import InvalidParams
 from app.schemas.base import Base
 from app.schemas.queries import CouponListQuery, CustomerListQuery, OrderListQuery
@@ -64,9 +66,9 @@ def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
         detail = " · ".join(filter(None, [customer_of(row), total]))
         is_exact = str(row["order_number"]) == text
     elif noun is CUSTOMERS:
-        detail, is_exact = row["email"], row["email"].lower() == text.lower()
+        detail, is_exact = row["email"], comparable_email(row["email"]) == comparable_email(text)
     else:
-        detail, is_exact = row["description"], row["code"] == text.lower()
+        detail, is_exact = row["description"], row["code"] == coupon_code(text)
     return Hit(noun.url("show", row["id"]), noun.name_of(row), detail, is_exact)
 
 

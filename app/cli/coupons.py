@@ -14,8 +14,8 @@ from sqlalchemy import select
 from app.auth.principals import ROLES, Principal
 from app.cli.keys import require_schema
 from app.cli.progress import showing_progress
+from app.conversions.text import comparable
 from app.db.read_pool import fetch
-from app.db.search import comparable
 from app.errors import ShopError
 from app.models import User
 from app.schemas.coupons.batch import CHARSET, CodesInput

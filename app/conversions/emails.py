@@ -4,8 +4,9 @@ import re
 import unicodedata
 
 import email_validator
+import idna
 
-from app.conversions.text import is_word
+from app.conversions.text import comparable, is_word
 
 EMAIL_MAX_LENGTH = 254
 """Longest e-mail address, without the angle brackets (RFC 5321 4.5.3.1.3)."""
@@ -37,6 +38,29 @@ def is_email(address: str) -> bool:
     except email_validator.EmailNotValidError:
         return False
     return True
+
+
+def comparable_email(address: str) -> str:
+    """Return what is equal for all forms of an e-mail address.
+
+    The address is in lower case and NFC. Its domain is in Unicode (IDNA 2008 with UTS 46), because
+    ``max@münchen.example`` and ``max@xn--mnchen-3ya.example`` are one mailbox. Text that is not an
+    address is converted to lower case and NFC, like a domain that IDNA does not allow.
+    """
+    local, at, domain = address.rpartition("@")
+    return comparable(local) + at + _comparable_domain(domain)
+
+
+def _comparable_domain(domain: str) -> str:
+    if domain.isascii() and "xn--" not in domain.lower():
+        return domain.lower()
+    if len(domain) > EMAIL_MAX_LENGTH:
+        return comparable(domain)
+    mapped = comparable(re.sub(_DOTS, ".", unicodedata.normalize("NFKC", domain)))
+    try:
+        return comparable(idna.decode(mapped, uts46=True))
+    except UnicodeError:  # also the base class of errors of IDNA
+        return mapped
 
 
 def lower_domain(value: str) -> str:

@@ -69,6 +69,14 @@ def nfc(value: str) -> str:
     return unicodedata.normalize("NFC", _MANY_MARKS.sub(_sort_marks, value))
 
 
+def comparable(text: str) -> str:
+    """Return text in lower case and NFC, for comparison and search.
+
+    The final small sigma of Greek is replaced, because lower() uses it only at the end of a word.
+    """
+    return nfc(text.lower()).replace("\u03c2", "\u03c3")
+
+
 def _sort_marks(run: re.Match[str]) -> str:
     """Return characters in canonical order, with combining marks sorted by their class."""
     ordered: list[str] = []

@@ -26,8 +26,8 @@ from sqlalchemy import (
     table,
 )
 
-from app.conversions.emails import EMAIL_MAX_LENGTH
-from app.conversions.text import nfc
+from app.conversions.emails import EMAIL_MAX_LENGTH, comparable_email
+from app.conversions.text import comparable
 from app.db.sql.index_hints import Condition
 from app.db.sql.templates import Templated
 
@@ -58,12 +58,12 @@ def search_text(*texts: str) -> str:
     return SEPARATOR.join(parts)
 
 
-def comparable(text: str) -> str:
-    """Return text in lower case and NFC, for comparison and search.
+def search_term(text: str) -> str:
+    """Return a text to search for as the search column has it.
 
-    The final small sigma of Greek is replaced, because lower() uses it only at the end of a word.
+    The column contains the Unicode form of each e-mail address.
     """
-    return nfc(text.lower()).replace("\u03c2", "\u03c3")
+    return comparable_email(text) if "@xn--" in text.lower() else comparable(text)
 
 
 LONG = "long:"
@@ -75,7 +75,7 @@ def email_key(email: str) -> str:
 
     The address of an order can be longer than an entry of an index of PostgreSQL. Its hash is used.
     """
-    key = comparable(email)
+    key = comparable_email(email)
     return key if len(key) <= EMAIL_MAX_LENGTH else LONG + sha256(key.encode()).hexdigest()
 
 
@@ -101,7 +101,7 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
     """Return the condition that the column contains the text. % and _ are literal."""
     if SEPARATOR in text:
         return Search(false(), false())
-    text = comparable(text)
+    text = search_term(text)
     return _search(
         search, record_id, [text], has_part(search, text), index_is_exact=_is_indexed_exactly(text)
     )
@@ -132,7 +132,7 @@ def matches(
         pattern: any text, with ``*`` as a wildcard.
         record_id: the column to compare with the IDs of the matching records.
     """
-    parts = [part for part in comparable(pattern).split("*") if part]
+    parts = [part for part in search_term(pattern).split("*") if part]
     if not parts:
         return None
     if len(parts) == 1:

@@ -10,8 +10,8 @@ import orjson
 from sqlalchemy import bindparam, select
 
 from app.auth.principals import Principal
+from app.conversions.emails import comparable_email
 from app.db.read_pool import fetch
-from app.db.search import comparable
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import TextList
 from app.import_export.export_kinds import KINDS, Kind, Record
@@ -143,7 +143,7 @@ TARGETS: Mapping[str, Target] = {
         CustomerCreate,
         CustomerUpdate,
         "email",
-        comparable,
+        comparable_email,
         _customers_with,
         customers.save_customers,
     ),

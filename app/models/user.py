@@ -17,7 +17,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
-from app.db.search import comparable, search_text
+from app.conversions.emails import comparable_email
+from app.conversions.text import comparable
+from app.db.search import search_text
 from app.db.session import Model
 from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
 from app.models.address import AddressRow, BillingColumns, ShippingColumns
@@ -97,12 +99,13 @@ class User(BillingColumns, ShippingColumns, Model):
 def with_normalized(account: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of an account with its derived columns added."""
     name = f"{account['first_name']} {account['last_name']}".strip()
+    email = comparable_email(account["email"])
     return {
         **account,
         "username_normalized": comparable(account["username"]),
-        "email_normalized": comparable(account["email"]),
+        "email_normalized": email,
         "name_normalized": comparable(name),
-        "search_text": search_text(account["email"], account["username"], name),
+        "search_text": search_text(account["email"], email, account["username"], name),
     }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from app.conversions.emails import comparable_email
 from app.pricing.carts import Cart, CartItem, CouponTerms, line_value
 from app.pricing.discounts import COUPON_TYPES, CouponType, apply_coupon, no_discount
 
@@ -176,11 +177,11 @@ def _cart_reasons(
 
 
 def _email_reasons(coupon: CouponTerms, emails: Collection[str]) -> Iterator[Reason]:
-    if coupon.customer_emails and not any(
-        _matches(entry.lower(), email.lower())
-        for entry in coupon.customer_emails
-        for email in emails
-    ):
+    if not coupon.customer_emails:
+        return
+    keys = [comparable_email(email) for email in emails]
+    entries = map(comparable_email, coupon.customer_emails)
+    if not any(_matches(entry, key) for entry in entries for key in keys):
         yield _reason("email_not_allowed")
 
 

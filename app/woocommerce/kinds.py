@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.db.search import comparable
+from app.conversions.emails import comparable_email
+from app.conversions.text import comparable
 from app.db.sql.types import Id
 from app.models import (
     COUPONS,
@@ -35,7 +36,8 @@ from app.woocommerce.target.writer import Kind
 
 def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:
     """Empty an e-mail address, and change a username, that another stored account has."""
-    emails = {comparable(each.values["email"]): each for each in pending if each.values["email"]}
+    with_email = [each for each in pending if each.values["email"]]
+    emails = {comparable_email(each.values["email"]): each for each in with_email}
     names = {comparable(each.values["username"]): each for each in pending}
     # Two accounts of one import can exchange their addresses.
     changed = [each.target_id for each in pending if each.imported]

@@ -133,7 +133,7 @@ def _check(schema: Schema, kind: str, value: Any, name: str) -> None:
     form = schema.get("format")
     if form == "date-time" and not is_date_time(value):
         raise Problem("rest_invalid_date", "Invalid date.")
-    if form == "email" and not (value.isascii() and is_email(value)):
+    if form == "email" and not is_email(value):
         raise Problem("rest_invalid_email", "Invalid email address.")
     if form == "money" and not (_MONEY.fullmatch(value) and value not in {"-", ".", "-."}):
         raise Problem("rest_invalid_pattern", f"{name} is not a decimal number such as 12.50.")

@@ -11,7 +11,7 @@ import marshmallow as ma
 from sqlalchemy.orm import Session
 
 from app.auth.principals import ROLES, Capability, Principal, capabilities_of
-from app.conversions.emails import is_email, lower_domain
+from app.conversions.emails import comparable_email, is_email
 from app.conversions.text import clean
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
@@ -264,8 +264,6 @@ class Customers(Resource):
         if not call.given["email"]:
             message = "Please provide a valid email address."
             raise RestError("registration-error-invalid-email", message)
-        if not call.given["email"].isascii():
-            raise RestError("customer_invalid_email", "Invalid email address")
         return _data(call, CustomerCreate)
 
     def insert(self, call: Call, data: Object) -> int:
@@ -299,7 +297,8 @@ class Customers(Resource):
             raise RestError(code, "Username isn't editable.")
         after = writes.update_customer(call.actor, call.ids["id"], data, check)
         # The service ignores the address of another account (spec 4.2).
-        if "email" in given and after["email"].lower() != lower_domain(given["email"]).lower():
+        same = comparable_email(after["email"]) == comparable_email(given.get("email", ""))
+        if "email" in given and not same:
             code = "woocommerce_rest_customer_invalid_email"
             raise RestError(code, "Email address is invalid.")
 

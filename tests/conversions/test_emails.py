@@ -104,3 +104,41 @@ def test_is_email_of_any_text(value):
 )
 def test_email_has_its_domain_in_lower_case(value, expected):
     assert emails.lower_domain(value) == expected
+
+
+FORMS = [
+    # forms of one address
+    ["Max@münchen.example", "max@MÜNCHEN.example", "max@XN--mnchen-3ya.EXAMPLE"],
+    ["max@münchen.example", "max@xn--mnchen-3ya.example", "max@münchen\u3002example"],
+    ["max@münchen.example", "max@münchen\uff0eexample", "max@münchen\uff61example"],
+    ["a@bücher.example", "a@bu\u0308cher.example", "a@\uff42ücher.example"],
+    ["a@example.com", "a@\uff25xample.com", "A@example\u3002com"],
+    ["a@\u03c0\u03b1.example", "a@\u03a0\u0391.example", "a@xn--mxa3a.example"],
+    ["a@\u043f\u0440.example", "a@xn--o1ac.example"],
+]
+
+
+@pytest.mark.parametrize("forms", FORMS)
+def test_comparable_email_of_the_forms_of_an_address(forms):
+    assert {emails.comparable_email(form) for form in forms} == {
+        emails.comparable_email(forms[0]).lower()
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a@straße.example", "a@strasse.example"),
+        ("a@xn--mnchen-3ya.example", "a@munchen.example"),
+        ("a@xn--x.example", "a@x.example"),
+        ("xn--mnchen-3ya@a.example", "münchen@a.example"),
+    ],
+)
+def test_comparable_email_of_other_addresses(one, other):
+    assert emails.comparable_email(one) != emails.comparable_email(other)
+
+
+@given(st.text() | st.emails() | st.text(st.sampled_from("axn-*.@ß\u0130\u03a3\u200d\u3002")))
+def test_comparable_email_of_any_text(value):
+    key = emails.comparable_email(value)
+    assert emails.comparable_email(key) == key

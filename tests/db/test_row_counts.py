@@ -14,8 +14,9 @@ import pytest
 from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
+from app.conversions.text import comparable
 from app.db.read_pool import fetch
-from app.db.search import comparable, search_text
+from app.db.search import search_text
 from app.db.session import db, run_in_transaction
 from app.db.sql.types import Json
 from app.models import Coupon, Order, Redemption, RowCount, User, UserRole

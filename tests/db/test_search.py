@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.db.search import comparable, search_text
+from app.conversions.text import comparable
+from app.db.search import search_text
 
 BETWEEN = "\uffff"
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
 from app.auth.principals import Permission
+from app.conversions.text import comparable
 from app.db.read_pool import fetch
-from app.db.search import comparable, search_text
+from app.db.search import search_text
 from app.db.session import run_in_transaction
 from app.models import (
     Coupon,

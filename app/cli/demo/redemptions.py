@@ -8,8 +8,9 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from app.catalog import RedemptionEffect, current_catalog
+from app.conversions.emails import comparable_email
 from app.db.read_pool import fetch
-from app.db.search import comparable, search_text
+from app.db.search import search_text
 from app.models import COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
 
@@ -164,7 +165,7 @@ def _redemption(
         "order_id": None,
         "customer_id": None,
         "email": email,
-        "email_normalized": comparable(email),
+        "email_normalized": comparable_email(email),
         "created_at": timestamp,
         "updated_at": timestamp,
         "expires_at": None,

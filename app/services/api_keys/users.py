@@ -9,9 +9,8 @@ from sqlalchemy.orm import Session
 from app.auth.api_keys import require_user
 from app.auth.principals import ROLES, Capability, Principal
 from app.catalog import Change
-from app.conversions.text import is_username
+from app.conversions.text import comparable, is_username
 from app.db.records import row_dicts
-from app.db.search import comparable
 from app.errors import InvalidParams, ShopError
 from app.models import USER_ROLES, USERS
 from app.models.user import UserRow, role_of

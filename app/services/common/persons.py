@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.auth.hashes import keyed_hash
-from app.db.search import comparable
+from app.conversions.emails import comparable_email
 
 _CUSTOMERS = frozenset({"customer", "customers"})
 _ORDERS = frozenset({"order", "orders"})
@@ -29,7 +29,7 @@ def note_person(note_id: int) -> str:
 
 def email_person(email: str) -> str:
     """Return the reference to the owner of an e-mail address, as a keyed hash."""
-    return f"email:{keyed_hash(comparable(email))}"
+    return f"email:{keyed_hash(comparable_email(email))}"
 
 
 def persons_of(value: Any, name: str = "") -> set[str]:

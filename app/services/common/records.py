@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, literal, not_, or_, select, union_all
 
 from app.conversions.numbers import INT64_MAX, whole_number
+from app.conversions.text import comparable
 from app.db.read_pool import fetch
 from app.db.records import Columns, fetch_by_ids
-from app.db.search import comparable, contains, has_part
+from app.db.search import contains, has_part
 from app.db.sql.functions import json_text
 from app.db.sql.index_hints import Condition
 from app.services.common.filtering import Matching

@@ -8,7 +8,8 @@ from sqlalchemy import Table, and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
-from app.db.search import comparable, contains, email_key
+from app.conversions.emails import comparable_email
+from app.db.search import contains, email_key
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import (
@@ -81,7 +82,7 @@ def erase_customer(session: Session, account: UserRow) -> None:
 
 def _emails(session: Session, account: UserRow) -> set[str]:
     """Return the normalized e-mail addresses of an account that no other account has."""
-    billing = comparable(account["billing_email"])
+    billing = comparable_email(account["billing_email"])
     is_of_another = and_(USERS.c.email_normalized == billing, USERS.c.id != account["id"])
     taken = {billing} if session.execute(select(USERS.c.id).where(is_of_another)).first() else set()
     return {account["email_normalized"], billing} - taken - {""}
@@ -102,7 +103,7 @@ def _orders(session: Session, customer_id: int, emails: Collection[str]) -> list
     for condition in conditions:
         guests = select(ORDERS.c.id, ORDERS.c.billing_email).where(condition)
         rows = session.execute(guests.order_by(ORDERS.c.id).with_for_update())
-        found |= {row.id for row in rows if comparable(row.billing_email) in emails}
+        found |= {row.id for row in rows if comparable_email(row.billing_email) in emails}
     return sorted(found | _reported(session, customer_id, "order"))
 
 

@@ -18,10 +18,10 @@ from sqlalchemy import (
 )
 
 from app.auth.principals import Capability, Principal
-from app.conversions.emails import is_email
+from app.conversions.emails import comparable_email, is_email
 from app.db.read_pool import MAX_SELECTS, Fetch, fetch
 from app.db.records import WANTED, Columns, Row, select_where
-from app.db.search import comparable, matches
+from app.db.search import matches
 from app.db.sql.functions import is_one_of, leading_number
 from app.db.sql.types import IdList
 from app.errors import InvalidParams, ShopError
@@ -97,7 +97,7 @@ def first_customers(
     """
     if not actor.can(Capability.LIST_USERS):
         return []
-    is_exact = USERS.c.email_normalized == comparable(query["q"])
+    is_exact = USERS.c.email_normalized == comparable_email(query["q"])
     key = SORT_KEYS["registered"]
     return plans.first_matches(columns, _matching(query, fetch), limit, key=key, is_exact=is_exact)
 
@@ -132,7 +132,7 @@ def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row
     """
     if not is_email(email):
         raise ShopError("shop_api_invalid_customer_email")
-    key = comparable(email)
+    key = comparable_email(email)
     return _readable(actor, _HAS_EMAIL, key, "shop_api_invalid_customer_email", columns)
 
 

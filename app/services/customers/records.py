@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, case, exists, select
 
 from app.auth.principals import Capability, Principal
+from app.conversions.emails import comparable_email
 from app.db.read_pool import fetch
-from app.db.search import comparable
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
@@ -78,7 +78,7 @@ def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Rec
     search = phrase_of(query.search, USERS.c.search_text, USERS.c.id)
     conditions = conditions_of(query, USERS.c, USERS.c.id)
     if query.email is not None:
-        conditions.append(USERS.c.email_normalized == comparable(query.email))
+        conditions.append(USERS.c.email_normalized == comparable_email(query.email))
     part = Part(counted=RowCountFilter("users", USERS.c.created_at), others=())
     if query.role != ALL_ROLES:
         counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (query.role,))

@@ -6,8 +6,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.conversions.emails import username_from_email
-from app.conversions.text import USERNAME_MAX_LENGTH
-from app.db.search import comparable
+from app.conversions.text import USERNAME_MAX_LENGTH, comparable
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import TextList
 from app.models import USERS

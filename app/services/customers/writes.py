@@ -10,11 +10,10 @@ from sqlalchemy.orm import Session
 from app.auth.principal_cache import note_revocation
 from app.auth.principals import Capability, Principal
 from app.catalog import Change
-from app.conversions.emails import is_email, lower_domain, sanitize_email
+from app.conversions.emails import comparable_email, is_email, lower_domain, sanitize_email
 from app.conversions.numbers import INT64_MAX
-from app.conversions.text import is_username
+from app.conversions.text import comparable, is_username
 from app.db.records import row_dicts, with_columns, write_records
-from app.db.search import comparable
 from app.db.session import call_after_commit, now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
@@ -165,8 +164,8 @@ def lock_accounts(session: Session, items: Sequence[BulkItem]) -> list[UserRow]:
     """Lock the accounts that the items name or conflict with until the commit; return them."""
     ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
     given = [item.data.get("email", "") for item in items]
-    emails = {comparable(address) for address in given}
-    emails |= {comparable(sanitize_email(address)) for address in given}
+    emails = {comparable_email(address) for address in given}
+    emails |= {comparable_email(sanitize_email(address)) for address in given}
     usernames = {comparable(item.data.get("username", "")) for item in items}
     for item in items:
         if item.id is None and not item.data.get("username"):
@@ -184,7 +183,7 @@ def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
     if not is_email(data["email"]):
         raise ShopError("registration-error-invalid-email")
     email = lower_domain(data["email"])
-    if comparable(email) in writes.emails:
+    if comparable_email(email) in writes.emails:
         raise ShopError("registration-error-email-exists")
     username = data.get("username") or free_username(writes.session, email, writes.usernames)
     if not is_username(username):
@@ -214,9 +213,12 @@ def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: Bul
         after["email"] = ""
     email = sanitize_email(data.get("email", ""))
     # An invalid address, or the address of another account, is ignored without an error.
-    if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
+    if email and emails.get(comparable_email(email), customer["id"]) == customer["id"]:
         after["email"] = email
     after = cast("UserRow", with_normalized(after))
+    if after["email"] == customer["email"]:
+        # Differs only while another account has the same address in another form (migration 0052).
+        after["email_normalized"] = customer["email_normalized"]
     writes.metadata.apply(writes, data, "customer", cast("Record", customer), cast("Record", after))
     emails.pop(customer["email_normalized"], None)
     if after["email_normalized"]:

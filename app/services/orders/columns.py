@@ -11,6 +11,7 @@ from typing import Any
 from flask import current_app
 
 from app.catalog import Change, current_catalog
+from app.conversions.emails import comparable_email
 from app.db.search import SEPARATOR, search_text
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
@@ -126,7 +127,10 @@ def search_text_of(order: Record) -> str:
     lines = [line.get("name") or "" for line in order["line_items"]]
     methods = [line.get("method_title") or "" for line in order["shipping_lines"]]
     of_items = SEPARATOR.join(dict.fromkeys([*lines, *methods]))
-    return search_text(order["order_number"], name, *parts, of_items, order["transaction_id"])
+    email = comparable_email(order["billing_email"])
+    return search_text(
+        order["order_number"], name, *parts, email, of_items, order["transaction_id"]
+    )
 
 
 def new_key() -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from app.db.search import comparable
+from app.conversions.emails import comparable_email
+from app.conversions.text import comparable
 from app.woocommerce.context import ImportContext
 from app.woocommerce.convert.api_keys import api_key, present_hashes
 from app.woocommerce.convert.converted import Converted, LeftOut
@@ -31,14 +32,14 @@ def _make_unique(context: ImportContext, accounts: Sequence[Converted]) -> None:
     """Empty e-mail addresses, and change usernames, that an earlier account of the source has."""
     owners = context.index.add_values(
         "email",
-        [(key, a.source_id) for a in accounts if (key := comparable(a.values["email"]))],
+        [(key, a.source_id) for a in accounts if (key := comparable_email(a.values["email"]))],
     )
     names = context.index.add_values(
         "username", [(comparable(a.values["username"]), a.source_id) for a in accounts]
     )
     for account in accounts:
         email, username = account.values["email"], account.values["username"]
-        if email and (owner := owners[comparable(email)]) != account.source_id:
+        if email and (owner := owners[comparable_email(email)]) != account.source_id:
             account.values["email"] = ""
             account.altered.append(f"account {owner} also has the e-mail {email!r}, so the "
                                    "e-mail of the later account was emptied")  # fmt: skip
