@@ -6,7 +6,7 @@ output of a serializer equals ``Schema().dump()``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from operator import itemgetter
@@ -116,8 +116,6 @@ class Serializer:
     ) -> Callable[[Any], dict[str, Any]]:
         """Return a function that creates the object of some fields.
 
-        Values are copied together, because a call for each one takes a tenth of a long list.
-
         Args:
             selection: the selected keys, or None for all keys.
             position_of: function that returns the position of a column value.
@@ -148,22 +146,41 @@ class Serializer:
                     if wire is not None:
                         wires.append((key, wire, getattr(field, "keeps_text", False)))
             blank[key] = None
-        keys = tuple(copied)
-        # One more than there are keys, so that the values are a tuple even of a single key.
-        values = itemgetter(*copied.values(), *list(copied.values())[:1]) if copied else tuple
+        return _joined(blank, copied, wires, computed)
 
-        def convert(row: Any) -> dict[str, Any]:
-            shown = blank.copy()
-            shown.update(zip(keys, values(row), strict=False))
-            for key, wire, keeps_text in wires:
-                value = shown[key]
-                if not (keeps_text and type(value) is str):
-                    shown[key] = wire(value)
-            for key, compute in computed.items():
-                shown[key] = compute(row)
-            return shown
 
-        return convert
+def _joined(
+    blank: Mapping[str, Any],
+    copied: Mapping[str, Any],
+    wires: Sequence[tuple[str, Convert, bool]],
+    computed: Mapping[str, Convert],
+) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that creates an object from a row.
+
+    Values are copied together, because a call for each one takes a tenth of a long list.
+
+    Args:
+        blank: the keys of the object in order.
+        copied: the columns of values by key.
+        wires: functions that convert copied values, with whether they keep text.
+        computed: functions that return the other values of a row.
+    """
+    keys, template = tuple(copied), dict(blank)
+    # One more than there are keys, so that the values are a tuple even of a single key.
+    values = itemgetter(*copied.values(), *list(copied.values())[:1]) if copied else tuple
+
+    def convert(row: Any) -> dict[str, Any]:
+        shown = template.copy()
+        shown.update(zip(keys, values(row), strict=False))
+        for key, wire, keeps_text in wires:
+            value = shown[key]
+            if not (keeps_text and type(value) is str):
+                shown[key] = wire(value)
+        for key, compute in computed.items():
+            shown[key] = compute(row)
+        return shown
+
+    return convert
 
 
 def _narrowing(selection: Mapping[str, Any]) -> Convert:
