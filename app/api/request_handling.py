@@ -1,7 +1,6 @@
 """What applies to every request of an app, before and after its view."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 from string import punctuation
 from typing import Any
 from urllib.parse import quote
@@ -14,9 +13,6 @@ from app.api.error_handlers import handle_exception
 from app.api.responses import JsonProvider, drain_request_body
 from app.db import deadline
 from app.errors import unavailable
-
-MAX_FUNCTIONS = 1000
-"""Views, hooks and error handlers of which it is cached whether they are coroutine functions."""
 
 
 def _begin_time() -> None:
@@ -65,9 +61,6 @@ def _log_nothing(exc_info: Any) -> None:
 def init_app(app: Flask) -> None:
     """Set what applies to every request: JSON, paths, authentication and errors."""
     app.json = JsonProvider(app)
-    # Flask asks this about each function that a request calls, which takes 5 % of a short read.
-    ensure = lru_cache(MAX_FUNCTIONS)(app.ensure_sync)
-    app.ensure_sync = ensure  # type: ignore[method-assign]  # of this instance
     app.session_interface = NoSessionInterface()
     app.url_map.converters |= converters.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
