@@ -56,7 +56,7 @@ demo: setup ## fill the database with the data of a demo shop; prints a key
 	@$(SHOP_API) db upgrade
 	@$(SHOP_API) demo --customers 1000 --coupons 200 --orders 3000 --seed 1
 
-test: $(VENV)/ready-dev $(BIN)/shop-api ## run the tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/cli/test_config.py
+test: $(VENV)/ready-dev $(BIN)/shop-api ## run the quick tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/cli/test_config.py
 	@$(PYTEST) $(ARGS)
 
 test-all: $(VENV)/ready-dev $(BIN)/shop-api ## run all tests, including the slow ones, each on both databases

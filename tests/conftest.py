@@ -15,9 +15,9 @@ from app.services.api_keys.writes import NewKey, create_key
 from app.services.coupons.refusals import refusals_of
 from app.services.maintenance import database_copy
 
-pytest_plugins = ["tests.selection", "tests.databases"]
+pytest_plugins = ["pytester", "tests.selection", "tests.databases"]
 # Before they are imported, so that a failed assertion shows its values.
-pytest.register_assert_rewrite("tests.api_client", *pytest_plugins)
+pytest.register_assert_rewrite("tests.api_client", *pytest_plugins[1:])
 
 from tests.api_client import Client  # noqa: E402  # after the line above
 from tests.databases import SECRET, assert_nothing_is_open, close, empty  # noqa: E402  # the same

@@ -10,10 +10,12 @@ DESELECTED = pytest.StashKey[Counter]()
 POOLED = "pgbouncer"
 """The database behind PgBouncer, among the parameters of ``database_url``, and its user."""
 IS_COUNTED = pytest.StashKey[bool]()
+ON_BOTH = {"both_databases", "pooler"}
+"""Markers of tests that a default run also runs on PostgreSQL."""
 
 SLOW = "slow cases"
-OTHER_DATABASE = "PostgreSQL cases that also run on SQLite"
-WITH_POOLER = "PgBouncer cases that also run without it"
+OTHER_DATABASE = "copies on PostgreSQL of cases that ran on SQLite"
+WITH_POOLER = "copies behind PgBouncer of cases that ran without it"
 
 
 def pytest_addoption(parser):
@@ -53,12 +55,31 @@ def pytest_generate_tests(metafunc):
     markers = list(metafunc.definition.iter_markers())
     if "database_url" not in metafunc.fixturenames or _names_its_databases(markers):
         return
-    engines = ["sqlite", "postgresql"]
+    engines = _engines(markers)
     if metafunc.config.getoption("pooler"):
         engines = [POOLED]
-    elif any(mark.name == "pooler" for mark in markers):
-        engines.append(POOLED)
+    elif not _needs_every_copy(metafunc.config):
+        engines = engines[: 2 if _may_run_on_both(markers) else 1]
     metafunc.parametrize("database_url", engines, indirect=True, scope="session")
+
+
+def _engines(markers):
+    """Return the engines of a test in a run of all cases."""
+    pooled = any(mark.name == "pooler" for mark in markers)
+    return ["sqlite", "postgresql", *([POOLED] if pooled else [])]
+
+
+def _needs_every_copy(config):
+    return any(config.getoption(name) for name in ("all", "rest", "list_rest"))
+
+
+def _may_run_on_both(markers):
+    """Whether a default run has a case of this test on PostgreSQL."""
+    names = {mark.name for mark in markers}
+    for mark in markers:
+        if mark.name == "parametrize" and isinstance(mark.args[1], list):
+            names |= {each.name for value in mark.args[1] for each in getattr(value, "marks", ())}
+    return bool(names & ON_BOTH)
 
 
 @pytest.hookimpl(trylast=True)  # after pytest has grouped the cases of a database
@@ -74,30 +95,47 @@ def pytest_collection_modifyitems(config, items):
         deselected = [item for item in items if not reasons[item]]
     else:
         deselected = [item for item in items if reasons[item]]
-        config.stash[DESELECTED] = Counter(filter(None, reasons.values()))
-    if not deselected:
-        return
-    gone = set(deselected)
-    items[:] = [item for item in items if item not in gone]
+        config.stash[DESELECTED] = Counter(filter(None, reasons.values())) + _missing_copies(items)
     if is_worker(config):
         config.workeroutput["deselected"] = len(deselected), dict(config.stash[DESELECTED])
-    else:
+    elif deselected:
         config.hook.pytest_deselected(items=deselected)
+    gone = set(deselected)
+    items[:] = [item for item in items if item not in gone]
+
+
+def _missing_copies(items):
+    """Count the cases that a default run did not even collect, by reason."""
+    missing = Counter()
+    for item in items:
+        markers = list(item.iter_markers())
+        if _database(item) == "sqlite" and not _names_its_databases(markers):
+            copies = _engines(markers)[2 if _may_run_on_both(markers) else 1 :]
+            missing.update(_reason(markers, database) for database in copies)
+    return missing
 
 
 def _reason_to_deselect(item):
     """Return why a default run deselects a case, or None."""
-    if item.get_closest_marker("slow"):
+    return _reason(list(item.iter_markers()), _database(item))
+
+
+def _reason(markers, database):
+    names = {mark.name for mark in markers}
+    if "slow" in names:
         return SLOW
     # A test that names its databases itself runs on all of them.
-    if not _has_parameters(item) or _names_its_databases(item.iter_markers()):
+    if _names_its_databases(markers):
         return None
-    database = item.callspec.params.get("database_url")
     if database == POOLED:
         return WITH_POOLER
-    if database == "postgresql" and item.get_closest_marker("one_database"):
+    if database == "postgresql" and not names & ON_BOTH:
         return OTHER_DATABASE
     return None
+
+
+def _database(item):
+    return item.callspec.params.get("database_url") if _has_parameters(item) else None
 
 
 def _has_parameters(item):
@@ -109,7 +147,7 @@ def _names_its_databases(markers):
 
 
 def _is_pooled(item):
-    return _has_parameters(item) and item.callspec.params.get("database_url") == POOLED
+    return _database(item) == POOLED
 
 
 def pytest_report_collectionfinish(config, items):
@@ -148,6 +186,13 @@ def pytest_testnodedown(node, error):
         config.hook.pytest_deselected(items=[SimpleNamespace()] * number)
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    for reason, number in config.stash[DESELECTED].items():
-        terminalreporter.write_line(f"Deselected, run by `make test-all`: {number} {reason}")
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # after the line with the numbers of results
+def pytest_sessionfinish(session):
+    """Say in the last line what a default run did not run, and which command does."""
+    result = yield
+    reasons = session.config.stash[DESELECTED]
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal and reasons:
+        parts = [f"{number} {reason}" for reason, number in sorted(reasons.items())]
+        terminal.write_line(f"Not run: {', '.join(parts)}. `make test-rest` runs them.")
+    return result

@@ -56,6 +56,7 @@ def test_the_table_shows_states_and_counts(admin, browser):
         } == codes
 
 
+@pytest.mark.both_databases
 def test_the_table_is_searched_sorted_and_paged(admin, browser):
     for number in range(12):
         make(admin, f"code-{number:02}", usage_count=number)
@@ -179,6 +180,7 @@ def test_a_save_is_sent_three_times_at_most(admin, browser, monkeypatch, uses, s
     assert (after["description"] == "after", after["usage_count"]) == (status == 303, uses)
 
 
+@pytest.mark.both_databases
 def test_a_conflict_shows_both_values_and_saves_the_chosen_one(admin, browser):
     coupon = make(admin, "a", description="before", amount="5")
     path = f"/coupons/{coupon['id']}/edit"
@@ -499,6 +501,7 @@ def test_redeeming_now_and_releasing(admin, browser):
     assert [(row["email"], row["status"]) for row in rows] == [("ada@example.com", "released")]
 
 
+@pytest.mark.both_databases
 def test_a_csv_file_has_all_uses_of_a_coupon(app, admin, browser):
     coupon, others = make(admin, "many"), 10_050
     assert browser.submit(f"/coupons/{coupon['id']}/redeem", "_form").status == 303

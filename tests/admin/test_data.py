@@ -44,6 +44,7 @@ def test_page_offers_downloads_and_the_upload(browser):
         assert text in page.text
 
 
+@pytest.mark.both_databases
 def test_downloads_are_csv(browser, make_coupon):
     make_coupon(code="=1+1")
     page = browser.get("/data/coupons.csv")
@@ -166,6 +167,7 @@ def test_an_import_ends_with_the_rights_of_its_key(app, browser, admin):
     assert admin.get("/coupons/count").json["count"] == 0
 
 
+@pytest.mark.both_databases
 def test_two_workers_do_not_import_the_same_part(app, browser):
     _page, path = send(browser, "code,type,amount\nonce,percent,1\n")
     browser.post(f"{path}/import")

@@ -63,7 +63,6 @@ def test_stored_texts_are_no_markup(hostile):
                     "upload", "delivery"}  # fmt: skip
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("kind", ["coupons", "orders"])
 def test_each_row_of_the_trash_has_a_form_of_its_own(admin, browser, kind):
     noun, record = kind.removesuffix("s"), {"code": "a"} if kind == "coupons" else {}

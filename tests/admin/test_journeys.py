@@ -24,7 +24,6 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 chromium = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.one_database,
     pytest.mark.skipif(
         not chromium,
         reason="no Chromium installed (or named by BROWSER_PATH): the pages are not used",

@@ -33,6 +33,7 @@ def test_an_order_without_a_name_has_that_of_the_account(admin, browser, new_ord
     assert "Ada Byron" in browser.get("/orders").text
 
 
+@pytest.mark.both_databases
 def test_list_shows_orders_by_status_and_search(browser, new_order):
     order = new_order()
     done = new_order(status="completed", billing_address={"last_name": "Byron"})

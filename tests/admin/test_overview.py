@@ -101,6 +101,7 @@ def test_an_exact_match_comes_before_newer_ones(admin, browser):
     assert len(found) == 20
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "text", ["tea", "t", "te", "tea*pot", "%", "#1", "ada@example.com", "\ufffd"]
 )
@@ -141,6 +142,7 @@ def test_grid_lines_are_few_round_and_reach_the_top(top):
     assert 2 <= len(grid) <= 5
 
 
+@pytest.mark.both_databases
 def test_a_report_that_takes_too_long_leaves_the_rest_of_the_page(admin, browser, monkeypatch):
     order = {"line_items": [{"name": "Tea", "price": "5", "quantity": 1}]}
     admin.post("/orders", {"order": order})

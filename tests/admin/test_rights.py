@@ -61,7 +61,6 @@ def test_each_address_below_admin_is_a_page_or_an_action_of_the_table(app):
     assert others == {"/admin/static/<digest>/<name>"}
 
 
-@pytest.mark.one_database
 def test_each_page_has_the_headers_and_requires_a_session(app, shop, browser):
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -85,7 +84,6 @@ def test_each_page_has_the_headers_and_requires_a_session(app, shop, browser):
             assert headers["Cache-Control"] == "no-store", path
 
 
-@pytest.mark.one_database
 def test_each_action_requires_a_page_of_this_origin(app, shop, browser, admin):
     actions = [path for method, path, _needs in pages(app, shop) if method == "POST"]
     assert len(actions) > 30
@@ -106,7 +104,6 @@ def test_each_operation_of_a_page_exists(app):
     assert rights.CAPABILITIES.keys() <= known.keys()
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("role", "permission", "resources"), KEYS)
 def test_a_page_is_open_to_a_key_if_the_api_allows_its_operations(
     app, shop, new_browser, role, permission, resources
@@ -132,7 +129,6 @@ LISTS = (
 )  # fmt: skip
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("role", "permission", "resources"), KEYS)
 def test_a_page_shows_only_what_the_api_shows_the_same_key(
     app, admin, browser, new_browser, role, permission, resources
@@ -173,7 +169,6 @@ def _allows(app, browser, names):
         context.pop()
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("role", ["administrator", "shop_manager", "customer", "subscriber"])
 @pytest.mark.parametrize("permission", ["read", "read_write"])
 def test_the_table_of_capabilities_is_that_of_the_services(

@@ -128,6 +128,7 @@ def test_the_cookie_is_no_credential_of_the_api(app, browser):
     assert browser.http.post("/coupons", json={}, headers=ORIGIN).status_code == 401
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "change",
     [
@@ -355,7 +356,6 @@ def test_a_save_without_a_session_keeps_what_was_typed(app, admin, browser):
     assert admin.get("/coupons/count").get_json() == {"count": 0}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("size", [60_000, 66_000, 5_000_000])
 def test_a_form_without_a_session_is_kept_only_if_it_can_be_sent_again(app, admin, size):
     letters = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=size))
@@ -366,7 +366,6 @@ def test_a_form_without_a_session_is_kept_only_if_it_can_be_sent_again(app, admi
     assert Browser(app).post("/sign-in", page.form("held") | credentials(admin.key)).status == 303
 
 
-@pytest.mark.one_database
 def test_the_largest_form_without_a_session_that_is_kept(app, admin):
     letters = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=48_000))
     page = Browser(app).post("/coupons/new", {"description": letters, "_shown": "{}"})
@@ -374,7 +373,6 @@ def test_the_largest_form_without_a_session_that_is_kept(app, admin):
     assert page.form("_shown")["description"] == letters
 
 
-@pytest.mark.one_database
 def test_a_sign_in_has_at_most_64_kib(app, admin):
     page = Browser(app).post("/sign-in", credentials(admin.key, held="x" * 65_536))
     assert (page.status, "larger than 65536 bytes" in page.text) == (413, True)
@@ -430,6 +428,7 @@ def test_an_invitation_that_is_sent_twice_is_one(admin, browser):
     assert browser.get("/keys").html.count("/withdraw") == 2
 
 
+@pytest.mark.both_databases
 def test_the_session_is_read_in_one_statement_with_its_key_and_user(browser, statements):
     browser.get("/data/uploads/1")
     statements.clear()
@@ -541,6 +540,7 @@ def test_static_files_are_immutable(browser):
     assert browser.get("/static/0000000000000000/admin.css").status == 404
 
 
+@pytest.mark.both_databases
 def test_the_worker_removes_ended_sessions_and_links(app, browser, admin):
     with app.app_context():
         links.create_link(admin.key.key_id)
@@ -562,6 +562,7 @@ def test_an_action_without_a_session_is_not_performed(app, admin, browser):
     assert admin.get("/coupons/count").get_json() == {"count": 1}
 
 
+@pytest.mark.both_databases
 def test_open_invitations_of_a_key_are_limited(app, admin, browser, monkeypatch):
     monkeypatch.setattr(links, "MAX_INVITATIONS", 2)
     for login in ("grace", "joan"):

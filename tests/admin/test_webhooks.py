@@ -85,6 +85,7 @@ def test_a_ping_leads_to_its_result_which_a_reload_shows_again(browser, app_with
         assert "responded" not in page.text
 
 
+@pytest.mark.both_databases
 def test_deliveries_are_listed_sent_again_and_replayed(app, browser, admin, webhook):
     admin.post("/orders", {"order": {"line_items": [{"name": "Tea", "total": "5.00"}]}})
     admin.get("/events")  # numbers the events

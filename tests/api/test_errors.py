@@ -11,8 +11,6 @@ import pytest
 from tests.api.error_requests import NO_ROUTE, send
 from tests.api_client import Client, codes, refusal, refused_params, reply
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["send"]  # a fixture
 
 # --- the envelope ---

@@ -9,8 +9,6 @@ import pytest
 from app.api.openapi import document as openapi
 from tests.api_client import Client, codes
 
-pytestmark = pytest.mark.one_database  # headers do not depend on the database
-
 ORIGIN = "https://admin.example"
 EXPOSED = ", ".join(sorted([*openapi.HEADERS, "Preference-Applied"]))
 

@@ -14,8 +14,6 @@ from app.services.api_keys.writes import revoke_key
 from tests.api.idempotency_requests import CREATES, REQUESTS, REUSED, is_replayed, kept, send, shop
 from tests.api_client import Client, codes, failure, refusal, reply, without_key
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["kept"]  # a fixture
 
 DAY = timedelta(hours=24)

@@ -61,6 +61,7 @@ def test_other_bodies_at_once_let_one_through(admin, at_once):
     assert shop(admin)["coupons"] == [created.get_json()["coupon"]]
 
 
+@pytest.mark.both_databases
 def test_other_keys_at_once_do_not_hold_each_other(admin, at_once):
     requests = [{"key": f"k-{n}", "body": {"coupon": {"code": f"c{n}"}}} for n in range(8)]
     assert {response.status_code for response in at_once(*requests)} == {201}

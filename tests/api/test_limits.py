@@ -64,7 +64,6 @@ def existing(make_coupon, make_customer):
     return {"coupon": make_coupon()["id"], "customer": make_customer()["id"]}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("kind", "field", "limit"), TEXTS)
 def test_text_beyond_its_limit(admin, existing, kind, field, limit):
     value = of_length(field, limit + 1)
@@ -73,13 +72,13 @@ def test_text_beyond_its_limit(admin, existing, kind, field, limit):
         assert f"is longer than {limit:,} characters." in error["message"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("kind", "field", "limit"), TEXTS)
 def test_text_at_its_limit(admin, existing, kind, field, limit):
     for error in send_all(admin, kind, field, of_length(field, limit), existing[kind]):
         assert error is None or error["code"] != "shop_api_invalid_param"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("kind", "field", "limit", "entry"), ARRAYS)
 def test_array_beyond_its_limit(admin, existing, kind, field, limit, entry):
     for error in send_all(admin, kind, field, [entry] * (limit + 1), existing[kind]):
@@ -93,7 +92,6 @@ def test_array_at_its_limit(admin, kind, field, limit, entry):
     assert response.get_json()["coupon"][field] == [entry] * limit
 
 
-@pytest.mark.one_database
 def test_entry_of_an_array_beyond_its_limit(admin):
     for field, entry in (("customer_emails", "a" * 255), ("product_ids", "1" * 1001)):
         response = admin.post("/coupons", {"coupon": {"code": "a", field: ["1", entry]}})
@@ -102,19 +100,18 @@ def test_entry_of_an_array_beyond_its_limit(admin):
         assert f"the entry at index 1 is longer than {len(entry) - 1:,} characters." in message
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("field", ["amount", "usage_limit", "expiry_date"])
 def test_text_of_a_number_or_a_date_beyond_its_limit(admin, field):
     response = admin.post("/coupons", {"coupon": {"code": "a", field: " " * 1001}})
     assert refused_params(response) == [f"coupon.{field}"]
 
 
+@pytest.mark.both_databases
 def test_limit_of_a_number_in_a_text_is_its_number_of_digits(admin):
     response = admin.post("/customers", {"customer": {"email": "a@b.de", "username": 10**60}})
     assert refused_params(response) == ["customer.username"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/coupons", "/customers", "/orders"])
 def test_search_beyond_its_limit(admin, path):
     assert admin.get(path, {"filter[q]": "a" * 1000}).status_code == 200
@@ -123,7 +120,6 @@ def test_search_beyond_its_limit(admin, path):
     assert "1,000" in response.get_json()["errors"][0]["message"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["filter[in]", "filter[not_in]"])
 def test_ids_of_a_filter_beyond_their_limit(admin, name):
     assert admin.get("/coupons", {name: ",".join("1" * 1000)}).status_code == 200
@@ -132,7 +128,6 @@ def test_ids_of_a_filter_beyond_their_limit(admin, name):
     assert "1,000" in response.get_json()["errors"][0]["message"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["filter[in]", "filter[not_in]"])
 def test_empty_entries_of_a_filter_do_not_count(admin, make_coupon, name):
     ids = f"{',' * 1500}{make_coupon()['id']}, ,"
@@ -140,7 +135,6 @@ def test_empty_entries_of_a_filter_do_not_count(admin, make_coupon, name):
     assert len(response.get_json()["coupons"]) == (name == "filter[in]")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("digits", ["0" * 5000 + "{id}", "{id},9223372036854775808," + "9" * 5000])
 def test_ids_of_a_filter_have_any_number_of_digits(admin, make_coupon, digits):
     coupon = make_coupon()
@@ -148,7 +142,6 @@ def test_ids_of_a_filter_have_any_number_of_digits(admin, make_coupon, digits):
     assert response.get_json() == {"coupons": [coupon]}
 
 
-@pytest.mark.one_database
 def test_note_of_an_order_beyond_its_limit(admin):
     response = admin.post("/orders", {"order": {"note": "x" * 65_536}})
     order = response.get_json()["order"]
@@ -172,7 +165,6 @@ def schema_of(document, kind, field):
     return schema
 
 
-@pytest.mark.one_database
 def test_limits_are_in_the_document(anonymous):
     document = anonymous.get("/openapi.json").get_json()
     for kind, field, limit in TEXTS:
@@ -190,7 +182,6 @@ def test_limits_are_in_the_document(anonymous):
         assert not re.fullmatch(patterns[name], ",".join("1" * 1001))
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("limits", [{}, {"BULK": 7, "CART_ITEM": 8, "CART_CODE": 9}])
 @pytest.mark.parametrize("mount", ["", "/wc-api/v3"])
 @pytest.mark.parametrize("version", ["3.1.0", "3.0.3"])
@@ -218,7 +209,6 @@ FIELDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("number", ODD)
 @pytest.mark.parametrize("field", FIELDS)
 def test_number_with_an_exponent_beyond_any(admin, field, number):
@@ -234,7 +224,6 @@ def test_number_with_an_exponent_beyond_any(admin, field, number):
     assert second["amount"] == "1.01"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("zeros", [1, 400, 5000])
 def test_zeros_of_a_character_reference(admin, zeros):
     for reference in (f"&#{'0' * zeros}65;", f"&#x{'0' * zeros}41;"):
@@ -247,7 +236,6 @@ def test_zeros_of_a_character_reference(admin, zeros):
             assert result["code"] == f"a{len(reference)}"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("depth", range(850, 1050, 10))
 def test_body_nested_deeply(admin, depth):
     body = f'{{"coupon": {"[" * depth}{"]" * depth}}}'
@@ -299,7 +287,6 @@ def hostile(size):
     yield "codes of a cart", "/coupons/evaluate", filled('{"cart":{"coupons":[', '"a"', "]}}", size)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("size", [MOST, FULL])
 @pytest.mark.parametrize("name", [name for name, _, _ in hostile(1000)])
 def test_request_without_capabilities_takes_little_time(client_for, name, size):
@@ -314,7 +301,6 @@ def test_request_without_capabilities_takes_little_time(client_for, name, size):
     assert cheapest < SECONDS
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("item", ["[]", "{}", '""'])
 @pytest.mark.parametrize("kind", ["coupon", "order", "customer"])
 def test_items_of_a_legacy_request_beyond_the_limit_are_not_converted(client_for, kind, item):
@@ -334,7 +320,6 @@ def test_items_of_a_legacy_request_beyond_the_limit_are_not_converted(client_for
 STRICT = {"Prefer": "handling=strict"}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("path", "key", "name"),
     [
@@ -359,7 +344,6 @@ def test_unknown_names_of_a_bulk_request_are_compared_within_a_limit(
     assert messages[1:] == [f"{name}0: unknown field '{name}0'."] * 99
 
 
-@pytest.mark.one_database
 def test_unknown_names_of_many_items_are_compared_within_a_limit(client_for, monkeypatch):
     compared = []
     monkeypatch.setattr(strict, "nearest_name", lambda *args: compared.append(args) or "")
@@ -369,7 +353,6 @@ def test_unknown_names_of_many_items_are_compared_within_a_limit(client_for, mon
     assert len(compared) == MAX_UNKNOWN
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("item", [{}, [], 1, {"price": "x"}])
 def test_error_reports_the_first_invalid_items_of_a_list(admin, item):
     cart = {"cart": {"items": [item] * 100}}
@@ -385,7 +368,6 @@ def test_error_reports_the_first_invalid_items_of_a_list(admin, item):
     ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("strict", [False, True])
 def test_items_of_a_cart_beyond_the_limit_are_not_converted(client_for, strict):
     def reason(cart):
@@ -412,7 +394,6 @@ def headers_of(client):
     return {"Authorization": client.get("/coupons").request.headers["Authorization"]}
 
 
-@pytest.mark.one_database
 def test_order_of_checks_is_the_same_without_capabilities(client_for, make_coupon, make_customer):
     client = client_for("customer")
     coupon, customer = make_coupon()["id"], make_customer()["id"]
@@ -442,7 +423,6 @@ def test_order_of_checks_is_the_same_without_capabilities(client_for, make_coupo
         ]
 
 
-@pytest.mark.one_database
 def test_body_of_a_key_without_capabilities(client_for, admin):
     body = {"coupon": {"description": "x" * 65_536}}
     response = client_for("customer", login="ann").post("/coupons", body)

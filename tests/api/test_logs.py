@@ -10,8 +10,6 @@ import structlog
 
 from tests.api.log_lines import logged
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["logged"]  # a fixture
 
 LINE = {

@@ -21,8 +21,6 @@ from app.services.webhooks.deliveries.statistics import count_results
 from tests.api_client import Client
 from tests.serving import PATIENCE, running_service, wait_for
 
-pytestmark = pytest.mark.one_database
-
 ROOT = Path(__file__).parents[2]
 
 

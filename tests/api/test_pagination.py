@@ -154,6 +154,7 @@ def test_links_lead_through_the_list(app, app_with, admin, make_coupon):
 ORDERS = ("id", "email", "login", "modified", "name", "first_name", "last_name", "registered")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("order", "role"),
     [
@@ -186,6 +187,7 @@ def test_later_pages_continue_the_list(monkeypatch, make_customer, client_for, a
             assert page.headers["X-Total"] == str(len(expected))
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize(
     "orderby", ["date", "modified", "id", "code", "amount", "usage_count", "expiry_date"]
@@ -213,6 +215,7 @@ def test_pages_from_the_end_continue_the_list(
             ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize("more", [{}, {"filter[created_at_min]": "2001-01-01"}])
 @pytest.mark.parametrize("text", ["ø", "JØR"])

@@ -4,11 +4,7 @@ import re
 from base64 import b64encode
 from io import BytesIO
 
-import pytest
-
 from app.auth.principals import ROLES, Capability
-
-pytestmark = pytest.mark.one_database
 
 LARGEST = 64 * 1024
 MOUNTS = ("", "/wc-api/v2", "/wc-api/v3", "/wp-json/wc/v3")

@@ -5,8 +5,6 @@ import pytest
 from tests.api.error_requests import NO_ROUTE
 from tests.api_client import refusal, reply, without_suggestion
 
-pytestmark = pytest.mark.one_database
-
 
 @pytest.mark.parametrize(
     "path",

@@ -9,8 +9,6 @@ from tests.api_client import Client, refused_params, reply
 STRICT = {"Prefer": "handling=strict"}
 APPLIED = "handling=strict"
 
-pytestmark = pytest.mark.one_database
-
 
 @pytest.fixture
 def strict(app, admin):

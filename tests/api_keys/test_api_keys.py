@@ -13,8 +13,6 @@ from app.schemas.api_keys import PERMISSIONS
 from tests.api_client import codes, refusal, refused_params, reply
 from tests.api_keys.calls import REJECTED, client_of, make_key, reason_of, stored
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["make_key"]  # a fixture
 
 NEVER_USED = {"expires_at": None, "last_used_at": None}

@@ -13,8 +13,6 @@ from app.models import ApiKey
 from tests.api_client import codes
 from tests.api_keys.calls import REJECTED, client_of, limited, make_key, reason_of, stored
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["limited", "make_key"]  # fixtures
 
 # --- expiry ---

@@ -14,8 +14,6 @@ from tests.api_client import Client, codes, refusal, reply
 from tests.api_keys.calls import REJECTED, client_of, limited, make_key, stored
 from tests.auth.test_auth import basic
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["limited", "make_key"]  # fixtures
 
 INSUFFICIENT = "shop_api_insufficient_key_rights"

@@ -8,7 +8,6 @@ from tests.api_client import Client, refusal, reply
 from tests.auth.requests import TOO_MANY, UNKNOWN_KEY, assert_refused, basic
 
 
-@pytest.mark.one_database
 def test_wrong_credentials_too_often(make_app, admin):
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=2)
     wrong, right, nobody = Client(app, UNKNOWN_KEY), Client(app, admin.key), Client(app)
@@ -22,7 +21,6 @@ def test_wrong_credentials_too_often(make_app, admin):
     assert_refused(nobody.get("/coupons"))
 
 
-@pytest.mark.one_database
 def test_wrong_secret_of_a_known_key_too_often(make_app, admin):
     key = SimpleNamespace(
         consumer_key=admin.key.consumer_key, consumer_secret=UNKNOWN_KEY.consumer_secret
@@ -32,7 +30,6 @@ def test_wrong_secret_of_a_known_key_too_often(make_app, admin):
     assert reply(wrong.post("/coupons")) == TOO_MANY
 
 
-@pytest.mark.one_database
 def test_failures_are_counted_for_each_address(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
     for address in ("192.0.2.1", "192.0.2.2", "2001:db8::1"):
@@ -41,7 +38,6 @@ def test_failures_are_counted_for_each_address(make_app, admin):
         assert reply(wrong.get("/coupons", environ_overrides=environ)) == TOO_MANY
 
 
-@pytest.mark.one_database
 def test_failures_are_counted_for_each_key(make_app, admin):
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1)
     attacked = SimpleNamespace(
@@ -56,7 +52,6 @@ def test_failures_are_counted_for_each_key(make_app, admin):
     assert Client(app, admin.key).get("/coupons", environ_overrides=there).status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("first", "second", "one_caller"),
     [
@@ -91,14 +86,12 @@ def test_unknown_key_and_wrong_secret_have_the_same_response(anonymous, admin):
     assert answers[0] == answers[1]
 
 
-@pytest.mark.one_database
 def test_forwarded_address_is_ignored_without_a_proxy(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
     assert_refused(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.1"}))
     assert reply(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.2"})) == TOO_MANY
 
 
-@pytest.mark.one_database
 def test_missing_credentials_are_not_counted(make_app, admin):
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1)
     for _ in range(5):
@@ -106,7 +99,6 @@ def test_missing_credentials_are_not_counted(make_app, admin):
     assert_refused(Client(app, UNKNOWN_KEY).get("/coupons"))
 
 
-@pytest.mark.one_database
 def test_valid_keys_are_not_limited(make_app, client_for):
     key = client_for(permission="read").key
     client = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), key)
@@ -114,14 +106,12 @@ def test_valid_keys_are_not_limited(make_app, client_for):
         assert client.get("/coupons").status_code == 200
 
 
-@pytest.mark.one_database
 def test_failures_are_not_counted_when_the_setting_is_0(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=0), UNKNOWN_KEY)
     for _ in range(100):
         assert_refused(wrong.get("/coupons"))
 
 
-@pytest.mark.one_database
 def test_open_routes_and_unknown_paths_are_not_limited(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
     assert_refused(wrong.get("/coupons"))

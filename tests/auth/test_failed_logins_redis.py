@@ -13,8 +13,6 @@ from tests.api_client import Client, reply
 from tests.auth.requests import TOO_MANY, UNKNOWN_KEY, assert_refused
 from tests.serving import PATIENCE, reserved_port
 
-pytestmark = pytest.mark.one_database
-
 PASSWORD = "geheim"
 
 

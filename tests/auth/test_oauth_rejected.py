@@ -39,7 +39,6 @@ def reason(anonymous):
 # --- rejected requests ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "hidden", ["%255Fmethod=DELETE", "_method=DELET%2545", "_method=%2544ELETE", "_method%255B=x"]
 )
@@ -52,7 +51,6 @@ def test_override_that_was_signed_cannot_be_hidden(anonymous, key, make_coupon, 
     assert reply(anonymous.post(path)) == (202, {"message": "Deleted coupon"})
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -73,7 +71,6 @@ def test_changed_parameter(anonymous, key, name, value):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{urlencode(query)}")) == AN_ERROR
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "%00", "%F0%9F%98%80", "%", "+"])
 @pytest.mark.parametrize("name", [*NAMES, "filter[q]", "_method"])
 def test_parameter_of_any_octets(anonymous, key, name, octets):
@@ -85,7 +82,6 @@ def test_parameter_of_any_octets(anonymous, key, name, octets):
     assert answered in {AN_ERROR, (404, "woocommerce_api_no_route")}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "\xff"])
 def test_header_of_any_octets(anonymous, key, octets):
     header = ",".join(f'{name}="{octets}"' for name in NAMES if name != "oauth_consumer_key")
@@ -97,7 +93,6 @@ def test_header_of_any_octets(anonymous, key, octets):
         assert codes(response) == AN_ERROR
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("addition", ["page=9&{}", "{}&page=9", "page=9&{}&page=2"])
 def test_added_parameter(anonymous, key, addition):
     path, _ = sign(key, "/wc-api/v3/coupons?page=2")
@@ -105,7 +100,6 @@ def test_added_parameter(anonymous, key, addition):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{query}")) == AN_ERROR
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("missing", NAMES)
 def test_missing_parameter_is_named(reason, key, missing):
     path, _ = sign(key, "/wc-api/v3/coupons")
@@ -115,7 +109,6 @@ def test_missing_parameter_is_named(reason, key, missing):
     assert message == f"The parameter {missing} is missing."
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("seconds", [-901, 901])
 def test_timestamp_is_too_far_away(reason, key, monkeypatch, seconds):
     now = 1_800_000_000
@@ -124,7 +117,6 @@ def test_timestamp_is_too_far_away(reason, key, monkeypatch, seconds):
     assert reason(path) == "The timestamp differs from the server time by more than 15 minutes."
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("seconds", [-900, 0, 900])
 def test_timestamp_is_near_enough(anonymous, key, monkeypatch, seconds):
     now = 1_800_000_000
@@ -133,13 +125,13 @@ def test_timestamp_is_near_enough(anonymous, key, monkeypatch, seconds):
     assert anonymous.get(path).status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("timestamp", ["now", "-1", "1e9", "٣", "9" * 5000])
 def test_timestamp_is_not_a_number(reason, key, timestamp):
     path, _ = sign(key, "/wc-api/v3/coupons", timestamp=timestamp)
     assert reason(path) == "The timestamp must be a number of seconds."
 
 
+@pytest.mark.both_databases
 def test_replay(anonymous, reason, key):
     path, _ = sign(key, "/wc-api/v3/coupons")
     assert anonymous.get(path).status_code == 200
@@ -166,6 +158,7 @@ def test_nonce_is_one_of_its_second(anonymous, reason, key, monkeypatch):
         assert reason(path) == "The nonce has already been used."
 
 
+@pytest.mark.both_databases
 def test_replays_at_the_same_time(app, make_app, key):
     path, _ = sign(key, "/wc-api/v3/coupons")
     apps = [app, make_app()]  # as two workers are
@@ -183,6 +176,7 @@ def test_rejected_request_uses_no_nonce(app, anonymous, key):
     assert anonymous.get(path).status_code == 200
 
 
+@pytest.mark.both_databases
 def test_old_nonces_go(app, anonymous, key, monkeypatch):
     now = 1_800_000_000
     monkeypatch.setattr(credentials.time, "time", lambda: now)
@@ -243,7 +237,6 @@ def test_parameters_of_the_header_count_too(reason, key):
     assert message == "The request has too many parameters."
 
 
-@pytest.mark.one_database
 def test_ignored_parameters_of_the_header_count_too(anonymous, reason, key):
     def headers(number):
         return {"Authorization": header_of(key) + "".join(f', x{n}="y"' for n in range(number))}
@@ -261,7 +254,6 @@ def header_of(key):
     return headers["Authorization"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("joint", [",", ", "])
 @pytest.mark.parametrize("other", ["OAuth", 'OAuth realm="a"', "Basic YTpi", "Bearer", "Bearer x"])
 @pytest.mark.parametrize("first", [True, False])
@@ -298,7 +290,6 @@ def test_throttled_address_is_tried_in_few_forms_and_valid_signatures_pass(
     assert client.get(path).status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["_method", "filter[q]"])
 def test_parameter_moved_from_the_query_to_the_header(anonymous, key, name):
     value = "GET" if name == "_method" else "a"

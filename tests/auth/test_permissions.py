@@ -22,8 +22,6 @@ from app.services.events.sequence import number_events
 from tests.api_client import Client
 from tests.factories import insert_order
 
-pytestmark = pytest.mark.one_database  # both databases return the same roles
-
 ALL = frozenset(ROLES)
 STAFF = frozenset({"administrator", "shop_manager"})
 ADMINISTRATOR = frozenset({"administrator"})

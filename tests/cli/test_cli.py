@@ -23,8 +23,6 @@ from tests.api_client import Client
 from tests.databases import SECRET
 from tests.serving import PATIENCE, reserved_port
 
-pytestmark = pytest.mark.one_database  # the services of keys have tests on both databases
-
 ROOT = Path(__file__).parents[2]
 KEYS = [
     "key_id",

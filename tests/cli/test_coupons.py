@@ -10,8 +10,6 @@ from app.models import Coupon, CouponBatch
 from app.services.coupons import batches as coupon_batches
 from tests.api_client import reply
 
-pytestmark = pytest.mark.one_database
-
 GENERATE = ("coupons", "generate", "--count")
 
 

@@ -23,6 +23,8 @@ from tests.api_client import Client
 from tests.databases import SECRET, close
 from tests.schemas import create_tables
 
+pytestmark = pytest.mark.both_databases
+
 TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 VALUES = {
     int: 1, str: "x\u00fc\U0001f600\n", bool: False, datetime: TIMESTAMP, date: TIMESTAMP.date(),

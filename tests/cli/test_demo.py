@@ -12,8 +12,6 @@ from app.cli.demo.shop import DemoShop
 from tests.api_client import Client
 from tests.schemas import create_tables
 
-pytestmark = pytest.mark.one_database
-
 demo = import_module("app.cli.demo.command")  # the package has the command under this name
 
 ARGS = ["demo", "--customers", "30", "--coupons", "20", "--orders", "60", "--now", "2026-01-01"]

@@ -19,8 +19,6 @@ from app.services.events.outbox import NewEvent, record
 from tests.databases import SECRET
 from tests.factories import insert_order
 
-pytestmark = pytest.mark.one_database
-
 ROOT = Path(__file__).parents[2]
 
 

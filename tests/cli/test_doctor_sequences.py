@@ -1,10 +1,13 @@
 """``shop-api doctor`` finds sequences that would assign an ID in use, as a restore can leave them."""
 
+import pytest
 from sqlalchemy import insert
 
 from app.db.session import run_in_transaction
 from app.models import CUSTOMER_METADATA
 from tests.databases import SECRET
+
+pytestmark = pytest.mark.both_databases
 
 HIGHEST = 10**12  # beyond the IDs that other tests have used
 

@@ -24,6 +24,8 @@ from tests.databases import SECRET, close
 from tests.schemas import create_tables
 from tests.serving import PATIENCE
 
+pytestmark = pytest.mark.both_databases
+
 ROOT = Path(__file__).parents[2]
 UPGRADE = ".venv/bin/shop-api db upgrade"
 START = "Start the database server, or correct DATABASE_URL."

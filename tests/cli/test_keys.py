@@ -16,8 +16,6 @@ from app.services.api_keys.writes import NewKey
 from tests.api_client import Client
 from tests.databases import SECRET
 
-pytestmark = pytest.mark.one_database  # the services of keys have tests on both databases
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -177,7 +177,6 @@ def get(port, path, headers):
     raise TimeoutError
 
 
-@pytest.mark.one_database
 def test_list_of_commands_imports_none_of_them(app, monkeypatch, capsys):
     """Both lists are equal: the quick one, and the one of an app with its commands."""
     program = [sys.executable, "-X", "importtime", "-m", "app.main", "--help"]

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import func, select, text, update
 
 from app.db.read_pool import fetch
@@ -14,6 +15,7 @@ from tests.coupons.batches import listed, make_batch
 __all__ = ["make_batch"]  # a fixture
 
 
+@pytest.mark.both_databases
 def test_filter_of_batches(admin, make_batch, make_coupon):
     make_coupon(code="single")
     first, second = make_batch(12), make_batch(3, coupon={"type": "percent"})
@@ -30,6 +32,7 @@ def test_filter_of_batches(admin, make_batch, make_coupon):
         assert refused_params(admin.get("/coupons", {"filter[batch]": value})) == ["filter[batch]"]
 
 
+@pytest.mark.both_databases
 def test_counts_follow_the_uses(app, admin, make_batch):
     batch = make_batch(6, coupon={"usage_limit": 5})
     path = f"/coupons/batches/{batch['id']}"
@@ -70,6 +73,7 @@ def test_counts_follow_the_uses(app, admin, make_batch):
     assert counts() == (6, 0, 1, 1, 0)
 
 
+@pytest.mark.both_databases
 def test_delete_in_several_transactions(app, admin, make_batch, monkeypatch):
     monkeypatch.setattr(coupon_batches, "CHUNK", 7)
     batch = make_batch(40)
@@ -82,6 +86,7 @@ def test_delete_in_several_transactions(app, admin, make_batch, monkeypatch):
     assert (found["unused"], found["reserved"], found["trashed"]) == (0, 10, 30)
 
 
+@pytest.mark.both_databases
 def test_row_counts_stay_exact(app, admin, make_batch, make_coupon):
     make_coupon()
     batch = make_batch(30)
@@ -100,6 +105,7 @@ def test_row_counts_stay_exact(app, admin, make_batch, make_coupon):
     assert stored == 36
 
 
+@pytest.mark.both_databases
 def test_delete_while_uses_are_reserved(app, admin, make_batch):
     """Every coupon ends up reserved or in the trash, never both."""
     batch = make_batch(40, coupon={"usage_limit": 1})
@@ -122,6 +128,7 @@ def test_delete_while_uses_are_reserved(app, admin, make_batch):
     assert deleted.get_json() == {"trashed": shown["trashed"]}
 
 
+@pytest.mark.both_databases
 def test_batches_are_listed_newest_first(app, admin, make_batch):
     ids = [make_batch(1, prefix=f"x{number}-")["id"] for number in range(12)]
     response = admin.get("/coupons/batches")

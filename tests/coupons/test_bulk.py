@@ -21,6 +21,7 @@ TYPES = (
 # --- create and edit ---
 
 
+@pytest.mark.both_databases
 def test_bulk_creates_as_the_single_create(admin, bulk, make_coupon):
     single = make_coupon(code="single", amount="5", product_ids=["7", "x"])
     (result,) = bulk({"code": "Several", "amount": "5", "product_ids": ["7", "x"]})
@@ -29,6 +30,7 @@ def test_bulk_creates_as_the_single_create(admin, bulk, make_coupon):
     assert read(admin, result["id"]) == result
 
 
+@pytest.mark.both_databases
 def test_bulk_updates_as_the_single_update(admin, bulk, make_coupon):
     coupon = make_coupon(usage_limit=5)
     (result,) = bulk({"id": coupon["id"], "amount": "5", "description": None})
@@ -118,7 +120,6 @@ def test_bulk_id_identifies_nothing(admin, bulk, make_coupon, given, echoed):
     assert shop_codes(admin) == {coupon["id"]: coupon["code"]}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "given",
     [
@@ -148,6 +149,7 @@ def test_bulk_id_is_invalid(admin, bulk, make_coupon, given):
     assert shop_codes(admin) == {coupon["id"]: coupon["code"]}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("force", ["false", "true"])
 def test_bulk_id_of_a_deleted_coupon(admin, bulk, make_coupon, force):
     coupon = make_coupon()
@@ -158,7 +160,6 @@ def test_bulk_id_of_a_deleted_coupon(admin, bulk, make_coupon, force):
 # --- failing items ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "item", [None, True, False, 0, 1, 1.5, "", "x", [], [{"code": "x"}]], ids=json.dumps
 )
@@ -210,6 +211,7 @@ def test_bulk_failing_update(admin, bulk, make_coupon, fields, code):
     assert read(admin, other["id"]) == last
 
 
+@pytest.mark.both_databases
 def test_bulk_create_that_cannot_be_stored(bulk):
     assert [refused(result) for result in bulk({"code": " "}, {"code": "İ" * 251})] == [
         (0, "shop_api_cannot_create_coupon")
@@ -244,7 +246,6 @@ def test_bulk_of_100_items(admin, bulk):
     assert reply(admin.get("/coupons/count")) == (200, {"count": 100})
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("item", [{"code": "x"}, None, {"amount": "x"}, {"id": -1}], ids=json.dumps)
 def test_bulk_of_101_items(admin, method, item):
@@ -268,7 +269,6 @@ def test_bulk_limit_precedes_capabilities(client_for):
     assert codes(response) == (413, "shop_api_coupons_request_entity_too_large")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("body", [{}, {"coupons": None}, {"coupon": []}, [], None], ids=json.dumps)
 def test_bulk_without_its_key(admin, method, body):
@@ -276,7 +276,6 @@ def test_bulk_without_its_key(admin, method, body):
     assert reply(response) == refusal("shop_api_missing_coupons_data")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("items", [{}, {"code": "x"}, "x", 5, True], ids=json.dumps)
 def test_bulk_that_is_not_an_array(admin, method, items):
@@ -321,6 +320,7 @@ def test_bulk_of_a_shop_manager(client_for, bulk, make_coupon):
 # --- statements ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("items", [1, 3])
 def test_bulk_create_statements(bulk, statements, items):
     statements.clear()
@@ -328,6 +328,7 @@ def test_bulk_create_statements(bulk, statements, items):
     assert len(without_key(statements)) == 3  # the look-up, the insert, the events
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("items", [1, 3])
 def test_bulk_update_statements(bulk, make_coupon, statements, items):
     ids = [make_coupon()["id"] for _ in range(items)]
@@ -336,6 +337,7 @@ def test_bulk_update_statements(bulk, make_coupon, statements, items):
     assert len(without_key(statements)) == 3  # the look-up, the update, the events
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("items", [1, 3])
 def test_bulk_of_both_statements(bulk, make_coupon, statements, items):
     ids = [make_coupon()["id"] for _ in range(items)]

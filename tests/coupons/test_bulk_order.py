@@ -1,11 +1,14 @@
 """Items of a bulk request that affect later items: codes of coupons (spec 4.3)."""
 
+import pytest
+
 from tests.api_client import failure
 from tests.coupons.bulk import TAKEN, bulk, read, refused, shop_codes
 
 __all__ = ["bulk"]  # a fixture
 
 
+@pytest.mark.both_databases
 def test_bulk_same_code_twice(admin, bulk):
     first, *others = bulk({"code": "Summer"}, {"code": "summer"}, {"code": " SUMMER "})
     assert others == [failure(TAKEN)] * 2
@@ -31,6 +34,7 @@ def test_bulk_rename_comes_too_late_for_an_earlier_create(admin, bulk, make_coup
     assert renamed["code"] == "winter"
 
 
+@pytest.mark.both_databases
 def test_bulk_rename_frees_the_code_for_a_rename(admin, bulk, make_coupon):
     one, two = make_coupon(code="one"), make_coupon(code="two")
     bulk({"id": one["id"], "code": "three"}, {"id": two["id"], "code": "one"})
@@ -73,6 +77,7 @@ def test_bulk_swap_of_codes_needs_a_third(admin, bulk, make_coupon):
     assert shop_codes(admin) == {one["id"]: "two", two["id"]: "one"}
 
 
+@pytest.mark.both_databases
 def test_bulk_rotation_of_codes(admin, bulk, make_coupon):
     a, b, c = (make_coupon(code=code)["id"] for code in "abc")
     results = bulk(
@@ -97,6 +102,7 @@ def test_bulk_rename_there_and_back(admin, bulk, make_coupon):
     assert shop_codes(admin) == {coupon["id"]: "one", free["id"]: "two"}
 
 
+@pytest.mark.both_databases
 def test_bulk_same_id_several_times(admin, bulk, make_coupon):
     coupon = make_coupon(usage_limit=1)
     *_, failed, last = bulk(

@@ -49,6 +49,7 @@ def test_create_with_a_code_only(admin):
     assert read(admin, coupon["id"]) == coupon
 
 
+@pytest.mark.both_databases
 def test_create_with_every_field(admin):
     response = admin.post("/coupons", {"coupon": INPUT})
     coupon = response.get_json()["coupon"]
@@ -75,6 +76,7 @@ def test_create_ignores_what_is_not_accepted(admin):
     assert not coupon["created_at"].startswith("2001")
 
 
+@pytest.mark.both_databases
 def test_create_with_null_everywhere_takes_the_defaults(admin):
     response = admin.post("/coupons", {"coupon": dict.fromkeys(DEFAULTS) | {"code": "summer"}})
     coupon = response.get_json()["coupon"]
@@ -94,6 +96,7 @@ def test_type_unknown(admin, make_coupon, kind):
     assert reply(edit(admin, coupon["id"], type=kind)) == INVALID_TYPE
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("code", ["summer", "SUMMER", " summer ", "<b>Summer</b>", "su\u0007mmer"])
 def test_create_with_a_taken_code(admin, make_coupon, code):
     make_coupon(code="summer")
@@ -101,6 +104,7 @@ def test_create_with_a_taken_code(admin, make_coupon, code):
     assert count(admin) == {"count": 1}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("force", ["false", "true"])
 def test_create_with_the_code_of_a_deleted_coupon(admin, make_coupon, force):
     first = make_coupon(code="summer")
@@ -110,13 +114,13 @@ def test_create_with_the_code_of_a_deleted_coupon(admin, make_coupon, force):
     assert reply(by_code(admin, "summer")) == (200, {"coupon": second})
 
 
+@pytest.mark.both_databases
 def test_trash_holds_several_coupons_with_one_code(admin, make_coupon):
     for _ in range(3):
         assert reply(admin.delete(f"/coupons/{make_coupon(code='summer')['id']}")) == TRASHED
     assert reply(by_code(admin, "summer")) == NO_CODE
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("code", UNSTORABLE, ids=lambda code: repr(code[:20]))
 def test_create_with_a_code_that_cannot_be_stored(admin, code):
     response = admin.post("/coupons", {"coupon": {"code": code}})

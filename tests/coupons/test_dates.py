@@ -54,7 +54,6 @@ def month_on(day):
     return date(year, month, min(day.day, calendar.monthrange(year, month)[1]))
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "reckon"),
     table(
@@ -71,7 +70,6 @@ def test_expiry_date_from_today(admin, make_coupon, given, reckon):
     assert {coupon["expiry_date"] for coupon in stored} <= possible
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(

@@ -31,6 +31,7 @@ def reasons(client, *listed, **cart):
     return [reason["code"] for reason in result["reasons"]]
 
 
+@pytest.mark.both_databases
 def test_evaluation(admin, make_coupon):
     summer = make_coupon(code="Summer", type="percent", amount=20)
     vip = make_coupon(code="vip", minimum_amount=100)
@@ -140,6 +141,7 @@ def test_coupon_in_the_trash_is_not_found(admin, make_coupon):
     assert reasons(admin, "summer") == ["not_found"]
 
 
+@pytest.mark.both_databases
 def test_email_of_the_account_and_its_billing_email_are_allowed(admin, make_coupon, make_customer):
     make_coupon(code="one", customer_emails=["ada@example.com"])
     make_coupon(code="two", customer_emails=["billing@example.com"])
@@ -152,13 +154,11 @@ def test_email_of_the_account_and_its_billing_email_are_allowed(admin, make_coup
 # --- rejected requests ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("body", [None, {}, [], {"cart": None}, {"coupon": {}}])
 def test_missing_cart(admin, body):
     assert reply(admin.post("/coupons/evaluate", body)) == refusal("shop_api_missing_cart_data")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("cart", "params"),
     [
@@ -182,7 +182,6 @@ def test_input_that_cannot_be_understood(admin, cart, params):
     assert sorted(refused_params(response)) == params
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("item", [None, 1, "mug", [ITEM]])
 def test_an_item_that_is_not_an_object(admin, item):
     response = admin.post("/coupons/evaluate", {"cart": {"items": [ITEM, item, ITEM]}})
@@ -197,6 +196,7 @@ def test_unknown_customer(admin, customer_id):
     assert reply(evaluate(admin, customer_id=customer_id)) == (400, body)
 
 
+@pytest.mark.both_databases
 def test_limits_of_a_cart(admin, client_with):
     code = "shop_api_cart_request_entity_too_large"
     assert evaluate(admin, items=[ITEM] * 100).status_code == 200
@@ -227,6 +227,7 @@ def test_evaluation_is_native_only(admin, version):
 # --- cost ---
 
 
+@pytest.mark.both_databases
 def test_one_statement_for_coupons_and_one_for_the_customer(
     admin, make_coupon, make_customer, statements
 ):

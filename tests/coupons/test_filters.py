@@ -91,6 +91,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("keys", "expected"), FILTERS, ids=[str(keys) for keys, _ in FILTERS])
 def test_filter(admin, shop, keys, expected):
     query = {f"filter[{key}]": value.format_map(shop) for key, value in keys.items()}
@@ -100,7 +101,6 @@ def test_filter(admin, shop, keys, expected):
     assert reply(admin.get("/coupons/count", query)) == (200, {"count": len(expected)})
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -132,7 +132,6 @@ def test_filter_rejected(admin, shop, key, value):
     assert refused_params(admin.get("/coupons/count", query)) == [f"filter[{key}]"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
@@ -180,6 +179,7 @@ def test_count_ignores_page_offset_and_limit(admin, shop):
 # --- searches that find many ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1, 1000])
 @pytest.mark.parametrize("q", ["summer", "MME", "su", "sale", "nothing", "*"])
 def test_search_finds_the_same_in_every_way(admin, make_coupon, monkeypatch, q, few):

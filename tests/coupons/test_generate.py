@@ -12,8 +12,6 @@ from app.schemas.examples import coupons as examples
 from tests.api_client import Client, at_the_same_time, codes, refusal, refused_params, reply
 from tests.coupons.batches import GENERATE, generate, listed, make_batch
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["make_batch"]  # a fixture
 
 CHARSET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"

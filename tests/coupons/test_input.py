@@ -15,8 +15,6 @@ from tests.coupons.input import (
     values,
 )
 
-pytestmark = pytest.mark.one_database
-
 IDS = ["product_ids", "exclude_product_ids", "product_category_ids", "exclude_product_category_ids"]
 FLAGS = ["individual_use", "enable_free_shipping", "exclude_sale_items"]
 TEXTS = ["code", "type", "description"]

@@ -25,6 +25,7 @@ def test_list_shows_coupons_as_they_are_read(admin, make_coupon):
     assert "Link" not in response.headers
 
 
+@pytest.mark.both_databases
 def test_list_leaves_out_the_trash(admin, shop):
     response = admin.get("/coupons")
     assert letters(response, shop) == "CADEB"
@@ -45,6 +46,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("orderby", "expected"), ORDERS.items(), ids=list(ORDERS))
 def test_list_orderby(admin, pager, shop, orderby, expected):
     descending, ascending = expected
@@ -62,6 +64,7 @@ def test_list_orderby(admin, pager, shop, orderby, expected):
         assert [letters(page, shop) for page in pages] == [row[:2], row[2:4], row[4:], ""]
 
 
+@pytest.mark.both_databases
 def test_list_order_without_orderby_is_by_date(admin, shop):
     assert letters(admin.get("/coupons", {"filter[order]": "asc"}), shop) == "BEDAC"
 
@@ -128,6 +131,7 @@ def test_query_is_rejected_before_a_missing_capability(client_for):
 # --- statements ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("rows", [1, 3])
 def test_list_statements(admin, make_coupon, statements, rows):
     for _ in range(rows):
@@ -137,6 +141,7 @@ def test_list_statements(admin, make_coupon, statements, rows):
     assert len(without_key(statements)) == 3  # the total, the ids, the records
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("rows", [1, 3])
 def test_count_statements(admin, make_coupon, statements, rows):
     for _ in range(rows):
@@ -146,6 +151,7 @@ def test_count_statements(admin, make_coupon, statements, rows):
     assert len(without_key(statements)) == 1  # the total
 
 
+@pytest.mark.both_databases
 def test_read_statements(admin, make_coupon, statements):
     coupon = make_coupon(code="summer")
     for path in (f"/coupons/{coupon['id']}", "/coupons/code/summer"):

@@ -20,6 +20,7 @@ NULL_WHEN_0 = {"usage_limit", "usage_limit_per_user"}
 # --- decimals ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("given", "amount"),
     table(
@@ -70,7 +71,6 @@ def test_decimal(admin, make_coupon, given, amount):
     assert both(admin, make_coupon, AMOUNTS, given, "77.77") == twice(AMOUNTS, amount)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(
@@ -162,7 +162,6 @@ def test_count(admin, make_coupon, given, number):
     assert both(admin, make_coupon, COUNTS, given, 77) == [output, output]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(

@@ -31,6 +31,7 @@ def test_link_header_in_full(pager, shop):
     assert response.headers.getlist("Link") == [header]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("page", "rows", "expected"),
     [
@@ -111,6 +112,7 @@ def test_links_are_absolute_to_the_host_that_was_asked(pager, shop):
     assert links(response)["first"] == ("https://shop.example:8443/coupons", [("page", "1")])
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("offset", "rows"),
     [("0", "CA"), ("1", "AD"), ("3", "EB"), ("4", "B"), ("5", ""), (str(10**30), "")],
@@ -125,5 +127,6 @@ def test_offset_0_leaves_the_page(pager, shop):
     assert letters(pager.get("/coupons", {"filter[offset]": "0", "page": "2"}), shop) == "DE"
 
 
+@pytest.mark.both_databases
 def test_offset_is_skipped_instead_of_pages(pager, shop):
     assert letters(pager.get("/coupons", {"filter[offset]": "1", "page": "2"}), shop) == "AD"

@@ -44,6 +44,7 @@ def test_list_shows_the_coupon_and_when_it_was_trashed(admin, make_coupon, trash
     assert admin.get("/coupons").get_json()["coupons"][0]["code"] == "published"
 
 
+@pytest.mark.both_databases
 def test_list_is_paginated_and_filtered_like_the_list(admin, make_coupon, trash):
     for number in range(12):
         trash(code=f"old-{number:02}", type="percent" if number % 2 else "fixed_cart")
@@ -78,6 +79,7 @@ def test_restore_publishes_the_coupon(admin, trash):
     assert listed(admin) == ["gone"]
 
 
+@pytest.mark.both_databases
 def test_restore_of_a_code_that_is_taken_changes_nothing(admin, make_coupon, trash):
     coupon = trash(code="taken")
     make_coupon(code="taken")
@@ -93,6 +95,7 @@ def test_restore_of_what_is_not_in_the_trash(admin, make_coupon):
         assert reply(response) == NOT_IN_TRASH
 
 
+@pytest.mark.both_databases
 def test_one_of_several_coupons_with_one_code_is_restored(admin, trash):
     ids = [trash(code="same")["id"] for _ in range(4)]
     responses = at_the_same_time(lambda one: admin.post(f"/coupons/{one}/restore"), ids)
@@ -100,6 +103,7 @@ def test_one_of_several_coupons_with_one_code_is_restored(admin, trash):
     assert listed(admin) == ["same"] * 3
 
 
+@pytest.mark.both_databases
 def test_emptying_deletes_what_is_old_enough(admin, make_coupon, trash, store):
     published = make_coupon(code="published")
     now = datetime.now(UTC).replace(microsecond=0)
@@ -153,6 +157,7 @@ def test_legacy_mounts_have_no_such_routes(admin, trash, mount):
         assert response.get_json()["errors"][0]["code"] == "woocommerce_api_no_route"
 
 
+@pytest.mark.both_databases
 def test_migration_takes_the_time_of_the_last_update(make_app, fresh_database_url):
     with make_app(DATABASE_URL=fresh_database_url).app_context():
         upgrade(revision="0014")

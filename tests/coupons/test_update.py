@@ -21,6 +21,7 @@ from tests.coupons.calls import (
 LONG_AGO = datetime(2020, 2, 29, 12, 30, 15, tzinfo=UTC)
 
 
+@pytest.mark.both_databases
 def test_update_every_field(admin, make_coupon):
     coupon = make_coupon()
     response = edit(admin, coupon["id"], **INPUT)
@@ -39,6 +40,7 @@ def test_update_of_one_field_leaves_the_others(admin, make_coupon, field, given,
     assert read(admin, coupon["id"]) == expected
 
 
+@pytest.mark.both_databases
 def test_update_moves_updated_at_only(admin, make_coupon, store):
     coupon = make_coupon()
     store(coupon["id"], created_at=LONG_AGO, updated_at=LONG_AGO)
@@ -66,6 +68,7 @@ def test_update_without_a_supplied_field_changes_nothing(admin, make_coupon, sto
     assert read(admin, coupon["id"]) == before
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("code", ["summer", "SUMMER", "winter"])
 def test_update_of_the_code(admin, make_coupon, code):
     coupon = make_coupon(code="summer")
@@ -81,6 +84,7 @@ def test_update_of_the_code_frees_the_old_one(admin, make_coupon):
     assert make_coupon(code="summer")["id"] != coupon["id"]
 
 
+@pytest.mark.both_databases
 def test_update_to_a_taken_code(admin, make_coupon, store):
     make_coupon(code="summer")
     coupon = make_coupon(code="winter")
@@ -90,13 +94,13 @@ def test_update_to_a_taken_code(admin, make_coupon, store):
     assert read(admin, coupon["id"]) == before
 
 
+@pytest.mark.both_databases
 def test_update_to_the_code_of_a_trashed_coupon(admin, make_coupon):
     admin.delete(f"/coupons/{make_coupon(code='summer')['id']}")
     coupon = make_coupon(code="winter")
     assert edit(admin, coupon["id"], code="summer").get_json()["coupon"]["code"] == "summer"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("code", UNSTORABLE, ids=lambda code: repr(code[:20]))
 def test_update_to_a_code_that_cannot_be_stored(admin, make_coupon, code):
     coupon = make_coupon()
@@ -105,6 +109,7 @@ def test_update_to_a_code_that_cannot_be_stored(admin, make_coupon, code):
     assert read(admin, coupon["id"]) == coupon
 
 
+@pytest.mark.both_databases
 def test_update_of_code_or_description_is_found_by_a_search(admin, make_coupon):
     coupon = make_coupon(code="summer", description="sun")
     edited = edit(admin, coupon["id"], description="Snow").get_json()["coupon"]

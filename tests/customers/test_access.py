@@ -5,8 +5,6 @@ import pytest
 from tests.api_client import codes, reply
 from tests.api_keys.calls import REJECTED, limited
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["limited"]  # a fixture
 
 REASON = (

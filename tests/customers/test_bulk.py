@@ -16,6 +16,7 @@ def refusal(response):
 # --- results ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_bulk_results_are_in_the_order_of_the_items(admin, make_customer, method):
     ann, bob = make_customer(email="ann@example.com"), make_customer(email="bob@example.com")
@@ -118,7 +119,6 @@ def test_bulk_item_with_an_id_that_selects_nothing_fails(admin, given, wanted):
 # --- items that fail ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("item", [None, 5, 0, "x", "", [], [{"email": "a@example.com"}], True, 1.5])
 def test_bulk_item_that_is_not_an_object_fails_alone(admin, item):
     failed, created = bulk(admin, item, {"email": "ok@example.com"})
@@ -215,7 +215,6 @@ def test_bulk_rejects_updates_of_accounts_with_more_capabilities(admin, client_f
 # --- the body ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body", ["", "{}", "[]", '[{"email": "a@b.co"}]', '"x"', "5", "null", '{"customers": null}', '{"customer": {}}']
 )  # fmt: skip
@@ -225,7 +224,6 @@ def test_bulk_without_the_wrapper_key_lacks_data(client_for, role, body):
     assert refusal(response) == (400, "shop_api_missing_customers_data", None)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("items", [{}, {"email": "a@example.com"}, "x", "", 0, 5, True, False])
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_bulk_wrapper_that_is_not_an_array_is_rejected(admin, method, items):
@@ -236,6 +234,7 @@ def test_bulk_wrapper_that_is_not_an_array_is_rejected(admin, method, items):
 # --- limits ---
 
 
+@pytest.mark.both_databases
 def test_bulk_takes_a_hundred_items(admin):
     items = [{"email": f"c{number}@example.com"} for number in range(100)]
     results = bulk(admin, *items)
@@ -271,6 +270,7 @@ def test_bulk_limit_is_a_setting(admin, client_with):
 # --- statements ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("count", [1, 3])
 def test_bulk_create_sends_six_statements(admin, statements, count):
     """The accounts, their roles, the users, the new roles, the results and the events."""
@@ -279,6 +279,7 @@ def test_bulk_create_sends_six_statements(admin, statements, count):
     assert len(without_key(statements)) == 6
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("count", [1, 3])
 def test_bulk_update_sends_five_statements(admin, make_customer, statements, count):
     """The accounts, their roles, the changes, the results and the events."""
@@ -288,6 +289,7 @@ def test_bulk_update_sends_five_statements(admin, make_customer, statements, cou
     assert len(without_key(statements)) == 5
 
 
+@pytest.mark.both_databases
 def test_single_writes_send_as_many_statements_as_a_bulk_of_one(admin, make_customer, statements):
     statements.clear()
     customer = make_customer()

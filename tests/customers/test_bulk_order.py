@@ -7,6 +7,7 @@ from tests.customers.bulk import avatar, bulk, emails, outcome, read
 # --- items that meet ---
 
 
+@pytest.mark.both_databases
 def test_bulk_create_sees_the_email_of_an_earlier_item(admin):
     first, again, upper = bulk(
         admin,
@@ -72,6 +73,7 @@ def test_bulk_update_leaves_the_email_that_an_earlier_item_took(admin, make_cust
     assert edited == ann == read(admin, ann["id"])
 
 
+@pytest.mark.both_databases
 def test_bulk_updates_swap_two_emails_by_way_of_a_third(admin, make_customer):
     ann, bob = make_customer(email="ann@example.com"), make_customer(email="bob@example.com")
     bulk(
@@ -95,6 +97,7 @@ def test_bulk_update_to_the_email_of_an_account_that_keeps_it_changes_nothing(ad
     assert emails(admin) == ["ann@example.com", "bob@example.com"]
 
 
+@pytest.mark.both_databases
 def test_bulk_updates_of_one_customer_add_up_in_their_order(admin, make_customer):
     customer = make_customer(first_name="0", last_name="0")
     _, last = bulk(
@@ -134,6 +137,7 @@ def test_bulk_update_that_fails_keeps_the_other_update_of_the_customer(admin, ma
 # --- generated usernames ---
 
 
+@pytest.mark.both_databases
 def test_bulk_generates_usernames_that_differ(admin, make_customer):
     make_customer(email="sam@example.com")
     results = bulk(
@@ -156,6 +160,7 @@ def test_bulk_username_of_an_earlier_generated_one_is_taken(admin):
     assert outcome(failed) == (0, "registration-error-username-exists")
 
 
+@pytest.mark.both_databases
 def test_bulk_of_a_hundred_equal_local_parts_generates_a_hundred_usernames(admin):
     results = bulk(admin, *({"email": f"sam@{number}.example"} for number in range(100)))
     numbers = ["", *map(str, range(2, 101))]

@@ -6,6 +6,8 @@ import pytest
 
 from tests.api_client import at_the_same_time
 
+pytestmark = pytest.mark.both_databases
+
 CALLERS = 50
 
 

@@ -31,6 +31,7 @@ def delete_user_after(app, monkeypatch):
     return arrange
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "1"}], ids=["once", "idempotent"])
 @pytest.mark.parametrize(
     ("path", "body"),
@@ -70,6 +71,7 @@ def test_user_who_was_deleted_on_another_machine_activates_a_webhook(
     assert admin.get(path).get_json()["webhook"]["status"] == "disabled"
 
 
+@pytest.mark.both_databases
 def test_customer_who_is_deleted_during_a_reservation(
     admin, make_coupon, make_customer, delete_user_after
 ):
@@ -83,6 +85,7 @@ def test_customer_who_is_deleted_during_a_reservation(
 
 
 # On SQLite, one transaction writes at a time.
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_user_who_is_deleted_while_a_key_is_created(admin, make_customer, delete_user_after):
     user_id = make_customer()["id"]

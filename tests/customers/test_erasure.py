@@ -64,6 +64,7 @@ def once(key):
     return {"Idempotency-Key": key}
 
 
+@pytest.mark.both_databases
 def test_only_orders_and_notes_remain(admin, ann, make_coupon, make_order, stored_words):
     make_coupon(code="summer")
     order = make_order(
@@ -86,6 +87,7 @@ def test_only_orders_and_notes_remain(admin, ann, make_coupon, make_order, store
     assert [(each["email"], each["customer_id"]) for each in shown] == [("", 0)] * 3
 
 
+@pytest.mark.both_databases
 def test_idempotency_records_are_blanked(admin, make_coupon, make_customer, stored_words):
     make_coupon(code="summer")
     customer = {"email": EMAIL, "username": "gwendolyn", "billing_address": ADDRESS}
@@ -186,6 +188,7 @@ def test_an_uploaded_file_is_deleted_with_the_customer(app, admin, ann, stored_w
         assert [bytes(row.content) for row in fetch(select(UPLOADS))] == [b""]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("given", [EMAIL, ""], ids=["address", "account"])
 def test_the_limit_per_customer_still_counts(admin, ann, make_coupon, make_customer, given):
     make_coupon(code="summer", usage_limit_per_user=1)
@@ -232,6 +235,7 @@ def test_an_order_of_a_deleted_customer_keeps_the_hash(app, admin, ann, make_cou
     assert rejected(post(admin, email=EMAIL)) == ["usage_limit_per_user"]
 
 
+@pytest.mark.both_databases
 def test_an_order_of_a_deleted_customer_takes_its_use_again_within_the_limit(
     admin, ann, make_coupon, make_order
 ):
@@ -265,6 +269,7 @@ def test_a_use_keeps_the_hash_if_its_next_customer_is_deleted_too(
 
 
 # SQLite has one writer at a time.
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql", POOLED], indirect=True)
 def test_a_guest_order_takes_its_use_again_during_the_deletion(
     app, admin, ann, make_coupon, make_order, monkeypatch

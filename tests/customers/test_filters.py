@@ -24,6 +24,7 @@ from tests.customers.lists import (
 # --- role ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("role", "usernames"),
     [
@@ -129,6 +130,7 @@ SEARCHES = [
 ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("q", "found"), SEARCHES)
 def test_q_searches_email_username_and_names(admin, q, found):
     customers = create_many(admin, *PEOPLE)
@@ -138,6 +140,7 @@ def test_q_searches_email_username_and_names(admin, q, found):
     assert admin.get("/customers/count", {"filter[q]": q}).get_json() == {"count": len(found)}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "q",
     [
@@ -154,6 +157,7 @@ def test_q_finds_no_text_that_spans_two_fields(admin, q):
     assert totals(response) == ("0", "0")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("char", "\ufffd\ufffe")
 @pytest.mark.parametrize("around", ["{}", "a{}", "ada{}x", "{}{}"])
 def test_q_finds_a_neighbour_of_the_separator_and_no_other(admin, char, around):
@@ -168,6 +172,7 @@ def test_q_finds_a_neighbour_of_the_separator_and_no_other(admin, char, around):
     assert totals(response) == ("1", "1")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("q", ["ΚΩΣ", "κωσ", "Κωσ", "ΚΩΣΤΑΣ", "κωστας", "ΣΤΑΣ", "κω*στ"])
 def test_q_ignores_case_in_greek(admin, q):
     """A capital sigma has another small letter at the end of a word than within one."""
@@ -175,6 +180,7 @@ def test_q_ignores_case_in_greek(admin, q):
     assert listed(filtered(admin, q=q)) == customers
 
 
+@pytest.mark.both_databases
 def test_q_knows_what_an_update_changed(admin):
     (customer,) = create_many(admin, PEOPLE[0])
     changes = {"email": "new@example.com", "first_name": "Zoë"}
@@ -185,6 +191,7 @@ def test_q_knows_what_an_update_changed(admin):
     assert listed(filtered(admin, q="new@")) == [edited]
 
 
+@pytest.mark.both_databases
 def test_q_rejects_a_nul(admin):
     assert refusal(filtered(admin, q="a\0")) == (400, "shop_api_invalid_param", "filter[q]")
 
@@ -229,6 +236,7 @@ def dated(app, admin):
     return customers
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("end", "value", "found"), DATES)
 def test_date_filter_is_inclusive(admin, dated, end, value, found):
     for name in ("created_at", "updated_at"):
@@ -245,6 +253,7 @@ def test_date_filters_bound_both_sides(admin, dated, name):
     assert positions(filtered(admin, **swapped), dated) == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("seconds", ["0", "86400"])
 def test_date_filter_takes_unix_seconds_near_the_epoch(admin, dated, seconds):
     """decisions 6: filters also take Unix seconds."""
@@ -252,7 +261,6 @@ def test_date_filter_takes_unix_seconds_near_the_epoch(admin, dated, seconds):
     assert positions(filtered(admin, created_at_max=seconds), dated) == []
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     [
@@ -307,6 +315,7 @@ def add_roles(app, roles_of):
         run_in_transaction(work)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("without_roles", [True, False])
 @pytest.mark.parametrize(
     "q",

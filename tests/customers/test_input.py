@@ -4,8 +4,6 @@ import pytest
 
 from tests.customers.input import create, customers_of, edit, read, refusal, refused_params
 
-pytestmark = pytest.mark.one_database
-
 SHIPPING_PARTS = (
     "first_name",
     "last_name",

@@ -13,8 +13,6 @@ from tests.customers.lists import (
     totals,
 )
 
-pytestmark = pytest.mark.one_database
-
 # --- the list ---
 
 

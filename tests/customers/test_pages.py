@@ -71,6 +71,7 @@ def add_users(app, count):
 # --- pages ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("query", "found", "pages"),
     [
@@ -113,7 +114,6 @@ def test_page_holds_its_rows_and_the_totals_of_all(admin, query, found, pages):
     assert totals(response) == ("12", pages)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("query", "param"),
     [
@@ -165,7 +165,6 @@ def test_list_is_sorted_before_it_is_cut_into_pages(app, admin):
 # --- links ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("query", "targets"),
     [
@@ -265,6 +264,7 @@ def test_long_list_that_fails_in_the_middle_is_truncated(app, make_app, admin):
         json.loads(written)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/orders", "/reports/customers"])
 def test_database_is_lost_before_the_first_piece(app, admin, monkeypatch, path):
     """Nothing has been sent, so the response can be an error."""

@@ -14,8 +14,6 @@ from app.services.common.bulk import BulkItem
 from tests.api_client import Client
 from tests.customers.input import PASSWORD, create, edit, refused_params, shown
 
-pytestmark = pytest.mark.one_database
-
 
 def stored_hash(app, customer_id):
     with app.app_context():

@@ -8,7 +8,6 @@ from tests.customers.input import create, customers_of, read, refusal
 # --- e-mail on create ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "stored"),
     [
@@ -37,7 +36,6 @@ def test_create_with_a_valid_email_stores_it(admin, given, stored):
     assert read(admin, customer["id"]) == customer
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "given",
     [
@@ -81,6 +79,7 @@ def test_create_with_an_invalid_email_fails_with_the_registration_code(admin, gi
     assert len(customers_of(admin)) == 1
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -130,7 +129,6 @@ def test_create_with_a_number_as_username_takes_it_as_text(admin):
     assert create(admin, username=42).get_json()["customer"]["username"] == "42"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "username",
     [
@@ -159,6 +157,7 @@ def test_create_with_an_invalid_username_fails_with_the_registration_code(admin,
     assert len(customers_of(admin)) == 1
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("first", "second"),
     [("ann", "ann"), ("ann", "ANN"), ("Ünal", "ünal"), ("ann lee", "Ann Lee"), ("東京", "東京")],
@@ -180,6 +179,7 @@ def test_create_without_a_username_takes_the_local_part(admin, supplied):
     assert customer["username"] == "Ann.Lee"
 
 
+@pytest.mark.both_databases
 def test_generated_username_is_numbered_until_it_is_free(admin):
     names = [
         create(admin, email=f"ann@{host}.example").get_json()["customer"]["username"]
@@ -188,6 +188,7 @@ def test_generated_username_is_numbered_until_it_is_free(admin):
     assert names == ["ann", *(f"ann{number}" for number in range(2, 14))]
 
 
+@pytest.mark.both_databases
 def test_generated_username_skips_the_ones_that_are_taken_without_case(admin, make_customer):
     for number, username in enumerate(["ANN", "Ann2", "ann4"]):
         make_customer(email=f"taken-{number}@example.com", username=username)
@@ -198,6 +199,7 @@ def test_generated_username_skips_the_ones_that_are_taken_without_case(admin, ma
     assert names == ["ann3", "ann5", "ann6"]
 
 
+@pytest.mark.both_databases
 def test_generated_username_fills_the_first_gap(admin):
     ids = [
         create(admin, email=f"ann@{host}.example").get_json()["customer"]["id"] for host in range(3)
@@ -233,6 +235,7 @@ def test_generated_username_is_valid_and_free_whatever_the_local_part(admin, loc
     assert all(len(name) <= 60 and is_username(name) for name in names)
 
 
+@pytest.mark.both_databases
 def test_generated_username_never_takes_the_one_of_an_administrator(admin):
     customer = create(admin, email="Administrator@example.com").get_json()["customer"]
     assert customer["username"] == "Administrator2"

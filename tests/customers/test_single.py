@@ -11,6 +11,7 @@ from tests.customers.calls import FULL, avatar, edit, expected, give_role, read,
 # --- create and read ---
 
 
+@pytest.mark.both_databases
 def test_create_with_every_field_returns_the_customer(admin):
     response = admin.post("/customers", {"customer": FULL})
     assert response.status_code == 201
@@ -87,6 +88,7 @@ def test_id_without_digits_has_no_route(admin, path):
     assert rejection(admin.get(path)) == (404, "shop_api_no_route")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("role", ["administrator", "shop_manager", "customer", "subscriber"])
 def test_accounts_with_any_role_are_found(admin, client_for, role):
     user_id = client_for(role, login="someone").key.user_id
@@ -119,6 +121,7 @@ def test_avatar_is_null_when_the_setting_is_off(admin, client_with, make_custome
 # --- by e-mail ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "email",
     [
@@ -210,6 +213,7 @@ def test_by_email_without_an_email_has_no_route(admin, path):
     assert rejection(admin.get(path)) == (404, "shop_api_no_route")
 
 
+@pytest.mark.both_databases
 def test_by_email_never_finds_an_account_without_an_email(admin, client_for):
     client_for("customer", login="mute")
     assert rejection(admin.get("/customers/email/%20")) == (404, "shop_api_invalid_customer_email")
@@ -234,6 +238,7 @@ def test_by_email_checks_existence_before_the_capability(
 # --- statements ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/customers/{id}", "/customers/email/{email}"])
 def test_read_sends_one_statement(admin, make_customer, statements, path):
     customer = make_customer()

@@ -75,6 +75,7 @@ def sortable(app, admin):
     return customers
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("keys", "ascending"), ASCENDING)
 def test_orderby_sorts_in_both_directions_and_pages_never_overlap(admin, sortable, keys, ascending):
     """Ties break by id in the same direction, so descending is ascending backwards."""
@@ -110,6 +111,7 @@ META_KEYS = [
 ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("key", META_KEYS)
 def test_orderby_meta_value_takes_every_name_and_address_part(admin, key):
     side, _, part = key.partition("_")
@@ -125,7 +127,6 @@ def test_orderby_meta_value_takes_every_name_and_address_part(admin, key):
         assert positions(response, customers) == [1, 0]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("keys", "param"),
     [

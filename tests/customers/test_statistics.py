@@ -77,6 +77,7 @@ def test_customer_without_orders_has_none(admin, make_customer, make_order):
     assert statistics(customer) == NONE
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("status", KNOWN)
 def test_orders_count_counts_every_known_status(admin, make_customer, make_order, status):
     customer = make_customer()
@@ -113,6 +114,7 @@ def test_statistics_are_of_the_own_orders_only(admin, make_customer, make_order)
     assert read(admin, bob)["total_spent"] == "4.40"
 
 
+@pytest.mark.both_databases
 def test_last_order_is_the_highest_id_in_a_known_status(admin, make_customer, make_order):
     customer = make_customer()
     make_order(customer, created_at=datetime(2030, 1, 1, tzinfo=UTC))
@@ -129,6 +131,7 @@ def test_last_order_is_the_highest_id_in_a_known_status(admin, make_customer, ma
     }
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("totals", "spent"),
     [
@@ -150,6 +153,7 @@ def test_total_spent_is_exact_to_the_cent(admin, make_customer, make_order, tota
     assert [row["total_spent"] for row in listed] == [spent]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("setting", "spent"),
     [
@@ -206,6 +210,7 @@ def test_every_answer_about_a_customer_has_the_same_statistics(admin, make_custo
     assert bulk.get_json() == {"customers": [wanted, wanted]}
 
 
+@pytest.mark.both_databases
 def test_statistics_follow_a_changed_order_at_once(app, admin, make_customer, make_order):
     ann, bob = make_customer(), make_customer()
     order_id = make_order(ann, status="pending")
@@ -225,6 +230,7 @@ def test_statistics_follow_a_changed_order_at_once(app, admin, make_customer, ma
     assert (read(admin, bob)["orders_count"], read(admin, bob)["total_spent"]) == (1, "3.50")
 
 
+@pytest.mark.both_databases
 def test_statistics_are_exact_while_orders_are_written(app, admin, make_customer):
     """Each response is consistent, and the last one includes all writes."""
     customer = make_customer()
@@ -266,6 +272,7 @@ def test_statistics_are_exact_while_orders_are_written(app, admin, make_customer
 # --- what becomes of the orders of an account that goes ---
 
 
+@pytest.mark.both_databases
 def test_delete_leaves_the_orders_to_a_guest(app, admin, make_customer, make_order):
     ann, bob = make_customer(), make_customer()
     of_ann = [make_order(ann), make_order(ann, status="draft")]
@@ -289,6 +296,7 @@ def test_account_with_the_email_of_a_deleted_one_does_not_get_its_orders(
 # --- statements ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("count", [1, 3])
 def test_statistics_cost_no_statement_of_their_own(
     admin, make_customer, make_order, statements, count

@@ -13,6 +13,8 @@ from app.services.customers import totals
 from app.services.maintenance import order_sums
 from tests.db.test_row_counts import STATUSES, Writer
 
+pytestmark = pytest.mark.both_databases
+
 NAMES = ("orders_count", "total_spent")
 
 

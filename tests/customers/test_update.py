@@ -123,6 +123,7 @@ def test_update_with_an_invalid_email_keeps_the_stored_email(admin, make_custome
     assert read(admin, customer["id"]) == wanted
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("given", ["bob@example.com", "BOB@Example.com", " bob@exam ple.com"])
 def test_update_with_the_email_of_another_account_keeps_the_stored_email(
     admin, make_customer, given
@@ -134,6 +135,7 @@ def test_update_with_the_email_of_another_account_keeps_the_stored_email(
     assert read(admin, bob["id"]) == bob
 
 
+@pytest.mark.both_databases
 def test_update_to_no_email_is_possible_for_several_accounts(admin, make_customer):
     for customer in (make_customer(), make_customer()):
         wanted = customer | {"email": "", "avatar_url": None}
@@ -141,6 +143,7 @@ def test_update_to_no_email_is_possible_for_several_accounts(admin, make_custome
         assert read(admin, customer["id"]) == wanted
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("freed_by", ["", "other@example.com"])
 def test_update_of_the_email_frees_the_old_one(admin, make_customer, freed_by):
     edit(admin, make_customer(email="ann@example.com")["id"], email=freed_by)
@@ -152,6 +155,7 @@ def test_update_of_the_email_frees_the_old_one(admin, make_customer, freed_by):
 # --- delete ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "path", ["/customers/{id}", "/customers/{id}/", "/customers/{id}?force=false"]
 )
@@ -169,6 +173,7 @@ def test_delete_removes_the_account_permanently(admin, make_customer, path):
     assert admin.get("/customers").get_json() == {"customers": [other]}
 
 
+@pytest.mark.both_databases
 def test_delete_frees_email_and_username(admin, make_customer):
     old = make_customer(email="ann@example.com", username="ann")
     admin.delete(f"/customers/{old['id']}")
@@ -176,6 +181,7 @@ def test_delete_frees_email_and_username(admin, make_customer):
     assert new == expected(new, email="ANN@example.com", username="Ann")
 
 
+@pytest.mark.both_databases
 def test_delete_never_gives_an_id_to_another_account(admin, make_customer):
     seen = []
     for _ in range(3):

@@ -13,6 +13,8 @@ from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of, json_text, json_tuple, leading_number
 from app.db.sql.types import IdList, Money, TextList, UtcDateTime
 
+pytestmark = pytest.mark.both_databases
+
 # Texts that the tables can contain: no U+0000 and no lone surrogates.
 stored = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 FIRST, SECOND = (bindparam(name, type_=String) for name in ("first", "second"))

@@ -10,6 +10,8 @@ from app.db.bulk_inserts import insert_rows
 from app.db.session import run_in_transaction
 from app.models import Redemption
 
+pytestmark = pytest.mark.both_databases
+
 TABLE = Redemption.__table__
 MOMENT = datetime(2026, 11, 20, 9, 38, tzinfo=UTC)
 ROW = {

@@ -93,6 +93,7 @@ def schema():
     }
 
 
+@pytest.mark.both_databases
 def test_generated_columns_are_those_of_the_models(fresh_app):
     upgrade()
     wanted = {
@@ -116,6 +117,7 @@ def test_generated_columns_are_those_of_the_models(fresh_app):
     }
 
 
+@pytest.mark.both_databases
 def test_there_is_one_head_and_files_are_named_after_their_numbers():
     script = ScriptDirectory(str(MIGRATIONS))
     assert script.get_heads() == [migration_head()]
@@ -123,7 +125,6 @@ def test_there_is_one_head_and_files_are_named_after_their_numbers():
     assert [each.revision for each in script.walk_revisions()] == migration_numbers()[::-1]
 
 
-@pytest.mark.one_database
 def test_new_migration_gets_the_next_number(fresh_app, tmp_path, caplog):
     upgrade()
     folder = tmp_path / "migrations"
@@ -143,6 +144,7 @@ def test_new_migration_gets_the_next_number(fresh_app, tmp_path, caplog):
     )
 
 
+@pytest.mark.both_databases
 def test_migrating_from_nothing_equals_the_models(fresh_app):
     upgrade()
     with db.engine.connect() as connection:
@@ -150,6 +152,7 @@ def test_migrating_from_nothing_equals_the_models(fresh_app):
         assert compare_metadata(context, db.metadata) == []
 
 
+@pytest.mark.both_databases
 def test_migrating_from_nothing_makes_what_the_models_make(fresh_app):
     # Autogenerate does not look at check constraints and the conditions of indexes.
     upgrade()
@@ -160,6 +163,7 @@ def test_migrating_from_nothing_makes_what_the_models_make(fresh_app):
     assert migrated.keys() == db.metadata.tables.keys()
 
 
+@pytest.mark.both_databases
 def test_down_to_base_leaves_nothing_and_up_again_works(fresh_app):
     upgrade()
     first = schema()
@@ -184,6 +188,7 @@ def catalogue():
         return {tuple(row) for row in connection.execute(text(statement))}
 
 
+@pytest.mark.both_databases
 def test_row_counts_and_searches_have_their_triggers(fresh_app):
     """A migration that recreates a table on SQLite drops its triggers and must create them again."""
     upgrade()
@@ -221,6 +226,7 @@ def definitions(connection):
     return {name: "".join(text.rstrip("; ").split()) for name, text in found.items()}
 
 
+@pytest.mark.both_databases
 def test_triggers_of_the_migrations_are_those_of_their_file(fresh_app):
     upgrade()
     with db.engine.begin() as connection:
@@ -234,12 +240,14 @@ def test_triggers_of_the_migrations_are_those_of_their_file(fresh_app):
     assert len(migrated) == {"sqlite": 30, "postgresql": 43}[db.engine.dialect.name]
 
 
+@pytest.mark.both_databases
 def test_at_most_one_migration_loads_the_triggers():
     """An earlier one contains the text that it loaded, so that its effect stays the same."""
     texts = (path.read_text() for path in Path(MIGRATIONS, "versions").glob("*.py"))
     assert sum("triggers.recreate(" in text for text in texts) <= 1
 
 
+@pytest.mark.both_databases
 def test_order_keys_become_unique(fresh_app):
     """The first of several orders keeps the key; also where the new key of another one is taken."""
     upgrade(revision="0008")
@@ -255,6 +263,7 @@ def test_order_keys_become_unique(fresh_app):
         connection.execute(insert(Order), rows[:1])
 
 
+@pytest.mark.both_databases
 def test_orders_from_before_get_their_figures_and_confirmations_their_time(fresh_app):
     upgrade(revision="0030")
     lines = [
@@ -285,6 +294,7 @@ def test_orders_from_before_get_their_figures_and_confirmations_their_time(fresh
         assert connection.scalars(times).all() == [TIMESTAMP, None]
 
 
+@pytest.mark.both_databases
 def test_upgrading_twice_changes_nothing(fresh_app):
     upgrade()
     first = schema()
@@ -292,7 +302,6 @@ def test_upgrading_twice_changes_nothing(fresh_app):
     assert schema() == first
 
 
-@pytest.mark.one_database
 def test_readyz_follows_the_schema(fresh_app):
     assert readiness(fresh_app) == NOT_CURRENT  # no table at all
     upgrade()
@@ -303,7 +312,6 @@ def test_readyz_follows_the_schema(fresh_app):
     assert readiness(fresh_app) == CURRENT
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("version", ["0000", "zzzz"])
 def test_readyz_with_another_version_of_the_schema_is_503(fresh_app, version):
     upgrade()
@@ -312,11 +320,13 @@ def test_readyz_with_another_version_of_the_schema_is_503(fresh_app, version):
     assert readiness(fresh_app) == NOT_CURRENT
 
 
+@pytest.mark.both_databases
 def test_readyz_with_an_old_schema_has_retry_after(fresh_app):
     headers = fresh_app.test_client().get("/readyz").headers
     assert (headers["Retry-After"], headers["Content-Type"]) == ("5", "application/json")
 
 
+@pytest.mark.both_databases
 def test_request_on_a_schema_that_is_behind_is_503(fresh_app):
     client = fresh_app.test_client()
     answer = client.get("/coupons", auth=("ck_unknown", "cs_unknown"))
@@ -324,6 +334,7 @@ def test_request_on_a_schema_that_is_behind_is_503(fresh_app):
     assert answer.headers["Retry-After"] == "5"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "url", ["sqlite:////no/such/folder/shop.db", "postgresql://nobody@127.0.0.1:1/shop"]
 )
@@ -345,6 +356,7 @@ def test_readyz_without_a_database_is_503(make_app, url):
     assert client.get("/healthz").get_json() == {"status": "ok"}
 
 
+@pytest.mark.both_databases
 def test_statement_on_a_changed_schema_gets_503(fresh_app):
     """The migration was committed after the statement failed, so the schema is current."""
     upgrade()
@@ -357,6 +369,7 @@ def test_statement_on_a_changed_schema_gets_503(fresh_app):
     assert response.headers["Retry-After"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_migration_does_not_block_a_transaction_that_holds_a_lock(fresh_app):
     """Requests do not wait behind a migration that waits (operations.md, Rolling upgrades)."""
@@ -380,6 +393,7 @@ def in_app(app, function):
         function()
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_tables_that_are_updated_often_are_vacuumed_early(app):
     statement = text(

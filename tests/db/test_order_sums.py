@@ -17,6 +17,8 @@ from tests.db.test_row_counts import START, STATUSES, Writer, row_count
 from tests.db.test_upgrades import REVISIONS
 from tests.factories import ORDER
 
+pytestmark = pytest.mark.both_databases
+
 
 def summed():
     """What the sums say, without those that are 0."""

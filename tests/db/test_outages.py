@@ -28,6 +28,8 @@ from tests.databases import SECRET, assert_nothing_is_open, close
 from tests.histories.databases import PostgreSQL
 from tests.selection import POOLED
 
+pytestmark = pytest.mark.both_databases
+
 FULL = refusal("shop_api_unavailable", reason="The disk of the database is full.")
 UNKNOWN = refusal("shop_api_outcome_unknown")
 AWAY = refusal("shop_api_unavailable", reason="The database cannot be reached.")

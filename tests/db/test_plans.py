@@ -124,6 +124,7 @@ LISTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", LISTS)
 def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many, plans, path):
     make_coupon(code="summer", type="percent")
@@ -134,6 +135,7 @@ def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many
     assert [steps for each in found for steps in reads_everything(*each)] == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "path",
     ["/customers?filter[role]=all&filter[q]=a", "/orders?filter[q]=a", "/coupons?filter[q]=a"],
@@ -153,6 +155,7 @@ def test_page_of_a_frequent_letter_is_read_in_the_order_of_the_list(
     assert not [steps for each in pages if (steps := reads_everything(*each))]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("orderby", "column"),
@@ -171,6 +174,7 @@ def test_period_with_most_coupons_is_read_in_the_order_of_the_list(
     assert "USE TEMP B-TREE FOR ORDER BY" not in steps[0].replace("LAST TERM OF ORDER BY", "")
 
 
+@pytest.mark.both_databases
 def test_active_coupons_are_counted_without_comparing_each_one(app, admin, make_coupon, plans):
     """Indexes contain the others. A million coupons took 230 ms."""
     make_coupon()
@@ -190,6 +194,7 @@ def test_active_coupons_are_counted_without_comparing_each_one(app, admin, make_
     assert admin.get(path).get_json() == {"count": 1}
 
 
+@pytest.mark.both_databases
 def test_list_of_active_coupons_contains_no_others_if_most_are_active(admin, make_coupon, many):
     """The condition has an OR, which a hint for the index of the order encloses."""
     for number in range(9):
@@ -202,6 +207,7 @@ def test_list_of_active_coupons_contains_no_others_if_most_are_active(admin, mak
     assert codes == [f"active-{number}" for number in range(9)]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize(
@@ -219,6 +225,7 @@ def test_events_of_a_frequent_resource_are_not_sorted(
     assert len(admin.get(f"/events?{query}").get_json()["events"]) == 1
 
 
+@pytest.mark.both_databases
 def test_customers_of_a_rare_role_are_sorted_by_their_sums(app, admin, make_customer, plans):
     """The index of sums would be read until all of them are found: 400 ms for a million."""
     insert_order(app, customer_id=make_customer(email="ada@example.com")["id"])
@@ -230,6 +237,7 @@ def test_customers_of_a_rare_role_are_sorted_by_their_sums(app, admin, make_cust
     assert [each["role"] for each in found] == ["administrator"] * len(found)
 
 
+@pytest.mark.both_databases
 def test_refunds_are_counted_without_looking_up_the_order_of_each(app, admin, plans):
     """Those of trashed orders are counted on their own. 46,000 refunds took 48 ms."""
     analyze(app, "order_refunds")
@@ -238,6 +246,7 @@ def test_refunds_are_counted_without_looking_up_the_order_of_each(app, admin, pl
     assert "EXISTS" not in statements[0]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("name", ["orders_count", "total_spent"])
 def test_customers_by_a_sum_of_orders_are_read_from_its_index(
@@ -254,6 +263,7 @@ def test_customers_by_a_sum_of_orders_are_read_from_its_index(
     assert not re.findall(r"Seq Scan on (?:users|user_roles|customer_totals|order_sums)\b", steps)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("path", ["/customers?filter[role]=all&", "/orders?"])
 def test_records_that_changed_are_found_without_reading_the_others(
@@ -270,6 +280,7 @@ def test_records_that_changed_are_found_without_reading_the_others(
     assert re.search(r"Index Only Scan.* using ix_(orders|users)_created", steps)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/coupons", "/orders"])
 def test_newest_records_that_changed_since_a_time_are_read_in_their_order(
     app, admin, make_coupon, many, plans, path
@@ -285,6 +296,7 @@ def test_newest_records_that_changed_since_a_time_are_read_in_their_order(
     assert not re.search(r"USE TEMP B-TREE|Sort", pages[0])
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 def test_pages_of_records_that_changed_since_a_time_are_complete(
     app, admin, make_coupon, many, limit
@@ -309,6 +321,7 @@ def test_pages_of_records_that_changed_since_a_time_are_complete(
     assert found == expected
 
 
+@pytest.mark.both_databases
 def test_reservation_does_not_read_the_other_reservations(app, admin, make_coupon):
     """Also without statistics, as in a new shop. Each would otherwise cost more than the last."""
     coupon = make_coupon(code="summer", usage_limit=100)
@@ -325,7 +338,6 @@ def test_reservation_does_not_read_the_other_reservations(app, admin, make_coupo
     ), steps
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/coupons?", "/customers?filter[role]=all&", "/orders?"])
 def test_list_by_id_is_sorted_by_one_column(
     app, admin, make_coupon, make_customer, many, plans, path
@@ -348,6 +360,7 @@ def analyze(app, table):
             connection.execute(text(f"VACUUM ANALYZE {table}"))
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/coupons", "/coupons/count"])
 def test_coupons_of_a_type_are_counted_in_their_own_index(app, admin, make_coupon, plans, path):
     make_coupon(type="percent")
@@ -359,6 +372,7 @@ def test_coupons_of_a_type_are_counted_in_their_own_index(app, admin, make_coupo
     assert re.search(r"(COVERING INDEX|Index Only Scan using) ix_coupons_type\b", steps)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/orders", "/orders/count"])
 def test_orders_of_guests_are_counted_in_their_own_index(app, admin, make_customer, plans, path):
     insert_order(app, customer_id=None)
@@ -371,6 +385,7 @@ def test_orders_of_guests_are_counted_in_their_own_index(app, admin, make_custom
     assert re.search(r"(COVERING INDEX|Index Only Scan using) ix_orders_guest", steps)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["created", "updated"])
 def test_users_of_a_period_are_counted_without_comparing_each_one(
     app, admin, make_customer, client_for, monkeypatch, plans, name
@@ -394,6 +409,7 @@ def test_users_of_a_period_are_counted_without_comparing_each_one(
     assert "NOT IN" not in counts[0]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_pages_are_read_from_memory_that_processes_share(app, admin):
     """To copy the pages of an index takes half of the time of a page in the middle of a list."""
@@ -405,6 +421,7 @@ def test_pages_are_read_from_memory_that_processes_share(app, admin):
             assert (found > 0) == is_mapped, name
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("orderby", CUSTOMER_ORDERS[1:])
@@ -424,6 +441,7 @@ def test_customers_that_a_page_skips_are_not_read(
     assert "Filter" not in found[0]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "body", [{"code": "new"}, {"description": "new"}, {"code": "new", "description": "new"}]
 )
@@ -435,6 +453,7 @@ def test_coupon_is_written_without_reading_all(admin, make_coupon, plans, body):
     assert [steps for each in found for steps in looks_at_status(*each)] == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("number", [1, 100])
 def test_bulk_of_coupons_is_written_without_reading_all(admin, make_coupon, plans, number):
     ids = [make_coupon()["id"] for _ in range(3)]
@@ -444,6 +463,7 @@ def test_bulk_of_coupons_is_written_without_reading_all(admin, make_coupon, plan
     assert [steps for each in found for steps in looks_at_status(*each)] == []
 
 
+@pytest.mark.both_databases
 def test_bulk_of_coupons_is_looked_up_by_the_same_statements_for_any_number(
     admin, make_coupon, statements
 ):
@@ -459,6 +479,7 @@ def test_bulk_of_coupons_is_looked_up_by_the_same_statements_for_any_number(
     assert found[0] == found[1]
 
 
+@pytest.mark.both_databases
 def test_bulk_of_customers_is_looked_up_in_indexes_by_the_same_statement(admin, plans):
     found = []
     for number in (2, 30):
@@ -472,6 +493,7 @@ def test_bulk_of_customers_is_looked_up_in_indexes_by_the_same_statement(admin, 
     assert [each for each, _ in found[1]] == [statement]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("customer", [{}, {"email": "ada@example.com"}])
 def test_cart_is_evaluated_without_reading_all_coupons(admin, make_coupon, plans, customer):
     codes = [make_coupon(usage_limit=9, usage_limit_per_user=1)["code"] for _ in range(2)]
@@ -481,6 +503,7 @@ def test_cart_is_evaluated_without_reading_all_coupons(admin, make_coupon, plans
     assert [steps for each in found for steps in looks_at_status(*each)] == []
 
 
+@pytest.mark.both_databases
 def test_redemptions_of_an_order_are_found_in_an_index(admin, make_coupon, plans):
     line = {"code": make_coupon()["code"], "amount": "1"}
     order = admin.post("/orders", {"order": {"coupon_lines": [line]}}).get_json()["order"]
@@ -493,6 +516,7 @@ def test_redemptions_of_an_order_are_found_in_an_index(admin, make_coupon, plans
     assert [steps for each in found for steps in reads_everything(*each)] == []
 
 
+@pytest.mark.both_databases
 def test_customer_is_written_without_reading_all(admin, make_customer, plans):
     path = f"/customers/{make_customer()['id']}"
     found = plans(lambda: admin.put(path, {"customer": {"first_name": "Ada"}}))
@@ -507,6 +531,7 @@ def looks_at_status(statement, steps):
     )
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/coupons", "/coupons/count"])
 def test_coupons_with_given_ids_are_looked_up(admin, make_coupon, plans, path):
     ids = [make_coupon()["id"] for _ in range(3)]
@@ -525,6 +550,7 @@ def add_users(app, usernames):
         run_in_transaction(lambda session: session.execute(insert(User), rows))
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("taken", [10, 11, 50, 300, 3000])
 def test_username_is_found_in_a_few_statements(app, admin, statements, taken):
     add_users(app, ["info", *(f"Info{number}" for number in range(2, taken + 1))])
@@ -536,6 +562,7 @@ def test_username_is_found_in_a_few_statements(app, admin, statements, taken):
         assert len(statements) <= 12
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("freed", [5, 9, 10, 99, 500])
 def test_username_takes_a_small_number_that_became_free(app, admin, freed):
     add_users(app, ["info", *(f"info{number}" for number in range(2, 600) if number != freed)])
@@ -543,6 +570,7 @@ def test_username_takes_a_small_number_that_became_free(app, admin, freed):
     assert created["customer"]["username"] == f"info{freed}"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("start", [9, 500])
 @pytest.mark.parametrize("base", ["info", "x" * 64])
 def test_username_is_found_whatever_numbers_are_taken(app, admin, start, base):
@@ -556,6 +584,7 @@ def test_username_is_found_whatever_numbers_are_taken(app, admin, start, base):
     assert number - 1 in taken
 
 
+@pytest.mark.both_databases
 def test_usernames_of_a_bulk_are_numbered_on(app, admin):
     add_users(app, ["info", *(f"info{number}" for number in range(2, 21))])
     items = [{"email": f"info@{number}.example"} for number in range(30)]
@@ -563,6 +592,7 @@ def test_usernames_of_a_bulk_are_numbered_on(app, admin):
     assert [customer["username"] for customer in created] == [f"info{n}" for n in range(21, 51)]
 
 
+@pytest.mark.both_databases
 def test_new_coupon_is_looked_up_without_a_join(admin, statements):
     """Without statistics of the table, PostgreSQL joins every coupon with every coupon."""
     admin.post("/coupons", {"coupon": {"code": "first"}})
@@ -573,6 +603,7 @@ def test_new_coupon_is_looked_up_without_a_join(admin, statements):
     assert [each.count("FROM coupons") for each in lookups] == [1] * len(lookups)
 
 
+@pytest.mark.both_databases
 def test_columns_of_partial_indexes_are_not_compared_with_parameters(
     admin, make_coupon, make_customer, statements
 ):

@@ -40,7 +40,10 @@ from tests.databases import SECRET
 from tests.db.test_upgrades import REVISIONS, VALUES, fill, tables
 from tests.serving import ROOT, Gunicorn, reserved_port
 
-pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
+pytestmark = [
+    pytest.mark.both_databases,
+    pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning"),
+]
 
 CREDENTIALS = b64encode(b"ck_1:cs_1").decode()
 HEAD = REVISIONS[-1]

@@ -25,6 +25,8 @@ from app.services.customers.columns import BLANK
 from tests.api_client import Client
 from tests.customers.test_statistics import new_order
 
+pytestmark = pytest.mark.both_databases
+
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = (
     "Ada",

@@ -29,7 +29,10 @@ from app.services.maintenance import database_copy
 from tests.api_client import Client
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; none is looked at here.
-pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
+pytestmark = [
+    pytest.mark.both_databases,
+    pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning"),
+]
 
 REVISIONS = [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()][::-1]
 KEPT = {REVISIONS[0], REVISIONS[-2]}

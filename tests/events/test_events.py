@@ -116,6 +116,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("query", "expected"), FILTERS)
 def test_filters(admin, publish, query, expected):
     published = publish(
@@ -138,7 +139,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("parameter", "value"), REFUSED)
 def test_rejected_queries(admin, parameter, value):
     response = admin.get("/events", {parameter: value})
@@ -147,12 +147,10 @@ def test_rejected_queries(admin, parameter, value):
     assert (error["code"], error["param"]) == ("shop_api_invalid_param", parameter)
 
 
-@pytest.mark.one_database
 def test_unknown_event(admin):
     assert reply(admin.get("/events/1000000000")) == refusal("shop_api_invalid_event_id")
 
 
-@pytest.mark.one_database
 def test_permissions(client_for, publish):
     (event_id,) = publish(updated(1))
     for role, status in (("shop_manager", 200), ("customer", 401)):

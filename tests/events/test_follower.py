@@ -20,8 +20,6 @@ from app.models import Event
 from app.services.events.retention import remove_expired_events
 from tests.webhooks.receivers import PATIENCE, until
 
-pytestmark = pytest.mark.one_database
-
 DOCS = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
 
 

@@ -44,6 +44,7 @@ def found(admin, **keys):
     return [each["id"] for each in response.get_json()["events"]]
 
 
+@pytest.mark.both_databases
 def test_period_contains_exactly_its_events(admin, events):
     bounds = [*TIMES[::23], START - timedelta(days=1), START + timedelta(days=9)]
     for first in bounds:
@@ -71,6 +72,7 @@ def test_period_of_a_feed_without_events(admin):
     assert found(admin, created_at_min="2020-01-01", created_at_max="2030-01-01") == []
 
 
+@pytest.mark.both_databases
 def test_records_of_any_resource_are_found_by_their_id(admin, events):
     for resource_id in range(6):
         wanted = [row["id"] for row in events if row["resource_id"] == resource_id]
@@ -80,6 +82,7 @@ def test_records_of_any_resource_are_found_by_their_id(admin, events):
         assert found(admin, resource_id=resource_id, resource="order") == of_orders
 
 
+@pytest.mark.both_databases
 def test_unnumbered_events_of_a_period_are_numbered_first(app, admin):
     with app.app_context():
         run_in_transaction(

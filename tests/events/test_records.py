@@ -70,6 +70,7 @@ def test_a_customer_from_creation_to_update(admin, feed, make_order):
     assert "argon2" not in str(events)
 
 
+@pytest.mark.both_databases
 def test_an_order_from_creation_to_deletion(admin, feed, make_order):
     order = make_order()
     path = f"/orders/{order['id']}"
@@ -128,6 +129,7 @@ BULKS = {
 }
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("plural", BULKS)
 def test_the_events_of_a_bulk_request_are_one_statement(admin, feed, statements, plural):
     items = [BULKS[plural](number) for number in range(100)]
@@ -180,6 +182,7 @@ def test_a_replayed_request_writes_one_event(admin, feed):
     assert [event["type"] for event in feed()] == ["coupon.created"]
 
 
+@pytest.mark.both_databases
 def test_a_retried_transaction_writes_the_events_of_its_last_attempt(app, feed, monkeypatch):
     monkeypatch.setattr(sessions, "is_retryable", lambda error: True)
     attempts = []
@@ -195,6 +198,7 @@ def test_a_retried_transaction_writes_the_events_of_its_last_attempt(app, feed, 
     assert types(feed()) == [("coupon.updated", 3)]
 
 
+@pytest.mark.both_databases
 def test_emptying_the_trash(admin, feed, make_coupon, make_order):
     coupon_ids = [make_coupon()["id"] for _ in range(3)]
     order_id = make_order()["id"]
@@ -252,6 +256,7 @@ def test_changes_that_nothing_reports_are_not_read_again(app, admin, feed, monke
 # --- erasure ---
 
 
+@pytest.mark.both_databases
 def test_deleting_a_customer_blanks_the_events(app, admin, feed, make_order, make_customer):
     address = {"first_name": "Gwendolyn", "city": "Llandudno", "email": "gwendolyn@example.com"}
     ada = make_customer(
@@ -287,6 +292,7 @@ def test_deleting_a_customer_blanks_the_events(app, admin, feed, make_order, mak
     assert [event for event in events if event in bobs] == bobs
 
 
+@pytest.mark.both_databases
 def test_deleting_a_customer_with_many_events(app, admin, make_customer):
     customer_id = make_customer()["id"]
     data = {"customer": {"id": customer_id, "email": "x@example.com"}}
@@ -297,6 +303,7 @@ def test_deleting_a_customer_with_many_events(app, admin, make_customer):
         assert not fetch(text("SELECT 1 FROM events WHERE data LIKE '%@example.com%'"))
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("path", ["/orders/{}/notes", "/orders/{}"])
 def test_deleting_a_customer_while_a_note_is_written(

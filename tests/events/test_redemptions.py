@@ -16,6 +16,7 @@ from tests.webhooks.receivers import running_worker, until
 __all__ = ["feed", "make_order"]  # fixtures
 
 
+@pytest.mark.both_databases
 def test_an_order_with_a_coupon(admin, feed, make_coupon, make_order):
     coupon_id = make_coupon(code="summer", amount="1")["id"]
     feed()
@@ -126,6 +127,7 @@ def test_a_redemption(admin, feed, make_coupon, reserve):
     assert event["data"]["coupon"]["usage_count"] == 0
 
 
+@pytest.mark.both_databases
 def test_an_expired_reservation_is_released_once(app, admin, feed, make_coupon, reserve, expire):
     coupon_id = make_coupon(code="summer", usage_limit=5)["id"]
     ids = [reserve("cart-1"), reserve("cart-2")]
@@ -145,6 +147,7 @@ def test_an_expired_reservation_is_released_once(app, admin, feed, make_coupon, 
     assert types(feed()) == [("coupon.redeemed", coupon_id)] * 2
 
 
+@pytest.mark.both_databases
 def test_the_worker_releases_expired_reservations(
     app, admin, feed, make_coupon, reserve, expire, monkeypatch
 ):
@@ -179,6 +182,7 @@ def test_a_released_redemption_stays_released(app, admin, make_coupon, reserve):
     )
 
 
+@pytest.mark.both_databases
 def test_slots_of_expired_reservations_are_free(app, admin, make_coupon, reserve, expire):
     make_coupon(code="summer", usage_limit=2)
     reserve("cart-1"), reserve("cart-2")

@@ -14,6 +14,8 @@ from app.services.events.outbox import NewEvent, record
 from app.services.events.sequence import number_events
 from tests.api_client import Client
 
+pytestmark = pytest.mark.both_databases
+
 WRITERS, WRITES = 8, 60
 
 

@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from tests.events.feed import feed, make_order
 from tests.histories.checkers.conditions import check_conditions
 from tests.histories.checkers.coupons import CouponChecker
@@ -43,7 +41,6 @@ def violations_of(events, *operations, redemptions=(), coupons=(), checker=None)
     return [violation.text for violation in checker.check(segment)]
 
 
-@pytest.mark.one_database
 def test_an_order_keeps_the_use_of_a_deleted_coupon_for_any_customer(
     admin, feed, make_coupon, make_order
 ):
@@ -63,7 +60,6 @@ def test_an_order_keeps_the_use_of_a_deleted_coupon_for_any_customer(
     assert violations_of(feed(), limited) == []
 
 
-@pytest.mark.one_database
 def test_a_rejection_is_explained_by_the_customer_that_the_order_had(
     admin, feed, make_coupon, make_customer, make_order
 ):
@@ -89,7 +85,6 @@ def test_a_rejection_is_explained_by_the_customer_that_the_order_had(
     assert found == []
 
 
-@pytest.mark.one_database
 def test_a_rejection_is_explained_by_a_coupon_that_was_renamed_meanwhile(admin, feed, make_coupon):
     coupon = make_coupon(code="summer", usage_limit=1)
     change = {"coupon": {"code": "winter"}}
@@ -108,7 +103,6 @@ def test_a_rejection_is_explained_by_a_coupon_that_was_renamed_meanwhile(admin, 
     assert found == []
 
 
-@pytest.mark.one_database
 def test_a_recorded_coupon_is_rejected_because_of_a_use_that_was_taken_in_the_trash(
     admin, feed, make_coupon, make_order
 ):
@@ -135,7 +129,6 @@ def test_a_recorded_coupon_is_rejected_because_of_a_use_that_was_taken_in_the_tr
     assert violations_of(events, *moves, rejected, redemptions=redemptions) == []
 
 
-@pytest.mark.one_database
 def test_a_new_customer_of_an_order_uses_the_coupon_after_a_reservation_has_expired(
     admin, expire, feed, make_coupon, make_order
 ):
@@ -155,7 +148,6 @@ def test_a_new_customer_of_an_order_uses_the_coupon_after_a_reservation_has_expi
     assert violations_of(events, reserved, moved, redemptions=redemptions) == []
 
 
-@pytest.mark.one_database
 def test_a_rejection_is_explained_by_an_order_of_a_deleted_customer(
     admin, feed, make_coupon, make_customer, make_order
 ):
@@ -176,7 +168,6 @@ def test_a_rejection_is_explained_by_an_order_of_a_deleted_customer(
     assert violations_of(events, rejected, redemptions=redemptions) == []
 
 
-@pytest.mark.one_database
 def test_an_update_without_an_address_keeps_that_of_a_deleted_customer(
     admin, feed, make_coupon, make_customer, make_order
 ):
@@ -201,7 +192,6 @@ def test_an_update_without_an_address_keeps_that_of_a_deleted_customer(
     assert violations_of([*events, *feed()], limited, moved, redemptions=redemptions) == []
 
 
-@pytest.mark.one_database
 def test_a_use_of_an_erased_address_counts_for_its_next_customer_only(
     admin, feed, make_coupon, make_customer, make_order
 ):
@@ -224,7 +214,6 @@ def test_a_use_of_an_erased_address_counts_for_its_next_customer_only(
     assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
 
 
-@pytest.mark.one_database
 def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_order(
     admin, feed, make_coupon, make_customer, make_order
 ):
@@ -249,7 +238,6 @@ def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_o
     assert violations_of(events, trashed, reserved, rejected, redemptions=redemptions) == []
 
 
-@pytest.mark.one_database
 def test_a_conditional_delete_of_an_order_releases_its_coupons(
     admin, feed, make_coupon, make_order
 ):
@@ -291,7 +279,6 @@ def stored_redemptions(admin):
     return admin.get("/redemptions").get_json()["redemptions"]
 
 
-@pytest.mark.one_database
 def test_a_confirmation_is_rejected_because_of_the_address_of_a_deleted_customer(
     admin, expire, feed, make_coupon, make_customer
 ):
@@ -312,7 +299,6 @@ def test_a_confirmation_is_rejected_because_of_the_address_of_a_deleted_customer
     assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
 
 
-@pytest.mark.one_database
 def test_a_reference_of_a_deleted_customer_belongs_to_who_uses_it_again(
     admin, feed, make_coupon, make_customer
 ):
@@ -331,7 +317,6 @@ def test_a_reference_of_a_deleted_customer_belongs_to_who_uses_it_again(
     assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
 
 
-@pytest.mark.one_database
 def test_a_guest_reserves_during_the_deletion_of_an_account_with_the_same_address(
     admin, expire, feed, make_coupon, make_customer
 ):
@@ -362,7 +347,6 @@ def test_a_guest_reserves_during_the_deletion_of_an_account_with_the_same_addres
     assert found == []
 
 
-@pytest.mark.one_database
 def test_an_account_keeps_its_address_if_another_account_has_the_new_one(
     admin, feed, make_coupon, make_customer
 ):
@@ -385,7 +369,6 @@ def test_an_account_keeps_its_address_if_another_account_has_the_new_one(
     assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
 
 
-@pytest.mark.one_database
 def test_an_order_without_an_address_counts_erased_uses_of_its_deleted_customer(
     admin, feed, make_coupon, make_customer, make_order
 ):
@@ -408,7 +391,6 @@ def test_an_order_without_an_address_counts_erased_uses_of_its_deleted_customer(
     assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
 
 
-@pytest.mark.one_database
 def test_an_order_without_a_use_of_its_coupon_is_found(admin, feed, make_coupon, make_order):
     coupon = make_coupon(code="summer")
     body = {"order": {"status": "processing", "coupon_lines": [{"code": "summer"}]}}
@@ -420,7 +402,6 @@ def test_an_order_without_a_use_of_its_coupon_is_found(admin, feed, make_coupon,
     assert found[0] == "an order that is processing has no use of ['summer']"
 
 
-@pytest.mark.one_database
 def test_a_reference_returns_its_reservation_for_another_address(admin, make_coupon):
     make_coupon(code="members", **CONDITIONS["members"])
     body = {"code": "members", "reference": "a"}
@@ -436,7 +417,6 @@ def test_a_reference_returns_its_reservation_for_another_address(admin, make_cou
     assert [each.checker for each in check_conditions(segment)] == ["conditions"]
 
 
-@pytest.mark.one_database
 def test_an_order_of_a_bulk_request_had_the_address_that_its_events_lost(
     admin, feed, make_coupon, make_customer
 ):

@@ -18,8 +18,6 @@ from app.import_export import exports
 from tests.factories import insert_download, insert_order
 from tests.serving import PATIENCE
 
-pytestmark = pytest.mark.one_database
-
 EXPORT = import_module("app.cli.export")  # the package has the command under this name
 
 ROOT = Path(__file__).parents[2]

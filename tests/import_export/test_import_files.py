@@ -17,8 +17,6 @@ from app.services.maintenance.import_runs import ImportProgress, report_interrup
 from tests.serving import ROOT
 from tests.webhooks.receivers import until
 
-pytestmark = pytest.mark.one_database
-
 
 @pytest.fixture
 def run(app, tmp_path):

@@ -225,6 +225,7 @@ def stored(app):
         }
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("examples", [10, pytest.param(25, marks=pytest.mark.slow)])
 def test_every_kind_of_record_is_restored(app, second_app, tmp_path, examples):
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
@@ -285,7 +286,6 @@ def exported(app, admin, make_coupon, make_customer, tmp_path):
     return files
 
 
-@pytest.mark.one_database
 def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
     result = run(second_app, "import", "--restore", *reversed(exported))
     numbers = {
@@ -312,6 +312,7 @@ def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
         assert before[table] == after[table]
 
 
+@pytest.mark.both_databases
 def test_new_records_have_ids_that_were_never_used(app, second_app, exported, admin, client_for):
     run(second_app, "import", "--restore", *exported)
     with second_app.app_context():
@@ -333,7 +334,6 @@ def test_new_records_have_ids_that_were_never_used(app, second_app, exported, ad
     assert note.status_code == 201
 
 
-@pytest.mark.one_database
 def test_the_id_of_a_deleted_order_with_redemptions_is_not_reused(second_app, tmp_path):
     line = {"kind": "redemption", "id": 1, "coupon_id": None, "code": "x", "reference": "order-70",
             "order_id": 70, "customer_id": 0, "email": "", "amount": None, "status": "released",
@@ -391,7 +391,6 @@ INVALID = [
     ]  # fmt: skip
 
 
-@pytest.mark.one_database
 def test_a_line_that_is_not_valid_restores_nothing(second_app, exported):
     """All cases on one database, which stays empty."""
     empty = stored(second_app)
@@ -411,7 +410,6 @@ def test_a_line_that_is_not_valid_restores_nothing(second_app, exported):
     assert stored(second_app) == empty
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -431,7 +429,6 @@ def test_a_file_that_is_not_ndjson(second_app, tmp_path, data, message):
     assert message in result.stderr
 
 
-@pytest.mark.one_database
 def test_only_into_an_empty_database(app, exported, everything_stored):
     before = everything_stored()
     for file in exported:
@@ -447,7 +444,6 @@ def everything_stored(app):
     return lambda: stored(app)
 
 
-@pytest.mark.one_database
 def test_from_standard_input(app, second_app, exported):
     data = b"".join(file.read_bytes() for file in exported)
     result = second_app.test_cli_runner().invoke(args=["import", "--restore", "-"], input=data)
@@ -455,7 +451,6 @@ def test_from_standard_input(app, second_app, exported):
     assert stored(second_app)["orders"] == stored(app)["orders"]
 
 
-@pytest.mark.one_database
 def test_empty_files(second_app, tmp_path):
     file = tmp_path / "empty.ndjson"
     file.write_bytes(b"")
@@ -467,7 +462,6 @@ def test_empty_files(second_app, tmp_path):
     assert usage.exit_code == 2
 
 
-@pytest.mark.one_database
 def test_without_password_hashes_accounts_have_no_password(
     app, second_app, exported, admin, make_customer
 ):

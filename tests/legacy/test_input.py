@@ -8,8 +8,6 @@ from tests.api_client import Client, codes, reply
 from tests.factories import insert_order
 from tests.legacy.calls import BOTH, INVALID, V2, V3, legacy_refusal
 
-pytestmark = pytest.mark.one_database
-
 
 def order_ids(response):
     assert response.status_code == 200, response.get_data(as_text=True)

@@ -6,8 +6,6 @@ from app.errors.codes import ERRORS
 from tests.api_client import reply
 from tests.orders.calls import LINE, change, create, read
 
-pytestmark = pytest.mark.one_database
-
 
 @pytest.fixture(params=["/wc-api/v2", "/wc-api/v3"])
 def mount(request):

@@ -37,6 +37,7 @@ def test_names(admin, version):
     assert body == {"reports": ["sales", "sales/top_sellers"]}
 
 
+@pytest.mark.both_databases
 def test_sales_by_day(app, admin):
     order(app, "2025-04-01T10:00")
     order(app, "2025-04-01T23:59:59", status="on-hold")
@@ -71,6 +72,7 @@ def test_sales_by_day(app, admin):
     }  # fmt: skip
 
 
+@pytest.mark.both_databases
 def test_refunds_of_the_period_reduce_its_sales(app, admin):
     order_id = order(app, "2025-04-01T10:00")
     refund(admin, order_id, "5.25")
@@ -120,6 +122,7 @@ def test_last_day_alone_begins_twenty_years_ago(admin):
     assert min(sales["totals"]) == f"{now().year - 20}-{now().month:02}"
 
 
+@pytest.mark.both_databases
 def test_top_sellers(app, admin):
     def lines(*products):
         return [

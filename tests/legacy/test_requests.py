@@ -7,8 +7,6 @@ from app.api.request_parser import ArgumentParser
 from tests.api_client import Client, codes, reply
 from tests.legacy.calls import BOTH, V2, V3, legacy_refusal
 
-pytestmark = pytest.mark.one_database
-
 # --- how a request may be written ---
 
 

@@ -45,6 +45,7 @@ def test_every_item_has_metadata(admin, name):
     }
 
 
+@pytest.mark.both_databases
 def test_update_changes_the_metadata_of_items(app, admin):
     lines = [LINE | {"metadata": {"a": 1, "b": 2}}, LINE]
     order = created(admin, "order", line_items=lines, fee_lines=[LISTS["fee_lines"]])
@@ -120,6 +121,7 @@ def test_event_contains_the_metadata_of_items(admin):
     assert "metadata" not in second
 
 
+@pytest.mark.both_databases
 def test_page_reads_metadata_of_orders_and_items_with_one_statement(admin, statements):
     for number in range(3):
         item = LINE | {"metadata": {"item": number}}

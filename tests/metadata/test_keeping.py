@@ -45,6 +45,7 @@ def run(app, *arguments):
     return result
 
 
+@pytest.mark.both_databases
 def test_export_contains_all_entries_with_ids(app, admin, shop, tmp_path):
     path = tmp_path / "coupons.ndjson"
     run(app, "export", "coupons", str(path))
@@ -56,6 +57,7 @@ def test_export_contains_all_entries_with_ids(app, admin, shop, tmp_path):
         assert [each["id"] for each in entries] == [row[0] for row in rows()["coupon_metadata"]]
 
 
+@pytest.mark.both_databases
 def test_restore_brings_all_entries_with_ids(app, shop, tmp_path, make_app, fresh_database_url):
     path = tmp_path / "all.ndjson"
     run(app, "export", "all", str(path))
@@ -108,6 +110,7 @@ def test_export_is_filtered(app, admin, tmp_path, kind, given):
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == [wanted]
 
 
+@pytest.mark.both_databases
 def test_erasure_empties_metadata_in_events(admin):
     customer = created(admin, "customer", metadata={"consent": "yes"})
     order = created(
@@ -145,6 +148,7 @@ def test_legacy_delivery_has_no_metadata(admin):
     assert list(order)[-1] == "customer"
 
 
+@pytest.mark.both_databases
 def test_copy_of_a_database_contains_metadata(app, admin, shop):
     with app.app_context():
         assert {table.name for table in TABLES} <= {table.name for table in tables()}

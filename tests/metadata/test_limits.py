@@ -61,6 +61,7 @@ def test_value_has_64_kib_as_json(admin):
     updated(admin, "coupon", coupon_id, metadata={"a": "ü" * 32_767})
 
 
+@pytest.mark.both_databases
 def test_values_have_256_kib_together(admin):
     largest = "x" * (65_536 - 2)
     coupon_id = created(admin, "coupon", metadata=dict.fromkeys("abcd", largest))["id"]
@@ -81,6 +82,7 @@ def test_what_an_import_brought_can_be_made_smaller_but_not_larger(admin, import
     assert len(stored(admin, "coupon", coupon_id)) == 207
 
 
+@pytest.mark.both_databases
 def test_size_beyond_the_limit_can_shrink(admin, imported):
     coupon_id = imported(*((f"k{n}", "x" * 60_000) for n in range(6)))
     assert rejected(admin, coupon_id, {"more": 1})[0] == "coupon.metadata.more"
@@ -101,6 +103,7 @@ def test_limits_are_settings(client_with):
     assert rejected(client, coupon_id, {"b": None, "abcd": 1})[0] == "coupon.metadata.abcd"
 
 
+@pytest.mark.both_databases
 def test_limit_holds_exactly_under_concurrent_writes(admin):
     coupon_id = created(admin, "coupon", metadata={f"k{n}": n for n in range(195)})["id"]
 

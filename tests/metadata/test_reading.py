@@ -83,6 +83,7 @@ def test_strict_selection(admin, kind):
     assert "did you mean 'metadata'" in response.get_json()["errors"][0]["message"]
 
 
+@pytest.mark.both_databases
 def test_page_reads_metadata_with_one_statement(admin, kind, statements):
     for number in range(12):
         created(admin, kind, metadata={"number": number})
@@ -102,6 +103,7 @@ def test_page_reads_metadata_with_one_statement(admin, kind, statements):
         assert len({str(each) for each in known.values() if each}) in {10, 12}
 
 
+@pytest.mark.both_databases
 def test_streamed_list_has_metadata(admin):
     ids = [created(admin, "customer", metadata={"n": n})["id"] for n in range(5)]
     response = admin.get("/customers", META | {"filter[limit]": "-1"})
@@ -131,6 +133,7 @@ def test_orders_of_a_customer_have_metadata(admin):
     assert "metadata" not in order
 
 
+@pytest.mark.both_databases
 def test_first_of_several_entries_is_shown(app, admin):
     order_id = created(admin, "order", metadata={"a": 1})["id"]
     with app.app_context(), db.engine.begin() as connection:

@@ -89,6 +89,7 @@ def test_deleting_a_refund_deletes_its_metadata(app, admin, order):
         assert not fetch(select(ITEM_METADATA.c.id))
 
 
+@pytest.mark.both_databases
 def test_filter_finds_refunds(admin, order):
     one = refund(admin, order, amount="1.00", metadata={"rma": "R-1"})
     refund(admin, order, amount="1.00", metadata={"rma": "r-1"})

@@ -62,6 +62,7 @@ def test_null_removes_all_entries_of_a_key(app, admin, kind):
     assert [key for _, key, _ in entries(app, kind, record["id"])] == ["b"]
 
 
+@pytest.mark.both_databases
 def test_setting_a_key_changes_its_first_entry_which_keeps_its_id(app, admin, kind):
     record = created(admin, kind)
     add_entries(app, kind, record["id"], ("a", "first"), ("b", "other"), ("a", "second"))
@@ -82,6 +83,7 @@ def test_removal_keeps_the_ids_of_other_entries(app, admin, kind):
     assert a < b < c < third
 
 
+@pytest.mark.both_databases
 def test_ids_are_never_reused(app, admin, kind):
     record = created(admin, kind, metadata={"a": 1})
     ((last, _, _),) = entries(app, kind, record["id"])
@@ -126,6 +128,7 @@ def test_empty_object_is_shown_and_changes_nothing(admin, kind):
     assert updated(admin, kind, record["id"], metadata={})["metadata"] == {"a": 1}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("sent", "text"),
     [
@@ -160,6 +163,7 @@ def test_integer_beyond_64_bits_is_rejected(admin, kind, sent):
     assert stored(admin, kind, record["id"]) == {"a": 1}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "given", [{"a\0b": 1}, {"a": "b\0"}, {"a": [{"b": ["\0"]}]}, {"a": {"\0": 1}}]
 )
@@ -205,6 +209,7 @@ def test_deleting_a_record_deletes_its_metadata(app, admin, kind):
     assert entries(app, kind, record["id"]) == []
 
 
+@pytest.mark.both_databases
 def test_concurrent_writes_of_different_keys_are_both_kept(admin, kind):
     record = created(admin, kind, metadata={"start": 0})
     names = [f"key-{number}" for number in range(8)]
@@ -215,6 +220,7 @@ def test_concurrent_writes_of_different_keys_are_both_kept(admin, kind):
     assert stored(admin, kind, record["id"]) == {"start": 0} | {name: name for name in names}
 
 
+@pytest.mark.both_databases
 def test_concurrent_writes_of_one_new_key_leave_one_entry(app, admin, kind):
     record = created(admin, kind)
     at_the_same_time(
@@ -273,6 +279,7 @@ def test_bulk_items_write_metadata_and_fail_alone(admin, kind):
     assert stored(admin, kind, results[4]["id"]) == {"n": 2}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("value", ["new", None])
 def test_bulk_request_needs_at_most_two_statements_more(admin, kind, statements, value):
     ids = [created(admin, kind, metadata={"a": 1, "b": 2})["id"] for _ in range(5)]

@@ -8,8 +8,6 @@ from jsonschema import Draft202012Validator
 
 from app.blueprints import guides
 
-pytestmark = pytest.mark.one_database  # the document does not depend on the database
-
 # Properties of responses that are not always there: the rest of an error, the version of v3, and the
 # replicas with a setting.
 ON_REQUEST = {

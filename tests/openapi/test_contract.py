@@ -472,7 +472,6 @@ def failures_of(recorder):
     return found
 
 
-@pytest.mark.one_database
 def test_credentials_are_demanded(app, anonymous):
     paths = anonymous.get("/openapi.json").get_json()["paths"]
     secured = [

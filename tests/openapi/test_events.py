@@ -2,7 +2,6 @@
 
 from urllib.parse import urlsplit
 
-import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from app.catalog import EVENT_TYPES, EXTENSION
@@ -12,9 +11,6 @@ from app.services.maintenance.import_runs import record_import
 from tests.events.feed import feed  # noqa: F401  # a fixture
 from tests.metadata.calls import created, updated
 from tests.openapi.test_versions import document_of
-
-pytestmark = pytest.mark.one_database
-
 
 MADE_ELSEWHERE = {"webhook.disabled", "invitation.created", "invitation.accepted"}
 

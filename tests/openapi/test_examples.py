@@ -5,8 +5,6 @@ from jsonschema import Draft202012Validator
 
 from app.schemas.examples import coupons, customers
 
-pytestmark = pytest.mark.one_database
-
 TIMES = ("created_at", "updated_at")
 
 

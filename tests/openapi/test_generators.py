@@ -22,7 +22,7 @@ from tests.openapi.generators import (
 from tests.openapi.test_clients import run, shop  # noqa: F401  # a fixture
 from tests.serving import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.one_database]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.openapi.generators import (
 )
 from tests.openapi.test_clients import CLIENTS, run, shop  # noqa: F401  # a fixture
 
-pytestmark = [pytest.mark.slow, pytest.mark.one_database]
+pytestmark = pytest.mark.slow
 
 DIALECTS = {"legacy": "/wc-api/v3", "wc3": "/wp-json/wc/v3"}
 

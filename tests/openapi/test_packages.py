@@ -20,7 +20,7 @@ from tests.serving import ROOT
 PACKAGES = ROOT / "clients"
 IGNORED = shutil.ignore_patterns("node_modules", "generated", "dist", "schema.ts")
 
-pytestmark = [pytest.mark.slow, pytest.mark.one_database]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -58,6 +58,7 @@ def test_creates_and_updates_in_the_order_of_the_items(admin, bulk, make_custome
     assert admin.get("/orders/count").get_json() == {"count": 2}
 
 
+@pytest.mark.both_databases
 def test_an_order_key_is_taken_by_an_earlier_item(bulk):
     first, second = bulk({"order_key": "k"}, {"order_key": "k"})
     assert first["order_key"] == "k"
@@ -66,6 +67,7 @@ def test_an_order_key_is_taken_by_an_earlier_item(bulk):
     )
 
 
+@pytest.mark.both_databases
 def test_hundred_orders_have_ids_in_the_order_of_the_items(bulk):
     results = bulk(*({"note": str(number)} for number in range(100)))
     assert [result["note"] for result in results] == [str(number) for number in range(100)]
@@ -79,7 +81,6 @@ def test_too_many_items(admin):
     assert reply(response) == refusal("shop_api_orders_request_entity_too_large", limit=100)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("body", [{}, {"orders": None}])
 def test_missing_wrapper(admin, body):
     assert reply(admin.post("/orders/bulk", body)) == refusal("shop_api_missing_orders_data")
@@ -108,6 +109,7 @@ def test_repeated_bulk_creates_once(admin, make_customer):
     assert admin.get("/orders/count").get_json() == {"count": 1}
 
 
+@pytest.mark.both_databases
 def test_a_bulk_of_creates_takes_the_statements_of_one_create(bulk, make_customer, statements):
     customer_id = make_customer()["id"]
     seen = []
@@ -118,6 +120,7 @@ def test_a_bulk_of_creates_takes_the_statements_of_one_create(bulk, make_custome
     assert seen == [6, 6]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_statements_do_not_grow_with_the_items(bulk, statements):
     """The driver reads the text of each statement: 5,000 placeholders are slow."""

@@ -5,8 +5,6 @@ import pytest
 from tests.api_client import without_key
 from tests.project.test_docs import read, run_examples, table
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["run_examples"]  # a fixture
 
 LINE = {"product_id": 4, "name": "Mug", "price": "4.00", "quantity": 2}

@@ -15,6 +15,8 @@ from app.plugin_api import ChangeHook, registry
 from tests.api_client import Client, at_the_same_time
 from tests.orders.calls import LINE, create, read
 
+pytestmark = pytest.mark.both_databases
+
 THREADS = 16
 STEPS = 10
 PAID = {"processing", "completed"}

@@ -55,6 +55,7 @@ def uses(admin):
     return read
 
 
+@pytest.mark.both_databases
 def test_applied_coupon(admin, make_coupon):
     coupon = make_coupon(code="summer", type="percent", amount=20, usage_limit=1)
     order = create(admin, "SUMMER", billing_address={"email": "ada@example.com"})
@@ -84,6 +85,7 @@ def test_applied_coupon(admin, make_coupon):
     assert codes(admin.post(f"{path}/release")) == (409, "shop_api_invalid_redemption_status")
 
 
+@pytest.mark.both_databases
 def test_reasons_of_an_applied_coupon(admin, make_coupon):
     make_coupon(code="good", type="percent", amount=10)
     make_coupon(code="bad", minimum_amount=100, product_ids=[1])
@@ -104,7 +106,6 @@ def test_recorded_coupon_checks_the_limits_only(admin, make_coupon, uses):
     assert rejected(post(admin, coupon_lines=recorded)) == ["usage_limit"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
@@ -123,7 +124,6 @@ def test_status_of_a_new_order(admin, make_coupon, uses, status, expected, limit
     assert uses(create(admin, "summer", status=status), coupon) == expected
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
@@ -153,6 +153,7 @@ def test_status_moves(admin, make_coupon, uses, statuses, expected, limit):
     assert again.status_code == (400 if held and limit else 201)
 
 
+@pytest.mark.both_databases
 def test_moving_back_needs_a_slot(admin, make_coupon, uses):
     coupon = make_coupon(code="summer", usage_limit=1)
     order = create(admin, "summer")
@@ -243,6 +244,7 @@ def test_customer_changes_are_checked_again(admin, make_coupon, make_customer, u
     assert uses(order, coupon) == (["reserved"], 0)
 
 
+@pytest.mark.both_databases
 def test_addresses_beyond_any_entry_of_an_index_count(app, admin, make_coupon):
     make_coupon(code="summer", usage_limit_per_user=1)
     letters = random.Random(1).choices(
@@ -257,6 +259,7 @@ def test_addresses_beyond_any_entry_of_an_index_count(app, admin, make_coupon):
     assert admin.get("/redemptions/count", {"filter[email]": use["email"]}).json == {"count": 1}
 
 
+@pytest.mark.both_databases
 def test_bulk_items_fail_alone_and_give_back_what_they_took(admin, make_coupon, make_customer):
     coupon = make_coupon(code="one", usage_limit=2)
     make_coupon(code="own", usage_limit_per_user=1)
@@ -389,6 +392,7 @@ def test_recorded_code_that_becomes_the_code_of_a_coupon_in_use(admin, make_coup
     assert uses(order, coupon)[1] == 1
 
 
+@pytest.mark.both_databases
 def test_codes_that_coupons_exchange(admin, make_coupon, uses):
     """A line keeps its coupon when codes change, and gets no coupon that another line uses."""
     first, second = make_coupon(code="first"), make_coupon(code="second")
@@ -436,6 +440,7 @@ def redemptions(admin):
     return read
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("change", LOSES_ITS_CODE)
 @pytest.mark.parametrize("status", ["pending", "processing"])
 @pytest.mark.parametrize(
@@ -575,6 +580,7 @@ def test_use_of_a_deleted_coupon_is_taken_again(admin, make_coupon, redemptions,
     assert redemptions(order) == [(None, "0.00", "confirmed")]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("status", ["pending", "cancelled", "failed"])
 @pytest.mark.parametrize("line", [{"code": "full"}, {"code": "full", "amount": "1"}])
 def test_limits_are_checked_in_every_status(admin, make_coupon, status, line):
@@ -718,6 +724,7 @@ def test_line_of_an_earlier_release(app, admin, make_coupon, uses, recomputed):
 # --- cost ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("status", "limit", "email", "count"),
     [

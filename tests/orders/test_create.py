@@ -30,6 +30,7 @@ def read(client, order_id):
     return client.get(f"/orders/{order_id}").get_json()["order"]
 
 
+@pytest.mark.both_databases
 def test_created_order_is_returned_like_a_read(admin):
     response = admin.post("/orders", {"order": examples.NEW_ORDER})
     order = response.get_json()["order"]
@@ -106,6 +107,7 @@ def test_empty_order(make_order, admin):
     assert read(admin, order["id"]) == order
 
 
+@pytest.mark.both_databases
 def test_order_of_a_customer_changes_the_sums_of_the_customer(admin, make_order, make_customer):
     customer = make_customer()
     order = make_order(
@@ -121,6 +123,7 @@ def test_order_of_a_customer_changes_the_sums_of_the_customer(admin, make_order,
     assert admin.get(f"/customers/{customer['id']}").get_json() == {"customer": changed}
 
 
+@pytest.mark.both_databases
 def test_every_list_is_stored_with_its_ids(make_order, admin):
     order = make_order(
         line_items=[
@@ -204,7 +207,6 @@ def test_currency_is_the_setting(client_with, make_order):
 # --- errors ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("order", "params"),
     [
@@ -282,7 +284,6 @@ def test_all_invalid_items_are_reported_together(admin):
     ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("body", [None, {}, {"order": None}, {"orders": []}])
 def test_missing_wrapper(admin, body):
     assert reply(admin.post("/orders", body)) == refusal("shop_api_missing_order_data")
@@ -306,6 +307,7 @@ def test_shop_manager_creates_orders(client_for, make_order):
     assert make_order(client_for("shop_manager"))["status"] == "pending"
 
 
+@pytest.mark.both_databases
 def test_an_order_key_is_taken(admin, make_order):
     make_order(order_key="k")
     response = admin.post("/orders", {"order": {"order_key": "k"}})
@@ -333,6 +335,7 @@ def test_repeated_request_creates_one_order(admin, make_customer):
     assert reply(other) == refusal("shop_api_idempotency_key_reused")
 
 
+@pytest.mark.both_databases
 def test_one_line_and_thirty_execute_the_same_statements(admin, make_customer, statements):
     customer_id = make_customer()["id"]
     seen = []
@@ -347,6 +350,7 @@ def test_one_line_and_thirty_execute_the_same_statements(admin, make_customer, s
     assert len(seen[0]) == 6
 
 
+@pytest.mark.both_databases
 def test_ids_follow_orders_that_others_inserted(app, make_order):
     inserted = insert_order(app)
     first, second = make_order(), make_order()

@@ -4,8 +4,6 @@ import pytest
 
 from tests.api_client import refused_params, without_key
 
-pytestmark = pytest.mark.one_database
-
 BOOK = {
     "product_id": 3,
     "download_id": "file-3",

@@ -14,8 +14,6 @@ from tests.orders.test_orders import GUEST, order_body
 
 __all__ = ["by_hand", "installed_plugin", "plugged"]  # fixtures
 
-pytestmark = pytest.mark.one_database  # responses are extended after they are read
-
 
 def test_plugin_coupon_type_works_over_http(plugged):
     body = {"coupon": {"code": "credit", "type": "store_credit"}}

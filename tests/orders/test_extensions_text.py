@@ -15,7 +15,6 @@ from tests.orders.test_orders import GUEST
 
 __all__ = ["by_hand", "installed_plugin", "plugged"]  # fixtures
 
-pytestmark = pytest.mark.one_database  # responses are extended after they are read
 INSERTED = ',"customer":' + json.dumps(GUEST | {
     "billing_address": dict.fromkeys(GUEST["billing_address"], ""),
     "shipping_address": dict.fromkeys(GUEST["shipping_address"], ""),

@@ -1,5 +1,6 @@
 """IDs of items of orders and of refunds, which are unique in the shop (records 5)."""
 
+import pytest
 from sqlalchemy import select, update
 
 from app.db.read_pool import fetch
@@ -8,6 +9,8 @@ from app.models import ORDER_REFUNDS, ORDERS
 from app.services.orders.items import KINDS
 from tests.api_client import at_the_same_time
 from tests.orders.calls import LINE, change, create
+
+pytestmark = pytest.mark.both_databases
 
 
 def all_ids(order):

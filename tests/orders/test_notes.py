@@ -8,8 +8,6 @@ from app.schemas.orders.note import MAX_NOTE_LENGTH
 from tests.api_client import refusal, refused_params, reply, without_key
 from tests.factories import insert_order
 
-pytestmark = pytest.mark.one_database
-
 MOUNTS = {"": "shop_api_", "/wc-api/v2": "woocommerce_api_", "/wc-api/v3": "woocommerce_api_"}
 
 each_mount = pytest.mark.parametrize("mount", MOUNTS)

@@ -7,6 +7,8 @@ from app.db.read_pool import fetch
 from app.models import ORDER_PRODUCTS
 from tests.factories import LINE_ITEM, insert_order
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def products(app):

@@ -108,6 +108,7 @@ def test_order_of_account_has_the_customer_as_read_by_id(admin, app, make_custom
     assert admin.get(f"/customers/{customer['id']}/orders").get_json() == {"orders": [body]}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("customer_id", [2**63 - 1, 2**63, 10**30])
 def test_orders_of_an_id_beyond_64_bits(admin, app, customer_id):
     insert_order(app)
@@ -162,6 +163,7 @@ def test_order_customer_is_complete_without_the_capability_to_list(app, admin, m
 # --- lists ---
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1000])
 def test_orders_filters(admin, app, make_customer, monkeypatch, few):
     """The same whether few or many are found: they are counted and sorted in other ways."""
@@ -212,7 +214,6 @@ def test_orders_filters(admin, app, make_customer, monkeypatch, few):
     assert counts == expected
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -248,6 +249,7 @@ def test_orders_pages_have_headers(admin, app):
     )
 
 
+@pytest.mark.both_databases
 def test_orders_statement_count_does_not_grow(admin, app, make_customer, statements):
     counts = []
     for _ in range(2):
@@ -300,6 +302,7 @@ def test_order_fields_narrow_an_account_too(admin, app, make_customer):
 # --- a customer's ---
 
 
+@pytest.mark.both_databases
 def test_customer_orders_are_all_oldest_first(admin, app, make_customer):
     customer = make_customer()["id"]
     young = insert_order(app, customer_id=customer, status="failed")
@@ -331,6 +334,7 @@ def test_customer_orders_and_downloads_order_of_checks(client_for, make_customer
     assert answer == (401, "shop_api_user_cannot_read_customer")
 
 
+@pytest.mark.both_databases
 def test_customer_downloads_are_the_available_ones(admin, app, make_customer):
     customer = make_customer()["id"]
     order = insert_order(app, customer_id=customer)

@@ -9,6 +9,7 @@ from tests.orders.calls import change, create, read
 LINE = {"name": "Mug", "price": "10.00"}
 
 
+@pytest.mark.both_databases
 def test_payment_and_origin_are_stored_and_shown_before_the_customer(admin):
     parent = create(admin)["id"]
     given = {

@@ -8,6 +8,8 @@ import pytest
 from tests.orders.calls import change, create, read
 from tests.orders.test_refunds import LINE, SHIPPING, refund, refunds_of
 
+pytestmark = pytest.mark.both_databases
+
 STEPS = 25
 
 

@@ -39,6 +39,7 @@ def refunds_of(client, order):
     return client.get(f"/orders/{order['id']}/refunds").get_json()["order_refunds"]
 
 
+@pytest.mark.both_databases
 def test_refund_from_create_to_delete(admin, order):
     line = order["line_items"][0]["id"]
     item = {"id": line, "quantity": 1, "total": "10.00", "total_tax": "1.90"}
@@ -191,6 +192,7 @@ def test_total_cannot_become_less_than_was_refunded(admin, order):
     assert (status, answer["errors"][0]["param"]) == (400, "order")
 
 
+@pytest.mark.both_databases
 def test_total_spent_does_not_change_with_a_refund(admin, make_customer):
     customer = make_customer()["id"]
     made = create(admin, line_items=[LINE], status="completed", customer_id=customer)
@@ -257,6 +259,7 @@ def test_refunds_of_an_order_in_the_trash_are_hidden_and_come_back(admin, order)
     assert admin.get("/refunds").get_json() == {"order_refunds": [made]}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("way", ["force", "trash"])
 def test_permanent_deletion_deletes_the_refunds_with_an_event_each(admin, order, way):
     ids = [refund(admin, order, amount="1.00")["id"] for _ in range(2)]
@@ -270,6 +273,7 @@ def test_permanent_deletion_deletes_the_refunds_with_an_event_each(admin, order,
     assert admin.get("/refunds/count").get_json() == {"count": 0}
 
 
+@pytest.mark.both_databases
 def test_all_refunds_newest_first_with_filters_and_pages(admin, order):
     other = create(admin, line_items=[LINE])
     made = [refund(admin, each, amount="1.00") for each in (order, other, order)]
@@ -312,6 +316,7 @@ def test_idempotency_key_and_conditions(admin, order):
     assert reply(stale) == refusal("shop_api_precondition_failed")
 
 
+@pytest.mark.both_databases
 def test_concurrent_refunds_never_exceed_the_total(app, admin, order):
     path, body = f"/orders/{order['id']}/refunds", {"order_refund": {"amount": "9.60"}}
     responses = at_the_same_time(

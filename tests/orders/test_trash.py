@@ -32,6 +32,7 @@ def trashed(client, query=None):
     return [order["id"] for order in client.get("/orders/trash", query).get_json()["orders"]]
 
 
+@pytest.mark.both_databases
 def test_a_trashed_order_is_not_found(app, admin, make_customer):
     customer = make_customer()
     kept = create(admin, note="kept")
@@ -65,6 +66,7 @@ def test_a_trashed_order_is_not_found(app, admin, make_customer):
     assert admin.get("/orders/statuses").get_json()["order_statuses"].keys().isdisjoint({"trash"})
 
 
+@pytest.mark.both_databases
 def test_search_of_many_orders_leaves_out_the_trash(admin):
     city = {"billing_address": {"city": "Samarkand"}}
     for _ in range(11):
@@ -76,6 +78,7 @@ def test_search_of_many_orders_leaves_out_the_trash(admin):
     assert (len(page.get_json()["orders"]), page.headers["X-Total"]) == (9, "1099")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["customer_id", "created_at_min", "updated_at_max"])
 def test_filtered_lists_and_their_totals_leave_out_the_trash(admin, make_customer, name):
     customer_id = make_customer()["id"]
@@ -96,6 +99,7 @@ def test_filtered_lists_and_their_totals_leave_out_the_trash(admin, make_custome
     assert admin.get("/orders/count", query).get_json() == {"count": len(found)}
 
 
+@pytest.mark.both_databases
 def test_the_trash_is_listed_as_the_orders_were(admin, make_customer):
     customer = make_customer()
     first = create(admin, customer_id=customer["id"], status="completed", line_items=[LINE])
@@ -151,6 +155,7 @@ def test_a_restored_order_is_as_it_was(admin, make_customer):
     assert reply(admin.post("/orders/999999/restore")) == missing
 
 
+@pytest.mark.both_databases
 def test_removed_permanently(admin):
     order = create(admin)
     change(admin, order["id"], status="completed")  # with a note
@@ -159,6 +164,7 @@ def test_removed_permanently(admin):
     assert (trashed(admin), admin.get("/orders/count").get_json()) == ([], {"count": 0})
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("query", "deleted", "left"),
     [
@@ -195,6 +201,7 @@ def test_capabilities(admin, client_for):
     assert reply(restore) == refusal("shop_api_user_cannot_edit_order")
 
 
+@pytest.mark.both_databases
 def test_the_orders_of_a_deleted_customer_become_guest_orders_in_the_trash_too(
     admin, make_customer
 ):

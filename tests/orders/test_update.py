@@ -63,6 +63,7 @@ def test_fields(admin, given, shown):
     assert read(admin, before["id"]) == after
 
 
+@pytest.mark.both_databases
 def test_items_change_one_by_one(admin):
     before = create(
         admin, line_items=[LINE, LINE | {"name": "Pot"}], fee_lines=[{"title": "Gift", "total": 1}]
@@ -140,6 +141,7 @@ def test_invalid_item_id(admin, item_id):
     assert refused_params(admin.put("/orders/1", body)) == ["order.line_items[0].id"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("mount", ["", "/wc-api/v2", "/wc-api/v3"])
 def test_no_order_has_the_id_0(admin, mount):
     response = admin.put(f"{mount}/orders/0", {"order": {"note": "x"}})
@@ -205,6 +207,7 @@ def test_payment_moves_unpaid_orders_to_processing(admin, status):
 # --- customers ---
 
 
+@pytest.mark.both_databases
 def test_an_order_moves_between_customers(admin, make_customer):
     ada, grace = make_customer(), make_customer()
     order = create(admin, customer_id=ada["id"], status="completed", line_items=[LINE])
@@ -222,6 +225,7 @@ def test_an_order_moves_between_customers(admin, make_customer):
     assert admin.get(f"/customers/{grace['id']}").get_json() == {"customer": grace}
 
 
+@pytest.mark.both_databases
 def test_changed_texts_are_searched(admin):
     order = create(admin, billing_address={"city": "Lisbon"})
     change(admin, order["id"], billing_address={"city": "Porto Alegre"})
@@ -229,6 +233,7 @@ def test_changed_texts_are_searched(admin):
     assert admin.get("/orders/count?filter[q]=porto").get_json() == {"count": 1}
 
 
+@pytest.mark.both_databases
 def test_orders_from_before_can_be_changed(app, admin):
     order_id = insert_order(app)
     after = change(admin, order_id, line_items=[{"name": "Cup", "total": "2.00", "total_tax": 1}])
@@ -253,6 +258,7 @@ def test_if_match(admin):
     assert admin.delete(path, **current).status_code == 200
 
 
+@pytest.mark.both_databases
 def test_a_status_change_takes_four_statements(admin, statements):
     order = create(admin, line_items=[LINE] * 30)
     admin.get("/orders/statuses")  # the key is remembered

@@ -25,8 +25,6 @@ from app.services.api_keys.writes import create_key
 from tests.admin.browser_client import Browser
 from tests.api_client import Client, at_the_same_time
 
-pytestmark = pytest.mark.one_database
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -18,8 +18,6 @@ from app.outbound.client import TOTAL_SECONDS
 from app.services.common.pagination import MAX_LINK_BYTES
 from tests.api_client import Client, refusal, reply
 
-pytestmark = pytest.mark.one_database
-
 ROOT = Path(__file__).parents[2]
 SETTINGS = SettingsSchema._declared_fields
 LONGEST_REQUEST = SETTINGS["SHOP_REQUEST_TIMEOUT_SECONDS"].load_default + COMMIT_SECONDS

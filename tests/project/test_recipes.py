@@ -20,7 +20,7 @@ PROGRAMS = dict(
     )
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.one_database]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The list of the cases that a default run deselects."""
+"""Which cases each run has, and what it says about the others."""
 
 import re
 import subprocess
@@ -8,6 +8,87 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+CASES = """
+import pytest
+
+@pytest.fixture
+def database_url(request):
+    return request.param
+
+def test_plain(database_url):
+    pass
+
+@pytest.mark.both_databases
+def test_both(database_url):
+    pass
+
+@pytest.mark.pooler
+def test_pooled(database_url):
+    pass
+
+@pytest.mark.slow
+def test_slow(database_url):
+    pass
+
+@pytest.mark.parametrize("value", [1, pytest.param(2, marks=pytest.mark.both_databases)])
+def test_values(database_url, value):
+    pass
+
+@pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+def test_named(database_url):
+    pass
+
+def test_without_database():
+    pass
+"""
+QUICK = {
+    "plain[sqlite]",
+    "both[sqlite]", "both[postgresql]",
+    "pooled[sqlite]", "pooled[postgresql]",
+    "values[sqlite-1]", "values[sqlite-2]", "values[postgresql-2]",
+    "named[sqlite]", "named[postgresql]",
+    "without_database",
+}  # fmt: skip
+REST = {
+    "plain[postgresql]", "pooled[pgbouncer]", "slow[sqlite]", "slow[postgresql]",
+    "values[postgresql-1]",
+}  # fmt: skip
+NOT_RUN = (
+    "Not run: 1 copies behind PgBouncer of cases that ran without it, 2 copies on PostgreSQL of "
+    "cases that ran on SQLite, 2 slow cases. `make test-rest` runs them."
+)
+
+
+@pytest.fixture
+def run_cases(pytester):
+    """Return a function: run the cases above with options; return their names and the last line."""
+    pytester.makeini("[pytest]\nmarkers =\n  slow\n  pooler\n  both_databases")
+    pytester.makepyfile(CASES)
+
+    def run(*options):
+        plugins = "-p", "tests.selection", "-p", "no:cacheprovider", "-p", "no:xdist"
+        result = pytester.inline_run("-v", *plugins, *options)
+        assert result.ret == 0
+        return {
+            report.nodeid.partition("::test_")[2]
+            for report in result.getreports("pytest_runtest_logreport")
+        }
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("options", "cases"), [((), QUICK), (("--rest",), REST), (("--all",), QUICK | REST)]
+)
+def test_cases_of_each_run(run_cases, options, cases):
+    assert run_cases(*options) == cases
+
+
+def test_last_line_says_what_did_not_run(run_cases, capsys):
+    run_cases()
+    assert capsys.readouterr().out.splitlines()[-1] == NOT_RUN
+    run_cases("--all")
+    assert " passed in " in capsys.readouterr().out.splitlines()[-1]
 
 
 @pytest.mark.slow
@@ -22,5 +103,5 @@ def test_list_has_the_number_and_the_reason_of_each_file():
     position = lines.index("slow cases: 1")
     slow, blank, other, number = lines[position + 1 : position + 5]
     assert (slow.split(), blank) == (["1", files[0]], "")
-    assert re.fullmatch(r"PostgreSQL cases that also run on SQLite: \d+", other)
+    assert re.fullmatch(r"copies on PostgreSQL of cases that ran on SQLite: \d+", other)
     assert number.split() == [other.split()[-1], files[1]]

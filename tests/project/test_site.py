@@ -20,8 +20,6 @@ from playwright import sync_api
 from app.blueprints import guides
 from app.errors.codes import ERRORS
 
-pytestmark = pytest.mark.one_database
-
 ROOT = Path(__file__).parents[2]
 SOURCES = [
     "mkdocs.yml", "docs", "openapi.json", "tools/site_pages.py", "tools/field_page.py",

@@ -18,6 +18,7 @@ uses = counts | st.integers(INT64_MAX - 8, INT64_MAX)
 changes = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), max_size=12)
 
 
+@pytest.mark.both_databases
 def test_one_statement_has_the_result_of_successive_changes(app, make_coupon):
     coupon_id = make_coupon()["id"]
     this = COUPONS.c.id == coupon_id
@@ -40,6 +41,7 @@ def test_one_statement_has_the_result_of_successive_changes(app, make_coupon):
     check()
 
 
+@pytest.mark.both_databases
 def test_wrong_number_of_reservations_is_corrected(app, admin, make_coupon):
     """SQL by hand can leave it. The request that needs a slot must end."""
     coupon = make_coupon(code="summer", usage_limit=2)
@@ -121,7 +123,6 @@ def together(admin):
     return send
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("used", [0, 1])
 @pytest.mark.parametrize(
     "steps",
@@ -138,6 +139,7 @@ def test_bulk_requests_count_as_separate_requests_do(run, alone, together, steps
     assert run(steps, used, together) == run(steps, used, alone)
 
 
+@pytest.mark.both_databases
 def test_order_that_releases_and_confirms_the_same_coupon(admin, make_coupon):
     """The coupon gets another code, so that an order can remove and add it in one request."""
     coupon = make_coupon(code="old")
@@ -152,6 +154,7 @@ def test_order_that_releases_and_confirms_the_same_coupon(admin, make_coupon):
     assert admin.get(path).get_json()["coupon"]["usage_count"] == 1
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("limits", [{}, {"usage_limit_per_user": 2}], ids=["unlimited", "per user"])
 def test_uses_of_a_coupon_with_the_largest_count(admin, make_coupon, limits):
     """An update can set a count that cannot increase. It stays, and no use is rejected for it."""
@@ -176,6 +179,7 @@ def test_uses_of_a_coupon_with_the_largest_count(admin, make_coupon, limits):
     assert admin.get(path).get_json()["coupon"]["usage_count"] == INT64_MAX - 1
 
 
+@pytest.mark.both_databases
 def test_reservation_of_a_coupon_whose_count_was_set_to_the_largest_limit(admin, make_coupon):
     coupon = make_coupon(code="max", usage_limit=INT64_MAX)
     use = {"code": "max", "reference": "cart-1"}

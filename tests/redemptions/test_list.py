@@ -38,6 +38,7 @@ def listed(client, **query):
     return rows
 
 
+@pytest.mark.both_databases
 def test_newest_first(admin, ledger):
     expected = [ledger[name] for name in ("expired", "reserved", "confirmed")]
     assert listed(admin) == expected
@@ -46,6 +47,7 @@ def test_newest_first(admin, ledger):
     assert by_expiry == expected
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -68,6 +70,7 @@ def test_filters(admin, ledger, query, names):
     assert found == [ledger[name] for name in names]
 
 
+@pytest.mark.both_databases
 def test_filters_by_ids_and_live_time_of_update(admin, ledger):
     assert listed(admin, **{"filter[coupon_id]": ledger["summer"]["id"]}) == [ledger["confirmed"]]
     assert listed(admin, **{"filter[customer_id]": ledger["ada"]["id"]}) == [ledger["confirmed"]]
@@ -75,6 +78,7 @@ def test_filters_by_ids_and_live_time_of_update(admin, ledger):
     assert listed(admin, **{"filter[updated_at_max]": until}) == [ledger["expired"]]
 
 
+@pytest.mark.both_databases
 def test_page_and_fields(admin, ledger):
     response = admin.get("/redemptions", {"filter[limit]": 1, "page": 2, "fields": "id,status"})
     assert response.get_json() == {

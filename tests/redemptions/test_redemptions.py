@@ -24,6 +24,7 @@ def uses(client, code="summer"):
 # --- reserve ---
 
 
+@pytest.mark.both_databases
 def test_reserve(admin, make_coupon):
     coupon = make_coupon(code="summer", usage_limit=1)
     response = post(admin, "Summer", " cart-1 ", amount="5.5", email="Ada@example.com")
@@ -69,6 +70,7 @@ def test_new_redemption_has_one_time_although_a_second_begins(admin, make_coupon
     assert redemption["updated_at"] == redemption["created_at"]
 
 
+@pytest.mark.both_databases
 def test_the_same_code_and_reference_is_the_same_redemption(admin, make_coupon):
     make_coupon(code="summer", usage_limit=1)
     redemption = reserve(admin)
@@ -78,6 +80,7 @@ def test_the_same_code_and_reference_is_the_same_redemption(admin, make_coupon):
     assert reply(post(admin)) == (200, {"redemption": confirmed})
 
 
+@pytest.mark.both_databases
 def test_use_that_is_released_as_it_expires_cannot_be_confirmed(admin, make_coupon, monkeypatch):
     make_coupon(code="summer", usage_limit=1)
     redemption = reserve(admin)
@@ -106,6 +109,7 @@ def test_reserve_again_after_release(admin, make_coupon, limit):
     assert redemption["amount"] == "1.00"
 
 
+@pytest.mark.both_databases
 def test_reserve_again_after_expiry(admin, make_coupon, expire):
     make_coupon(code="summer", usage_limit=1)
     first = reserve(admin)
@@ -154,6 +158,7 @@ def test_unknown_code_and_a_coupon_in_the_trash(admin, make_coupon):
 # --- confirm and release ---
 
 
+@pytest.mark.both_databases
 def test_confirm_and_release(admin, make_coupon):
     coupon = make_coupon(code="summer")
     redemption = reserve(admin)
@@ -191,6 +196,7 @@ def test_expired_reservation_counts_as_released(admin, make_coupon, expire, limi
     assert usage_count(admin, coupon) == 1
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("taken_by", ["reservation", "update"])
 def test_expired_reservation_whose_slot_is_taken(admin, make_coupon, expire, taken_by):
     coupon = make_coupon(code="summer", usage_limit=1)
@@ -233,6 +239,7 @@ def test_order_controls_its_redemption(admin, app, make_coupon):
 # --- what stays ---
 
 
+@pytest.mark.both_databases
 def test_permanently_deleted_coupon_keeps_its_redemptions(admin, make_coupon):
     coupon = make_coupon(code="summer", usage_limit=1)
     redemption = reserve(admin)
@@ -247,6 +254,7 @@ def test_permanently_deleted_coupon_keeps_its_redemptions(admin, make_coupon):
     assert usage_count(admin, new) == 0
 
 
+@pytest.mark.both_databases
 def test_deleted_customer_leaves_the_redemptions(admin, make_coupon, make_customer):
     make_coupon(code="summer")
     ada = make_customer()
@@ -260,6 +268,7 @@ def test_deleted_customer_leaves_the_redemptions(admin, make_coupon, make_custom
 # --- cost ---
 
 
+@pytest.mark.both_databases
 def test_statements_of_a_redemption(admin, make_coupon, statements):
     code = "counted"  # no other test lets it be refused, after which the coupon is read first
     make_coupon(code=code, usage_limit=5)
@@ -310,6 +319,7 @@ def test_first_reservation_of_a_code_checks_its_conditions(
 
 
 # SQLite does not show which parts of a statement it ran.
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_live_reservations_are_counted_only_at_the_limit(app, admin, make_coupon):
     """A coupon can have any number of live reservations, so counting them can take long."""
@@ -337,6 +347,7 @@ def test_live_reservations_are_counted_only_at_the_limit(app, admin, make_coupon
         assert not skips_a_count()
 
 
+@pytest.mark.both_databases
 def test_same_reference_takes_no_second_slot(admin, make_coupon):
     """The INSERT finds the earlier redemption after its slot was taken."""
     coupon = make_coupon(code="summer", usage_limit=3)

@@ -5,8 +5,6 @@ import pytest
 from tests.api_client import refusal, refused_params, reply
 from tests.redemptions.calls import post, reserve
 
-pytestmark = pytest.mark.one_database
-
 
 @pytest.mark.parametrize("body", [None, {}, {"redemption": None}, {"cart": {}}])
 def test_missing_redemption(admin, body):

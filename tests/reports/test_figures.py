@@ -68,6 +68,7 @@ def case(app, request, plugged):
     return client, reports
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
 @pytest.mark.parametrize("interval", ["hour", "day", "week", "month", "year"])
 def test_sales(case, interval, currency):
@@ -92,6 +93,7 @@ def test_sales(case, interval, currency):
     assert by_interval == {}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
 def test_sales_of_a_shop_with_one_currency(app, plugged, currency):
     shop = random_shop(app, "one currency", utc("2026-11-01"), currencies=("USD",))
@@ -102,6 +104,7 @@ def test_sales_of_a_shop_with_one_currency(app, plugged, currency):
     assert sales["currencies"] == expected.currencies()
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
 def test_many_orders_in_other_currencies(app, plugged, monkeypatch, currency):
     """They are looked up for each use and refund, and not listed."""
@@ -113,6 +116,7 @@ def test_many_orders_in_other_currencies(app, plugged, monkeypatch, currency):
     assert sales["totals"] == {**expected.sales(), "previous": expected.previous().sales()}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
 def test_coupons(case, currency):
     client, reports = case
@@ -122,6 +126,7 @@ def test_coupons(case, currency):
     assert sorted(rows, key=code) == sorted(expected.coupons(), key=code)
 
 
+@pytest.mark.both_databases
 def test_one_coupon(case):
     client, reports = case
     expected, query = reports(6, 6)
@@ -174,6 +179,7 @@ def test_some_figures_of_coupons(case, wanted, limit):
     assert [name for name in columns if not name.startswith("coupon_")] == [*expected[0]][1:]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
 def test_customers(case, currency):
     client, reports = case
@@ -183,6 +189,7 @@ def test_customers(case, currency):
     assert sorted(rows["customer_reports"], key=person) == sorted(expected.customers(), key=person)
 
 
+@pytest.mark.both_databases
 def test_orders_by_status(case):
     client, reports = case
     expected, query = reports(6, 6)
@@ -215,6 +222,7 @@ def test_csv_has_the_same_rows(case, path):
         assert [*cells.items()] == [*shown.items()]
 
 
+@pytest.mark.both_databases
 def test_sums_beyond_64_bits(app, plugged):
     """SQLite adds 64-bit integers only, and JSON parsers round larger numbers."""
     shop = random_shop(app, 2, utc("2026-11-01"), largest=2**63 - 1)
@@ -237,6 +245,7 @@ def test_sums_beyond_64_bits(app, plugged):
         ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["coupons", "customers", "refusals"])
 @pytest.mark.parametrize("format_", ["json", "csv"])
 @pytest.mark.parametrize(("page", "limit"), [(10**30, 10), (1, 10**30), (10**30, 10**30)])

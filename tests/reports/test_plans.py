@@ -11,6 +11,8 @@ from app.db.session import db, run_in_transaction
 from app.models import COUPONS, ORDERS
 from tests.reports.shops import random_shop, utc
 
+pytestmark = pytest.mark.both_databases
+
 PERIOD = {"filter[from]": "2026-10-20", "filter[to]": "2026-11-10"}
 LEGACY = {"filter[date_min]": "2026-10-20", "filter[date_max]": "2026-11-10"}
 PATHS = {

@@ -30,6 +30,7 @@ def evaluate(client, *codes):
     return client.post("/coupons/evaluate", {"cart": {"coupons": list(codes), "items": []}})
 
 
+@pytest.mark.both_databases
 def test_each_operation_counts_each_code_once(admin, make_coupon, refused):
     coupon = make_coupon(code="spring", minimum_amount="50.00", usage_limit=1)
     evaluate(admin, "Spring", "SPRING", "unknown")
@@ -64,6 +65,7 @@ def test_accepted_and_repeated_requests_do_not_count(admin, make_coupon, refused
     assert [row[2:] for row in refused()] == [("usage_limit", 1)]
 
 
+@pytest.mark.both_databases
 def test_reasons_are_counted_by_themselves_and_add_up(admin, make_coupon, refused):
     make_coupon(code="spring", minimum_amount="50.00")
     evaluate(admin, "spring")
@@ -87,6 +89,7 @@ def test_personal_codes_are_not_kept(admin, make_coupon, refused, code):
     assert (code, coupon["id"], "minimum_amount", 1) in refused()
 
 
+@pytest.mark.both_databases
 def test_at_most_5000_unknown_codes_of_a_day_are_kept(app, admin, make_coupon, refused):
     make_coupon(code="spring", minimum_amount="50.00")
     counters = refusals_of(app)
@@ -113,6 +116,7 @@ def test_memory_is_bounded(app, refused):
     assert sum(row[3] for row in refused(limit=-1)) == 30_000
 
 
+@pytest.mark.both_databases
 def test_days_of_the_shop_and_retention(app, admin, refused):
     with app.app_context():
         kept = app.config["SHOP_EVENTS_DAYS"]

@@ -74,7 +74,6 @@ def test_unknown_orders(admin, name, parameter):
     assert response.json["errors"][0]["code"] == "shop_api_invalid_param"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("zone", "interval", "first", "last", "expected"),
     [
@@ -100,7 +99,6 @@ def test_the_first_instant_and_the_label_of_intervals(
     assert sales["time_zone"] == zone
 
 
-@pytest.mark.one_database
 def test_hours_of_a_day_with_25_hours(client_with):
     query = {"filter[from]": "2026-11-01", "filter[to]": "2026-11-01", "filter[interval]": "hour"}
     client = client_with(SHOP_TIMEZONE="America/New_York")
@@ -112,6 +110,7 @@ def test_hours_of_a_day_with_25_hours(client_with):
     ]
 
 
+@pytest.mark.both_databases
 def test_exactly_1000_intervals(admin):
     query = {"filter[from]": "2024-01-01", "filter[to]": "2026-09-26"}
     assert len(admin.get("/reports/sales", query).json["sales"]["intervals"]) == 1000
@@ -173,6 +172,7 @@ def _write_more(app, shop, number):
             run_in_transaction(lambda session, t=table, v=values: session.execute(insert(t), v))
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("limit", ["100", "-1"])
 @pytest.mark.parametrize(
     "path", ["sales", "coupons", "coupons/1000", "customers", "orders", "refusals"]
@@ -208,6 +208,7 @@ def test_a_report_does_not_show_what_is_written_between_its_statements(app, admi
         assert admin.get(f"/reports/{path}", query).json != before
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("name", LISTS)
 def test_lists_are_sorted_and_paged(app, admin, name):
     random_shop(app, 7, datetime(2026, 11, 1, tzinfo=UTC))
@@ -237,6 +238,7 @@ def test_files_are_named_by_their_report_and_period(admin, make_coupon, path, na
     assert response.headers["Content-Disposition"] == expected
 
 
+@pytest.mark.both_databases
 def test_all_rows_of_a_list_are_streamed(app, admin):
     """A list with more rows than the service has in memory at a time."""
     time = datetime(2026, 11, 1, tzinfo=UTC)
@@ -268,6 +270,7 @@ def test_all_rows_of_a_list_are_streamed(app, admin):
         assert max(part.count("\n") for part in parts) <= 501, name
 
 
+@pytest.mark.both_databases
 def test_a_statement_that_takes_too_long_names_the_remedy(admin, monkeypatch):
     class TooLong(Exception):
         """The error of a driver."""

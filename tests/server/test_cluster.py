@@ -21,7 +21,10 @@ from tests.cluster.demonstrations import upgrade as rolling_upgrade
 from tests.cluster.patroni import running_patroni
 from tests.serving import ROOT
 
-pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
+pytestmark = [
+    pytest.mark.both_databases,
+    pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning"),
+]
 needs_servers = pytest.mark.skipif(bool(programs.missing()), reason=programs.missing())
 needs_postgresql = pytest.mark.skipif(
     bool(programs.missing("postgres")), reason=programs.missing("postgres")

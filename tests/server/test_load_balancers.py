@@ -26,7 +26,6 @@ from tests.cluster.postgresql import PATIENCE
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.one_database,
     pytest.mark.skipif(
         bool(programs.missing("postgres", "pgbouncer", "haproxy", "nginx")),
         reason=programs.missing("postgres", "pgbouncer", "haproxy", "nginx"),

@@ -26,8 +26,6 @@ from tests.webhooks.deliveries import (
 )
 from tests.webhooks.receivers import running_worker, until
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["receiver", "receivers", "shop"]  # fixtures
 
 

@@ -7,12 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
 from app.outbound.signatures import new_secret, sign
 from tests.npm import needs_node
-
-pytestmark = pytest.mark.one_database
 
 BODY = json.dumps({"type": "order.created", "data": {"note": "größe"}}, ensure_ascii=False).encode()
 SECRET, OTHER = new_secret(), new_secret()

@@ -12,8 +12,6 @@ import trustme
 from app.outbound.client import ReceiverClient
 from tests.webhooks.receivers import LOOPBACK, Receiver, running_worker, until
 
-pytestmark = pytest.mark.one_database
-
 
 @pytest.fixture(scope="module")
 def authority():

@@ -15,8 +15,6 @@ from tests.api_client import Client, codes, refusal, refused_params, reply
 from tests.webhooks.deliveries import write
 from tests.webhooks.receivers import LOOPBACK, Receiver
 
-pytestmark = pytest.mark.one_database
-
 NEW = {"topics": ["coupon.*"], "delivery_url": "https://receiver.example/hooks"}
 
 

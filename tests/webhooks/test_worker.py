@@ -61,6 +61,7 @@ def test_change_within_a_second_reaches_the_worker(shop, receivers):
     assert len(new.received) > len(old.received)
 
 
+@pytest.mark.both_databases
 def test_worker_continues_after_the_lease_of_another_ends(shop, receiver):
     webhook = make_webhook(shop, receiver)
     write(shop, Webhook, lease_owner="gone", lease_until=precise_now() + timedelta(hours=1))
@@ -75,6 +76,7 @@ def test_worker_continues_after_the_lease_of_another_ends(shop, receiver):
         assert fetch(select(Webhook.lease_owner)) == [(None,)]
 
 
+@pytest.mark.both_databases
 def test_two_workers_share_the_work(shop, receivers):
     made = [receivers() for _ in range(4)]
     webhooks = [make_webhook(shop, each) for each in made]
@@ -88,6 +90,7 @@ def test_two_workers_share_the_work(shop, receivers):
         assert len(ids) == len(set(ids)) == 20
 
 
+@pytest.mark.both_databases
 def test_expired_events_and_deliveries_are_removed(client_with, receiver):
     shop = client_with(SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_EVENTS_DAYS=1)
     webhook = make_webhook(shop, receiver)
@@ -112,6 +115,7 @@ def test_expired_events_and_deliveries_are_removed(client_with, receiver):
     assert deliveries(shop, webhook) == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("pending", [[1], range(1, event_retention.BATCH + 1)])
 def test_pending_deliveries_do_not_stop_the_removal_of_other_events(client_with, receiver, pending):
     shop = client_with(SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_EVENTS_DAYS=1)
@@ -128,6 +132,7 @@ def test_pending_deliveries_do_not_stop_the_removal_of_other_events(client_with,
     assert [event["resource_id"] for event in events] == [*pending]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("action", ["replay", "redeliver"])
 def test_redelivery_while_events_are_removed(shop, receiver, action):
@@ -256,7 +261,6 @@ def test_another_worker_takes_over_from_a_killed_one(shop, settings, receivers, 
 
 
 @pytest.mark.slow
-@pytest.mark.one_database
 def test_killed_worker_loses_nothing(shop, settings, receiver, tmp_path):
     """Kill the worker with SIGKILL while it delivers; another one continues after the lease."""
     webhook = make_webhook(shop, receiver)

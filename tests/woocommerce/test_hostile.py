@@ -12,8 +12,6 @@ from tests.dumps.dialects import DIALECTS, write_dump
 from tests.dumps.shop import BEGIN, ZERO, Shop, php
 from tests.woocommerce.test_import import ImportedKey
 
-pytestmark = pytest.mark.one_database
-
 HOSTILE = "'; DROP TABLE x; -- \\' \\\\ \"q\" `b`, (1,'a'),\r\n\x1a 100% _x 李 😀 '')"
 """Text with everything that ends a value, a row or a statement in another place."""
 

@@ -8,8 +8,6 @@ from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import BEGIN, Shop, php
 from tests.woocommerce.test_import import ImportedKey
 
-pytestmark = pytest.mark.one_database
-
 ORDER, PRODUCT, VARIATION = 500, 30, 31
 ATTRIBUTES = {
     "engraving-text": {"name": "Engraving Text", "value": "a | b", "is_taxonomy": 0},

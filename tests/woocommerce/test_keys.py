@@ -20,8 +20,6 @@ from tests.serving import SECRET as SERVING_SECRET
 from tests.serving import running_service
 from tests.woocommerce.imports import ImportedKey, import_dump, shop_file
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["import_dump", "shop_file"]  # fixtures
 
 

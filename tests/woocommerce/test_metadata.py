@@ -122,6 +122,7 @@ def entries(table, owner, *more):
     return {row[0]: tuple(row[1:]) for row in fetch(select(*columns))}
 
 
+@pytest.mark.both_databases
 @each_layout
 def test_every_row_is_found_again_or_left_out(app, shop_file, import_dump, layout):
     """Each row became a field, is metadata with its ID, or is counted by its key."""
@@ -199,6 +200,7 @@ def test_invalid_utf8_is_replaced_and_reported(shop_file, import_dump, erp):
     assert "'ümlaut' were replaced by U+FFFD" in why
 
 
+@pytest.mark.both_databases
 @each_layout
 def test_values_become_json(shop_file, import_dump, erp, layout):
     printed = import_dump(shop_file(FullShop(layout)))
@@ -315,6 +317,7 @@ def test_verification_compares_metadata_and_refunds(app, shop_file, import_dump,
     assert "users 2, metadata: 'vat_number' differ" in result.output
 
 
+@pytest.mark.both_databases
 def test_second_import_replaces_what_has_changed(app, shop_file, import_dump, erp):
     first, second = FullShop("3.5"), FullShop("3.5")
     import_dump(shop_file(first))
@@ -365,6 +368,7 @@ def test_notes_of_an_earlier_import_are_replaced(app, shop_file, import_dump, er
         assert fetch(former)[0][0] == 0
 
 
+@pytest.mark.both_databases
 def test_ids_that_are_in_use(app, shop_file, import_dump, erp):
     """Metadata and refunds of another shop get new IDs."""
     import_dump(shop_file(FullShop("3.5")))

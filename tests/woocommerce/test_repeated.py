@@ -22,8 +22,6 @@ from app.woocommerce.steps import orders as order_steps
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
 from tests.woocommerce.imports import erp, everything, import_dump, rows_of, shop_file
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["erp", "import_dump", "shop_file"]  # fixtures
 
 

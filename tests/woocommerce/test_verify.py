@@ -13,8 +13,6 @@ from app.models import (
 from tests.dumps.shop import FIRST_ORDER, Shop
 from tests.woocommerce.imports import erp, import_dump, rows_of, shop_file
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["erp", "import_dump", "shop_file"]  # fixtures
 
 

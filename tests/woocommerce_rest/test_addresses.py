@@ -8,8 +8,6 @@ from oauthlib.oauth1 import Client as Signer
 
 from tests.woocommerce_rest.seed import KEYS, reset
 
-pytestmark = pytest.mark.one_database
-
 PAIR = (KEYS["admin_rw"]["consumer_key"], KEYS["admin_rw"]["consumer_secret"])
 FORM = "application/x-www-form-urlencoded"
 ORIGIN = "http://shop.example"

@@ -126,7 +126,6 @@ def test_mcp_server(shops):
     run("node", "session.mjs", cwd=MCP, env=environment)
 
 
-@pytest.mark.one_database
 def test_deliveries_are_bare_and_equal_reads(client_with):
     shop = client_with(
         SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_PUBLIC_URL="https://shop.example"

@@ -10,7 +10,10 @@ from app.plugin_api import ChangeHook, registry
 from tests.api_client import Client
 
 # SQLite has one writer at a time.
-pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+pytestmark = [
+    pytest.mark.both_databases,
+    pytest.mark.parametrize("database_url", ["postgresql"], indirect=True),
+]
 
 V3 = "/wp-json/wc/v3"
 LINE = {"name": "Mug", "quantity": 1, "total": "10.00"}

@@ -52,6 +52,7 @@ def admin_client(app, shop):
     return Client(app, ApiKeyCredentials(pair["consumer_key"], pair["consumer_secret"]))
 
 
+@pytest.mark.both_databases
 def test_orders_have_their_customer_last(shop, app_with):
     order = shop.ok("GET", "/orders/41")
     assert list(order)[-2:] == ["customer", "_links"]
@@ -84,6 +85,7 @@ def test_answers_equal_reads(shop):
     assert batch["update"] == [shop.ok("GET", f"/orders/{created['id']}")]
 
 
+@pytest.mark.both_databases
 def test_coupon_lines_replace_the_whole_set(shop):
     body = {"line_items": [LINE], "coupon_lines": [{"code": "welcome10"}]}
     order = shop.ok("POST", "/orders", body)
@@ -135,6 +137,7 @@ def test_coupons_discount_a_line_of_which_only_the_name_changes(shop):
     assert (order["total"], order["discount_total"]) == ("45.90", "5.10")
 
 
+@pytest.mark.both_databases
 def test_trash(shop):
     assert shop.ok("DELETE", "/orders/41")["status"] == "processing"
     assert shop.ok("GET", "/orders/41")["status"] == "trash"
@@ -337,6 +340,7 @@ def test_options_describe_a_route(shop):
     assert shop.ok("OPTIONS", "/nothing") == []
 
 
+@pytest.mark.both_databases
 def test_search_finds_lines_and_payments(shop):
     created = shop.ok(
         "POST",
@@ -467,6 +471,7 @@ def test_attributes_of_lines_are_changed_as_metadata(shop):
     assert shop.ok("PUT", "/orders/47", {"line_items": [line]})["line_items"][0]["meta_data"] == []
 
 
+@pytest.mark.both_databases
 def test_amounts_with_eight_decimals(shop):
     order = shop.ok("GET", "/orders/41?dp=8")
     assert re.fullmatch(r"\d+\.\d{8}", order["total"])
@@ -883,11 +888,13 @@ def test_metadata_of_a_line_that_is_not_an_amount(shop, value):
     assert shown == ("2.00", "0.00", 0, "0")
 
 
+@pytest.mark.both_databases
 def test_order_of_coupons_without_ids_to_include(shop):
     listed = shop.ok("GET", "/coupons?orderby=include&_fields=id")
     assert listed == shop.ok("GET", "/coupons?_fields=id")
 
 
+@pytest.mark.both_databases
 def test_search_finds_ids(shop):
     found = shop.ok("GET", "/customers?search=5&_fields=id")
     assert sorted(each["id"] for each in found) == [5, 9, 19]
@@ -896,6 +903,7 @@ def test_search_finds_ids(shop):
     assert shop.ok("GET", f"/customers?search={'5' * 5000}") == []
 
 
+@pytest.mark.both_databases
 def test_sales_count_new_customers_only(shop):
     (sales,) = shop.ok("GET", "/reports/sales?date_min=2025-01-01&date_max=2025-02-28")
     assert sales["total_customers"] == 3  # the staff of January is not counted
@@ -917,7 +925,6 @@ def test_the_customer_of_a_guest_order_has_no_further_keys(shop):
     assert list(shop.ok("GET", f"/orders/{guest['id']}")["customer"]) == named
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("field", ["product_id", "method_id", "method_title", "name", "code"])
 @pytest.mark.parametrize(
     ("name", "line"),
@@ -934,7 +941,6 @@ def test_null_removes_an_item(shop, name, line, field):
     assert [each["id"] for each in shop.ok("PUT", path, {name: [removal]})[name]] == [second]
 
 
-@pytest.mark.one_database
 def test_a_batch_deletes_records_that_are_named_by_objects(shop):
     items = [19, {"id": 21}, {"id": "22"}, {"id": 0}, {}, "x"]
     deleted = shop.ok("POST", "/coupons/batch", {"delete": items})["delete"]
@@ -952,7 +958,6 @@ def test_a_batch_deletes_records_that_are_named_by_objects(shop):
     ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("noun", ["coupons", "customers", "orders", "webhooks"])
 def test_options_of_batches_have_a_schema(shop, noun):
     schema = shop.ok("OPTIONS", f"/{noun}/batch")["schema"]
@@ -969,7 +974,6 @@ def test_parent_0_means_orders_without_a_parent(shop, given):
     assert len(shop.ok("GET", "/orders?parent=0&per_page=100")) > 2
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
@@ -1033,7 +1037,6 @@ def test_null_in_an_address_is_not_sent(shop, part):
     assert shop.ok("PUT", path, {"billing": billing})["billing"][part] == value
 
 
-@pytest.mark.one_database
 def test_an_entry_of_metadata_with_the_id_null_is_new(shop):
     entry = {"id": None, "key": "a", "value": "b"}
     coupon = shop.ok("POST", "/coupons", {"code": "new-entry", "meta_data": [entry]})

@@ -24,7 +24,6 @@ _PAUSED = [
 ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("layout", ["8", pytest.param("3.5", marks=pytest.mark.slow)])
 def test_recorded_reads(app_with, tmp_path, layout):
     app = app_with(**SETTINGS)
@@ -42,7 +41,6 @@ def test_recorded_reads(app_with, tmp_path, layout):
     assert different == _PAUSED
 
 
-@pytest.mark.one_database
 def test_recorded_downloads(app_with, tmp_path):
     app = app_with(**SETTINGS)
     write_dump(tmp_path / "shop.sql", RecordedShop("8", with_downloads=True))
@@ -52,6 +50,7 @@ def test_recorded_downloads(app_with, tmp_path):
     assert [result for _, result, _ in results] == ["equal", "equal"]
 
 
+@pytest.mark.both_databases
 def test_metadata_of_imported_lines_keeps_its_ids(app, tmp_path, import_dump):
     write_dump(tmp_path / "shop.sql", RecordedShop("8"))
     import_dump(tmp_path / "shop.sql")
@@ -66,6 +65,7 @@ def test_metadata_of_imported_lines_keeps_its_ids(app, tmp_path, import_dump):
     assert [each["id"] for each in refund["line_items"][0]["meta_data"]] == [458]
 
 
+@pytest.mark.both_databases
 def test_new_records_of_all_kinds_have_ids_above_those_of_the_source(old_app, tmp_path):
     upgrade()  # a database of its own, in which no test has used IDs
     write_dump(tmp_path / "shop.sql", RecordedShop("8"))

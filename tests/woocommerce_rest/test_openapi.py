@@ -26,7 +26,6 @@ def folder(document, tmp_path):
     return tmp_path
 
 
-@pytest.mark.one_database
 def test_operations_have_names_and_the_paths_of_the_index(document, app):
     operations = [
         each for item in document["paths"].values() for each in item.values() if "tags" in each
@@ -39,7 +38,6 @@ def test_operations_have_names_and_the_paths_of_the_index(document, app):
     assert {*document["paths"], ""} == known
 
 
-@pytest.mark.one_database
 def test_responses_are_as_described(app, document):
     reset(app)
     shop = Shop(app)
@@ -80,7 +78,6 @@ def _require_valid(document, schema, value, *, closed=False):
     assert [(each.json_path, each.message[:200]) for each in problems] == []
 
 
-@pytest.mark.one_database
 def test_options_have_the_schema(app):
     reset(app)
     described = Shop(app).ok("OPTIONS", "/coupons")
@@ -91,7 +88,6 @@ def test_options_have_the_schema(app):
 
 
 @pytest.mark.slow
-@pytest.mark.one_database
 @needs_node
 def test_linter_reports_nothing(folder):
     spectral = install(LINT) / ".bin" / "spectral"

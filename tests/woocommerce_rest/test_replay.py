@@ -35,7 +35,6 @@ def _different(results):
     ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("cases", FEW)
 def test_few(app_with, cases):
     assert _different(replay(app_with(**SETTINGS), cases)) == []
