@@ -5,7 +5,7 @@ in results are integers of cents.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -33,10 +33,15 @@ _UNKNOWN_TYPE = CouponType(no_discount)
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Reason why a coupon is not applicable: a code of REASONS and a message."""
+    """Reason why a coupon is not applicable: a code of REASONS and a message.
+
+    Attributes:
+        amount: the minimum or maximum amount that the cart does not meet; otherwise None.
+    """
 
     code: str
     message: str
+    amount: Decimal | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +164,9 @@ def _cart_reasons(
 ) -> Iterator[Reason]:
     subtotal = sum(item.value for item in items)
     if coupon.minimum_amount and subtotal < line_value(coupon.minimum_amount):
-        yield _reason("minimum_amount", subtotal=_money(subtotal), limit=coupon.minimum_amount)
+        yield _amount_reason("minimum_amount", subtotal, coupon.minimum_amount)
     if coupon.maximum_amount and subtotal > line_value(coupon.maximum_amount):
-        yield _reason("maximum_amount", subtotal=_money(subtotal), limit=coupon.maximum_amount)
+        yield _amount_reason("maximum_amount", subtotal, coupon.maximum_amount)
     if not items:  # conditions on products do not apply to an empty cart (redemptions 6)
         return
     if not any(coupon.includes(item) for item in items):
@@ -213,6 +218,10 @@ def _matches(entry: str, email: str) -> bool:
             return False
         position = found + len(part)
     return True
+
+
+def _amount_reason(code: str, subtotal: int, limit: Decimal) -> Reason:
+    return replace(_reason(code, subtotal=_money(subtotal), limit=limit), amount=limit)
 
 
 def _reason(code: str, /, **details: object) -> Reason:

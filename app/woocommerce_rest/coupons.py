@@ -98,7 +98,7 @@ def coupon_object(record: Record, site: Site) -> Object:
         "date_expires": None if expires is None else f"{expires}T00:00:00",
         "date_expires_gmt": None if expires is None else site.midnight(str(expires)),
         "usage_count": record["usage_count"],
-        "used_by": record["used_by"],
+        "used_by": record["used_by"] if site.shows_customers else [],
         "meta_data": site.metadata(record["metadata"], _STORED),
         "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
     }

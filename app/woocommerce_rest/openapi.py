@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from flask import current_app
 
@@ -26,7 +27,12 @@ _TAGS = {
     "reports": "Reports",
     "system": "Connection checks",
 }
-_OF_PATHS = {"refunds": "orders", "system_status": "system", "data": "system"}
+_OF_PATHS = {
+    "refunds": "orders",
+    **dict.fromkeys(
+        ("system_status", "data", "products", "taxes", "shipping", "payment_gateways"), "system"
+    ),
+}
 _VERBS = {"GET": "get", "POST": "post", "EDIT": "put", "DELETE": "delete"}
 _NOUNS = {
     "meta_data": "MetadataCreate", "billing": "BillingCreate", "shipping": "ShippingCreate",
@@ -199,9 +205,10 @@ def document(routes: Sequence[Route], site: Site) -> Json:
         paths[path] = described
     used = {each["tags"][0] for item in paths.values() for each in item.values() if "tags" in each}
     config = current_app.config
-    about = openapi_info.info({**config, "SHOP_OPENAPI_VERSION": "3.1.0"}, _INTRODUCTION)
-    return {
-        "openapi": "3.1.0",
+    about = openapi_info.info(config, _INTRODUCTION)
+    version = config["SHOP_OPENAPI_VERSION"]
+    shown: Json = {
+        "openapi": version,
         "info": {"title": f"{config['SHOP_NAME']}, wc/v3", "version": VERSION, **about},
         "servers": [{"url": site.root}],
         "tags": [{"name": n, "description": t} for n, t in _TAGS.items() if n in used],
@@ -212,6 +219,21 @@ def document(routes: Sequence[Route], site: Site) -> Json:
             "securitySchemes": {"basicAuth": {"type": "http", "scheme": "basic"}},
         },
     }
+    return in_openapi_30(shown) if version.startswith("3.0") else shown
+
+
+def in_openapi_30(value: Any) -> Any:
+    """Return a part of a document with null in the words of OpenAPI 3.0."""
+    if isinstance(value, list):
+        return [in_openapi_30(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: in_openapi_30(each) for name, each in value.items()}
+    if isinstance(kinds := value.get("type"), list):
+        return {**found, "type": next(k for k in kinds if k != "null"), "nullable": True}
+    if "anyOf" in value:  # a reference or null
+        return {"allOf": found["anyOf"][:1], "nullable": True}
+    return found
 
 
 def _operation(

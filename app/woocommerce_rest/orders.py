@@ -22,6 +22,7 @@ from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.common.bulk import Precondition
 from app.services.common.locks import hold_accounts
+from app.services.coupons.refusals import CouponRefused
 from app.services.maintenance import trash
 from app.services.orders import columns, writes
 from app.services.orders.locks import lock_orders
@@ -184,7 +185,7 @@ class Orders(Resource):
             lock_orders(session, [min(call.ids["id"], INT64_MAX)])
 
     def insert(self, call: Call, data: Object) -> int:
-        with _order_errors(call):
+        with _order_errors(call.given.get("currency") or current_app.config["SHOP_CURRENCY"]):
             return int(writes.create_order(call.actor, _with_account_email(data))["id"])
 
     def record(self, call: Call, status: int = 404) -> Record:
@@ -199,13 +200,13 @@ class Orders(Resource):
         """Change an order. A status moves it into the trash or out of it."""
         order_id, status = call.ids["id"], call.given.get("status")
         before = self.record(call, 400)
-        is_trashed = before["status"] == TRASH
+        currency, is_trashed = before["currency"], before["status"] == TRASH
         if is_trashed and status not in (None, TRASH):
-            with _order_errors(call):
+            with _order_errors(currency):
                 trash.restore_order(call.actor, order_id)
             before = self.record(call)
         data = _data(call, before)
-        with _order_errors(call):
+        with _order_errors(call.given.get("currency") or currency):
             writes.update_order(call.actor, order_id, data, check, trashed_too=True)
         if status == TRASH and not is_trashed:
             writes.delete_order(call.actor, order_id, force=False)
@@ -260,15 +261,15 @@ _REASONS = {
 
 
 @contextmanager
-def _order_errors(call: Call) -> Iterator[None]:
-    """Raise the errors of this dialect for those of a write."""
+def _order_errors(currency: str) -> Iterator[None]:
+    """Raise the errors of this dialect for those of a write of an order in a currency."""
     try:
         yield
     except InvalidOrderItems:
         raise
+    except CouponRefused as error:
+        raise _not_applicable(error, currency) from None
     except ShopError as error:
-        if error.code == "shop_api_coupon_not_applicable":
-            raise _not_applicable(error, call) from None
         if error.code == "shop_api_invalid_customer_id":
             code = "woocommerce_rest_invalid_customer_id"
             raise RestError(code, "Customer ID is invalid.") from None
@@ -277,17 +278,13 @@ def _order_errors(call: Call) -> Iterator[None]:
         raise
 
 
-def _not_applicable(error: ShopError, call: Call) -> RestError:
+def _not_applicable(error: CouponRefused, currency: str) -> RestError:
     shown = as_rest_error(error)
-    code = error.message.split("'")[1] if "'" in error.message else ""
-    reason = error.reasons[0] if error.reasons else {}
-    template = _REASONS.get(reason.get("code", ""))
+    template = _REASONS.get(error.reasons[0]["code"])
     if template is None:
         return shown
-    amount = reason["message"].rstrip(".").rpartition(" ")[2]
-    currency = call.given.get("currency") or current_app.config["SHOP_CURRENCY"]
-    money = f"{symbol_of(currency)}{amount}"
-    return RestError(shown.code, template.format(code, money), 400, shown.data)
+    money = f"{symbol_of(currency)}{error.amount}"
+    return RestError(shown.code, template.format(error.coupon, money), 400, shown.data)
 
 
 NAMES: Mapping[str, str] = {

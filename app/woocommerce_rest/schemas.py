@@ -88,6 +88,7 @@ OBJECTS: Mapping[str, str] = {
     "StatusSettings": "currency:s",
     "SystemStatus": "environment:StatusEnvironment settings:StatusSettings",
     "SystemStatusTool": "id:s name:s action:s description:s",
+    "AbsentRecord": "id:i",
     "ApiErrorData": "status:i",
     "ApiError": "code:s message:s data:ApiErrorData",
 }

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from flask import current_app, has_request_context, request
 
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Capability, Permission, Principal
 from app.conversions.dates import in_zone
 from app.services.webhooks.deliveries.requests import public_url
 
@@ -32,6 +32,13 @@ _RIGHTS = {
     "customers": (Capability.EDIT_USERS, Capability.DELETE_USERS),
     "orders": (Capability.EDIT_SHOP_ORDERS, Capability.DELETE_SHOP_ORDERS),
 }
+
+_OF_CUSTOMERS = {
+    "customers": Capability.LIST_USERS,
+    "orders": Capability.READ_PRIVATE_SHOP_ORDERS,
+    "redemptions": Capability.READ_PRIVATE_SHOP_ORDERS,
+}
+"""Resources with the addresses of customers, and the capabilities that read them."""
 
 
 @lru_cache(256)
@@ -78,6 +85,20 @@ class Site:
     def methods(self) -> Mapping[str, Sequence[str]]:
         """The methods of a record that the caller has the capabilities for, by its noun."""
         return _methods(self.actor.capabilities if self.actor else None)
+
+    @cached_property
+    def shows_customers(self) -> bool:
+        """Whether the key of the caller may read who has used a coupon.
+
+        False for deliveries, because it is unknown which key a webhook was created with.
+        """
+        actor = self.actor
+        if actor is None or Permission.READ not in actor.permission.parts:
+            return False
+        return any(
+            actor.can(capability) and (actor.resources is None or resource in actor.resources)
+            for resource, capability in _OF_CUSTOMERS.items()
+        )
 
     @property
     def index_link(self) -> str:

@@ -9,7 +9,8 @@ from flask import current_app
 
 from app.auth.principals import Capability
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.frame import Call, Operation, Route
+from app.woocommerce_rest.frame import Call, Operation, Page, Route
+from app.woocommerce_rest.lists import collection
 from app.woocommerce_rest.order_objects import currencies
 from app.woocommerce_rest.schemas import Json
 from app.woocommerce_rest.site import VERSION
@@ -56,7 +57,29 @@ def _entity(char: str) -> str:
     return f"&#{ord(char)};" if not char.isalpha() else html.escape(char)
 
 
+def list_nothing(call: Call) -> Page:
+    """Return the first page of records that this service does not have."""
+    return Page([], 0, call.args["per_page"], call.args["page"], {})
+
+
 _MANAGER, _READER = (Capability.MANAGE_WEBHOOKS,), (Capability.READ_PRIVATE_SHOP_ORDERS,)
+_PAGES = {name: collection()[name] for name in ("context", "page", "per_page")}
+_EMPTY = {
+    "/products": "products",
+    "/products/categories": "product categories",
+    "/products/tags": "product tags",
+    "/products/attributes": "product attributes",
+    "/taxes": "taxes",
+    "/taxes/classes": "tax classes",
+    "/shipping/zones": "shipping zones",
+    "/payment_gateways": "payment gateways",
+    "/data": "data",
+    "/data/continents": "continents",
+    "/data/countries": "countries",
+    "/data/currencies": "currencies",
+}
+"""Lists that are empty, because programs ask for one of them to check their connection."""
+
 _STATUS = Operation(get_status, "list", _MANAGER, {}, "Get the status", "SystemStatus")
 _TOOLS = Operation(
     list_tools, "list", _MANAGER, {}, "List the tools", "SystemStatusTool", is_list=True
@@ -66,4 +89,16 @@ ROUTES = (
     Route("/system_status", {"GET": _STATUS}),
     Route("/system_status/tools", {"GET": _TOOLS}),
     Route("/data/currencies/current", {"GET": _CURRENCY}),
-)
+    *(
+        Route(
+            path,
+            {
+                "GET": Operation(
+                    list_nothing, "list", _READER, _PAGES, f"List no {words}", "AbsentRecord",
+                    name=f"list_{words.replace(' ', '_')}", is_list=True,
+                )
+            },
+        )
+        for path, words in _EMPTY.items()
+    ),
+)  # fmt: skip

@@ -7,6 +7,7 @@ from sqlalchemy import insert, select, update
 
 from app.auth.api_keys import ApiKeyCredentials
 from app.auth.principal_cache import forget_principals
+from app.catalog import current_catalog
 from app.db.session import db
 from app.models import API_KEYS, USER_ROLES, USERS
 from tests.api_client import Client
@@ -293,9 +294,10 @@ def test_resources_of_a_key_hold_for_what_a_response_contains(shop, app):
         assert opened == paths, resources
 
 
-def limit_key(app, resources):
+def limit_key(app, resources, **columns):
+    changed = {"resources": resources, **columns}
     with app.app_context(), db.engine.begin() as connection:
-        connection.execute(update(API_KEYS).where(API_KEYS.c.id == 1).values(resources=resources))
+        connection.execute(update(API_KEYS).where(API_KEYS.c.id == 1).values(changed))
         forget_principals()
 
 
@@ -1043,3 +1045,94 @@ def test_an_entry_of_metadata_with_the_id_null_is_new(shop):
     assert [(each["key"], each["value"]) for each in coupon["meta_data"]] == [("a", "b")]
     order = shop.ok("POST", "/orders", {"line_items": [{**LINE, "id": None, "meta_data": [entry]}]})
     assert order["line_items"][0]["meta_data"][0]["value"] == "b"
+
+
+@pytest.mark.parametrize("code", ["mom's10", "it's 'x' \"y\"", "{0}-{1}", "a: b"])
+def test_errors_name_the_whole_code(shop, code):
+    shop.ok("POST", "/coupons", {"code": code, "amount": "5", "minimum_amount": "50"})
+    body = {"line_items": [LINE], "coupon_lines": [{"code": code}]}
+    error = shop.send("POST", "/orders", body).get_json()
+    assert error["message"] == f'The minimum spend for coupon "{code}" is $50.00.'
+    batch = shop.ok("POST", "/orders/batch", {"create": [body]})
+    assert batch["create"][0]["error"]["message"] == error["message"]
+
+
+def test_errors_name_the_currency_of_the_order(shop):
+    shop.ok("POST", "/coupons", {"code": "large", "maximum_amount": "5", "amount": "1"})
+    body = {"coupon_lines": [{"code": "large"}]}
+    order = shop.ok("POST", "/orders", {"line_items": [LINE], "currency": "EUR"})
+    path = f"/orders/{order['id']}"
+
+    def message(method, path, **over):
+        return shop.send(method, path, {**body, **over}).get_json()["message"]
+
+    assert message("PUT", path) == 'The maximum spend for coupon "large" is €5.00.'
+    assert message("PUT", path, currency="GBP") == 'The maximum spend for coupon "large" is £5.00.'
+    in_yen = message("POST", "/orders", currency="JPY", line_items=[LINE])
+    assert in_yen == 'The maximum spend for coupon "large" is ¥5.00.'
+    batch = shop.ok("POST", "/orders/batch", {"update": [{"id": order["id"], **body}]})
+    assert "€5.00" in batch["update"][0]["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "permission", "is_shown"),
+    [
+        ("all", "read_write", True),
+        ("coupons,orders", "read", True),
+        ("coupons,customers", "read", True),
+        ("coupons,redemptions", "read", True),
+        ("coupons", "read_write", False),
+        ("coupons,webhooks,reports", "read_write", False),
+        ("coupons,orders", "write", False),
+    ],
+)
+def test_used_by_is_empty_for_keys_without_the_right(shop, app, resources, permission, is_shown):
+    shown = shop.ok("GET", "/coupons/40")["used_by"]
+    assert len(shown) == 2
+    limit_key(app, resources, permission=permission)
+    expected = shown if is_shown else []
+    if permission != "write":
+        assert shop.ok("GET", "/coupons/40")["used_by"] == expected
+        assert shop.ok("GET", "/coupons?include=40")[0]["used_by"] == expected
+    if permission != "read":
+        changed = {"description": "new"}
+        assert shop.ok("PUT", "/coupons/40", changed)["used_by"] == expected
+        batch = {"update": [{"id": 40, **changed}], "delete": [40]}
+        done = shop.ok("POST", "/coupons/batch", batch)
+        assert [each[0]["used_by"] for each in done.values()] == [expected] * 2
+
+
+def test_deliveries_name_no_customers_of_coupons(shop, app):
+    """It is unknown which key a webhook was created with."""
+    with app.app_context():
+        (delivered,) = current_catalog().bare_objects["coupon"]([40])
+    shown = shop.ok("GET", "/coupons/40")
+    assert shown["used_by"] == ["5", "guest@mail.example"]
+    del shown["_links"], delivered["_links"]
+    assert delivered == {**shown, "used_by": []}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/products", "/products/categories", "/products/tags", "/products/attributes", "/taxes",
+     "/taxes/classes", "/shipping/zones", "/payment_gateways", "/data", "/data/continents",
+     "/data/countries", "/data/currencies"],
+)  # fmt: skip
+def test_lists_without_records_are_empty(shop, path):
+    query = "?per_page=100&page=1&orderby=date&status=any"
+    response = shop.send("GET", path + query)
+    assert (response.status_code, response.get_json()) == (200, [])
+    totals = response.headers["X-WP-Total"], response.headers["X-WP-TotalPages"]
+    assert (totals, response.headers["Allow"]) == (("0", "0"), "GET")
+    assert 'rel="next"' not in response.headers["Link"]
+    assert shop.send("HEAD", path).status_code == 200
+    assert shop.http.get(V3 + path, base_url="https://shop.example").status_code == 401
+    for method, below in (
+        ("GET", "/1"),
+        ("GET", "/x"),
+        ("PUT", "/1"),
+        ("POST", ""),
+        ("DELETE", "/1"),
+    ):
+        refused = shop.send(method, path + below, None if method == "GET" else {"name": "x"})
+        assert (refused.status_code, refused.get_json()["code"]) == (404, "rest_no_route")

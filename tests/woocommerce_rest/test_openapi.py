@@ -5,6 +5,7 @@ import re
 
 import pytest
 from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV30SpecValidator, OpenAPIV31SpecValidator
 
 from tests.npm import install, needs_node
 from tests.openapi.test_clients import run
@@ -76,6 +77,21 @@ def _require_valid(document, schema, value, *, closed=False):
             each["additionalProperties"] = False
     problems = Draft202012Validator({**schema, "components": components}).iter_errors(value)
     assert [(each.json_path, each.message[:200]) for each in problems] == []
+
+
+def test_document_follows_the_version_of_the_others(app_with, document):
+    http = app_with(SHOP_OPENAPI_VERSION="3.0.3").test_client()
+    older = http.get(f"{V3}/openapi.json").get_json()
+    OpenAPIV30SpecValidator(older).validate()
+    OpenAPIV31SpecValidator(document).validate()
+    assert (older["openapi"], document["openapi"]) == ("3.0.3", "3.1.0")
+    assert "null" not in re.findall(r'"type": "(\w+)"', json.dumps(older))
+    assert older["info"]["license"]["url"].startswith("https://")
+    coupon = older["components"]["schemas"]["Coupon"]["properties"]
+    assert coupon["usage_limit"] == {"type": "integer", "nullable": True}
+    last = older["components"]["schemas"]["Customer"]["properties"]["last_order"]
+    assert last == {"allOf": [{"$ref": "#/components/schemas/LastOrder"}], "nullable": True}
+    assert older["paths"].keys() == document["paths"].keys()
 
 
 def test_options_have_the_schema(app):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -53,13 +54,20 @@ class CouponRefused(ShopError):
     Args:
         coupon: the code.
         reasons: code and message of each reason.
+        amount: the minimum or maximum amount that the first reason is about; otherwise None.
     """
 
-    def __init__(self, coupon: str, reasons: Sequence[Mapping[str, str]], **details: Any) -> None:
+    def __init__(
+        self,
+        coupon: str,
+        reasons: Sequence[Mapping[str, str]],
+        amount: Decimal | None = None,
+        **details: Any,
+    ) -> None:
         super().__init__(
             "shop_api_coupon_not_applicable", coupon=coupon, reasons=reasons, **details
         )
-        self.coupon = coupon
+        self.coupon, self.amount = coupon, amount
 
 
 @dataclass(slots=True)

@@ -175,9 +175,10 @@ def fetch_in(session: Session) -> Fetch:
 
 def not_applicable(code: str, reasons: Iterable[Reason], param: str) -> ShopError:
     """Return the error for a coupon that is not applicable, with all reasons."""
-    listed = [{"code": reason.code, "message": reason.message} for reason in reasons]
+    first, *others = reasons
+    listed = [{"code": each.code, "message": each.message} for each in (first, *others)]
     reason = " ".join(each["message"] for each in listed)
-    return CouponRefused(code, listed, param=param, reason=reason)
+    return CouponRefused(code, listed, first.amount, param=param, reason=reason)
 
 
 def lock_coupon(session: Session, coupon_id: int) -> bool:
