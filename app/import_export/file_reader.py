@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ def _header(rows: Any) -> list[str]:
         header = []
     if not any(header):
         raise ValueError("line 1: the first row must contain the column names.")
-    twice = {name for name in header if header.count(name) > 1}
+    twice = {name for name, times in Counter(header).items() if times > 1}
     if twice:
         raise ValueError(f"line 1: the column {sorted(twice)[0]!r} occurs twice.")
     return header

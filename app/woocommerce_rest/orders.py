@@ -471,7 +471,7 @@ def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
 
 def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
     """Return the changes of coupon lines that make them the given set."""
-    codes: list[str] = []
+    codes: dict[str, Any] = {}  # with their metadata
     for each in given:
         if each.get("id"):
             message = "Coupon item ID is readonly."
@@ -482,11 +482,14 @@ def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
         if code in codes:
             message = f'Coupon code "{code}" already applied!'
             raise RestError("woocommerce_rest_invalid_coupon", message)
-        codes.append(code)
+        codes[code] = each.get("meta_data")
     stored = {line["code"]: line["id"] for line in before["coupon_lines"]}
     removed = [{"id": stored[code], "remove": True} for code in stored if code not in codes]
-    metadata = {coupon_code(str(each["code"])): each.get("meta_data") for each in given}
-    added = [{"code": code, "meta_data": metadata[code]} for code in codes if code not in stored]
+    added = [
+        {"code": code, "meta_data": metadata}
+        for code, metadata in codes.items()
+        if code not in stored
+    ]
     return [*removed, *added]
 
 

@@ -54,6 +54,7 @@ def test_pattern_has_a_size_and_a_form(prefix, pattern, charset, size, like):
         ({"charset": "a\u0308\u0301"}, "generate.charset"),
         ({"charset": "a\u200d"}, "generate.charset"),
         ({"charset": "".join(map(chr, range(0x4E00, 0x4E00 + 257)))}, "generate.charset"),
+        ({"charset": "a" * 501}, "generate.charset"),
         ({"prefix": "R&D-"}, "generate.prefix"),
         ({"prefix": "a < b"}, "generate.prefix"),
         ({"pattern": "#&##;"}, "generate.pattern"),
@@ -76,6 +77,7 @@ def test_pattern_whose_codes_would_change_is_rejected(over, param):
     [
         {"pattern": "#" * 501},
         {"prefix": "x" * 497},
+        {"prefix": "<" + "x" * 500},  # before it is normalized
         {"prefix": "\ufb01" * 300, "pattern": "#" * 300},
     ],
 )

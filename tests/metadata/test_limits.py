@@ -45,6 +45,17 @@ def test_record_has_200_entries(admin):
     assert len(result) == 200
 
 
+def test_number_of_entries_is_checked_before_their_values(admin):
+    coupon_id = created(admin, "coupon", metadata={"k0": 1})["id"]
+    many = {f"k{n}": 2**64 for n in range(20_000)}
+    assert rejected(admin, coupon_id, many) == (
+        "coupon.metadata.k200",
+        "the record would have more than 200 entries.",
+    )
+    removed = dict.fromkeys(many) | {"other": 1}
+    assert updated(admin, "coupon", coupon_id, metadata=removed)["metadata"] == {"other": 1}
+
+
 def test_keys_have_1_to_255_characters(admin):
     coupon_id = created(admin, "coupon", metadata={"ü" * 255: 1})["id"]
     reason = "a key must have 1 to 255 characters."

@@ -1,5 +1,6 @@
 """The rules for metadata: entries, their values, and the limits of a record (records 1 and 5)."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -66,30 +67,37 @@ def changed_entries(before: Sequence[Entry], given: Mapping[str, Any], place: st
     Raises:
         ShopError: the result is beyond a limit, and larger than before in this respect.
     """
-    after = list(before)
-    added: list[str] = []
+    removed = {key for key, value in given.items() if value is None}
+    places = {entry.key: at for at, entry in reversed(list(enumerate(before)))}  # the first ones
+    added = [key for key in given if key not in places and key not in removed]
+    kept = sum(entry.key not in removed for entry in before)
+    _require_number(place, len(before), kept + len(added), added)
+    after = [*before, *(Entry(key, "") for key in added)]
+    places |= {key: at for at, key in enumerate(added, len(before))}
     grown = ""
     for key, value in given.items():
-        first = next((at for at, entry in enumerate(after) if entry.key == key), None)
         if value is None:
-            after = [entry for entry in after if entry.key != key]
             continue
-        try:
-            text = json_text(value)
-        except ValueError as error:
-            raise invalid_metadata(place, key, str(error)) from None
-        if first is None:
-            _require_key(place, key)
-            after.append(Entry(key, "", is_changed=True))
-            added.append(key)
-            first = len(after) - 1
-        entry = replace(after[first], value=text, internal=False, is_changed=True)
-        _require_value(place, entry, after[first].size)
-        grown = key if entry.size > after[first].size else grown
-        after[first] = entry
-    _require_number(place, len(before), len(after), added)
+        first = after[places[key]]
+        entry = _with_value(place, first, key, value, is_new=places[key] >= len(before))
+        grown = key if entry.size > first.size else grown
+        after[places[key]] = entry
+    after = [entry for entry in after if entry.key not in removed]
     _require_total(place, before, after, grown)
     return after
+
+
+def _with_value(place: str, first: Entry, key: str, value: Any, *, is_new: bool) -> Entry:
+    """Return an entry with another key and value, or raise ShopError if they are beyond a limit."""
+    try:
+        text = json_text(value)
+    except ValueError as error:
+        raise invalid_metadata(place, key, str(error)) from None
+    if is_new:
+        _require_key(place, key)
+    entry = replace(first, key=key, value=text, internal=False, is_changed=True)
+    _require_value(place, entry, first.size)
+    return entry
 
 
 def patched_entries(before: Sequence[Entry], given: Patches, place: str) -> list[Entry]:
@@ -98,33 +106,35 @@ def patched_entries(before: Sequence[Entry], given: Patches, place: str) -> list
     With the ID of an entry, a key and a value change this entry, and the value null removes it.
     Otherwise, a value becomes the only one of its key, and null removes all of its entries. An
     unknown ID adds an entry. What has no key, or no value for a new entry, is skipped. The limits
-    are those of ``changed_entries``.
+    are those of ``changed_entries``, also for the number of values that are written.
     """
-    after = list(before)
-    for patch in given:
-        key, value = str(patch.get("key") or ""), patch.get("value")
-        own = [entry for entry in after if entry.id is not None and entry.id == patch.get("id")]
-        same = own if patch.get("id") else [entry for entry in after if entry.key == key]
+    _require_patches(place, len(before), given)
+    after = dict(enumerate(before))  # by a number that grows with the place
+    places: dict[str, set[int]] = defaultdict(set)  # the numbers of the entries of a key
+    for at, entry in after.items():
+        places[entry.key].add(at)
+    numbers: dict[Any, int] = {entry.id: at for at, entry in after.items() if entry.id is not None}
+    for new, patch in enumerate(given, len(before)):
+        key, value, own_id = str(patch.get("key") or ""), patch.get("value"), patch.get("id")
+        own = [at for at in (numbers.get(own_id),) if at in after]
+        first, *others = (own if own_id else sorted(places[key])) or [new]
         if value is None:
-            if "value" in patch:
-                after = [entry for entry in after if entry not in same]
+            gone = [first, *others] if "value" in patch else []
+        elif key:
+            stored = after.get(first, Entry(key, ""))
+            after[first] = _with_value(place, stored, key, value, is_new=True)
+            places[stored.key].discard(first)
+            places[key].add(first)
+            gone = others
+        else:
             continue
-        if not key:
-            continue
-        try:
-            text = json_text(value)
-        except ValueError as error:
-            raise invalid_metadata(place, key, str(error)) from None
-        _require_key(place, key)
-        first = same[0] if same else Entry(key, "")
-        entry = replace(first, key=key, value=text, internal=False, is_changed=True)
-        _require_value(place, entry, first.size)
-        at = next((at for at, each in enumerate(after) if each is first), len(after))
-        after[at : at + 1] = [entry]
-        after = [each for each in after if each is entry or each not in same[1:]]
-    _require_number(place, len(before), len(after), [entry.key for entry in after])
-    _require_total(place, before, after, after[-1].key if after else "")
-    return after
+        for at in gone:
+            if at in after:
+                places[after.pop(at).key].discard(at)
+    found = list(after.values())
+    _require_number(place, len(before), len(found), [entry.key for entry in found])
+    _require_total(place, before, found, found[-1].key if found else "")
+    return found
 
 
 def invalid_metadata(place: str, key: str, reason: str) -> ShopError:
@@ -155,6 +165,14 @@ def _require_number(place: str, before: int, after: int, added: Sequence[str]) -
     if after > max(most, before):
         first = added[max(len(added) - (after - most), 0)]
         raise invalid_metadata(place, first, f"the record would have more than {most:,} entries.")
+
+
+def _require_patches(place: str, before: int, given: Patches) -> None:
+    """Raise ShopError if more values are written than a record can have entries."""
+    keys = [
+        str(patch["key"]) for patch in given if patch.get("key") and patch.get("value") is not None
+    ]
+    _require_number(place, before, len(keys), keys)
 
 
 def _require_total(place: str, before: Sequence[Entry], after: Sequence[Entry], grown: str) -> None:

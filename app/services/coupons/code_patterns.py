@@ -51,9 +51,12 @@ class CodePattern:
             charset: letters and digits in any case.
 
         Raises:
-            InvalidParams: codes of the pattern would not be normalized, or the charset is empty.
+            InvalidParams: codes of the pattern would not be normalized, or the charset is empty or
+                too long.
             ShopError: the codes are too long.
         """
+        if max(len(prefix), len(pattern)) > CODE_MAX_LENGTH:
+            raise _too_long()
         characters = _distinct_characters(charset)
         for name, part in (("prefix", prefix), ("pattern", pattern)):
             # Tags are removed. What remains could become a tag or an entity with random characters.
@@ -65,10 +68,7 @@ class CodePattern:
             reason = "has text that changes beside some of the random characters."
             raise InvalidParams({"generate.pattern": reason})
         if len(template) > CODE_MAX_LENGTH:
-            raise ShopError(
-                "shop_api_cannot_create_coupon",
-                reason=f"the code is longer than {CODE_MAX_LENGTH} characters.",
-            )
+            raise _too_long()
         literals = re.split(f"{_RANDOM}+", template)
         lengths = map(len, re.findall(f"{_RANDOM}+", template))
         return cls(tuple(literals), tuple(lengths), characters)
@@ -109,8 +109,14 @@ class CodePattern:
         ]
 
 
+def _too_long() -> ShopError:
+    reason = f"the code is longer than {CODE_MAX_LENGTH} characters."
+    return ShopError("shop_api_cannot_create_coupon", reason=reason)
+
+
 def _distinct_characters(charset: str) -> str:
     """Return the characters of a charset as codes contain them, each once."""
+    charset = charset if len(charset) <= CODE_MAX_LENGTH else ""
     characters = list(dict.fromkeys(char.lower() for char in nfc(charset)))
     if not 1 <= len(characters) <= MAX_CHARACTERS:
         reason = f"must have between 1 and {MAX_CHARACTERS} different characters."

@@ -1,5 +1,6 @@
 """The rules for order items, and their changes by an update (orders 2, 3 and 9). Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -176,13 +177,11 @@ def _complete(item: Item, before: Item | None, given: Data) -> None:
 
 def _meta_ids(meta: Any, before: Item) -> list[int]:
     """Return the IDs of attributes that an imported line keeps, and 0 for others."""
-    keys = [each["key"] for each in before["meta"] or ()]
-    left = list(zip(keys, before.get(META_IDS, ()), strict=False))
-    ids = []
-    for each in meta:
-        own = next((pair for pair in left if pair[0] == each["key"]), (None, 0))
-        ids.append(own[1])
-        left = [pair for pair in left if pair is not own]
+    left: dict[str, list[int]] = defaultdict(list)
+    for each, meta_id in zip(before["meta"] or (), before.get(META_IDS, ()), strict=False):
+        left[each["key"]].append(meta_id)
+    own = {key: iter(ids) for key, ids in left.items()}
+    ids = [next(own.get(each["key"], iter(())), 0) for each in meta]
     return ids if any(ids) else []
 
 

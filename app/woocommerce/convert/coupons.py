@@ -43,7 +43,7 @@ _FLAGS = {
     "exclude_sale_items": "exclude_sale_items",
 }
 _NOT_IN_AMOUNT = re.compile(r"[^0-9.,-]")
-_NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+_NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 
 
 def code_of(title: str | None) -> str:
