@@ -99,6 +99,28 @@ def test_demo_adds_up(demo_shop):
     assert newest_first == sorted(newest_first, reverse=True)
 
 
+def test_orders_have_the_addresses_of_their_accounts(demo_shop):
+    customers, orders, _ = everything(demo_shop("7"))
+    by_id = {row["id"]: row for row in customers["customers"]}
+    of_accounts = [order for order in orders["orders"] if order["customer_id"]]
+    assert of_accounts
+    for order in of_accounts:
+        account = by_id[order["customer_id"]]
+        assert order["billing_address"] == account["billing_address"]
+        assert order["shipping_address"] == account["shipping_address"]
+
+
+def test_demo_leaves_orders_of_the_shop_alone(admin):
+    lines = [{"name": "Mug", "quantity": 1, "subtotal": "10.00", "total": "10.00"}]
+    order = admin.post("/orders", {"order": {"line_items": lines}}).get_json()["order"]
+    result = admin.app.test_cli_runner().invoke(args=ARGS)
+    assert result.exit_code == 0, result.output
+    path = f"/orders/{order['id']}"
+    assert admin.get(path).get_json()["order"] == order
+    assert admin.get(f"{path}/notes").get_json() == {"order_notes": []}
+    assert admin.get(f"{path}/refunds").get_json() == {"order_refunds": []}
+
+
 @pytest.mark.parametrize("is_new", [True, False])
 def test_demo_has_the_records_of_the_examples(make_app, fresh_database_url, is_new):
     """Each GET of both OpenAPI documents works as it is, in a new shop or after ``make run``."""

@@ -22,7 +22,15 @@ from app.cli.demo.metadata import (
 )
 from app.cli.demo.names import PRODUCTS
 from app.cli.demo.redemptions import add_cart_redemptions, add_order_redemptions, limited_coupons
-from app.cli.demo.shop import EXAMPLE, EXAMPLE_EMAIL, MAX_ITEMS, DemoShop, Record
+from app.cli.demo.shop import (
+    ADDRESSES,
+    EXAMPLE,
+    EXAMPLE_EMAIL,
+    MAX_ITEMS,
+    DemoShop,
+    Record,
+    with_addresses,
+)
 from app.cli.keys import require_schema, show_new
 from app.conversions import dates
 from app.db import timeouts
@@ -223,7 +231,14 @@ def _rows(
         _, ids = new_ids(session, 0, len(numbers) * MAX_ITEMS)
         shop.item_ids = iter(ids)
     first, length = run[part.first], run[part.name]
-    return [part.make(shop.at(number / length), first + number) for number in numbers]
+    rows = [part.make(shop.at(number / length), first + number) for number in numbers]
+    if part is not ORDERS:
+        return rows
+    columns = (CUSTOMERS.table.c[name] for name in ADDRESSES)
+    customers = {order["customer_id"] for order in rows} - {None}
+    found = session.execute(select(User.id, *columns).where(User.id.in_(customers)))
+    accounts = {user_id: dict(zip(ADDRESSES, row, strict=True)) for user_id, *row in found}
+    return [with_addresses(order, accounts) for order in rows]
 
 
 def _insert(
@@ -260,7 +275,10 @@ def _finish(session: Session, run: Record, owner_id: int | None) -> api_keys.New
             "admin", "administrator", Permission.READ_WRITE, "created by demo", reports=False
         )
         owner_id = key.user_id
-    add_examples(session, run["present"], owner_id)
+    first = select(Order.id).where(
+        Order.id >= run[ORDERS.first], Order.order_number == str(run[ORDERS.first])
+    )
+    add_examples(session, run["present"], owner_id, session.scalar(first))
     return key
 
 

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
@@ -27,14 +27,23 @@ Record = dict[str, Any]
 _REFUNDED = Decimal("1.00")
 
 
-def add_examples(session: Session, present: datetime, user_id: int) -> None:
-    """Add a batch of coupons, an order note, a refund and webhooks to a shop without them."""
+def add_examples(
+    session: Session, present: datetime, user_id: int, first_order_id: int | None
+) -> None:
+    """Add a batch of coupons, an order note, a refund and webhooks to a shop without them.
+
+    Args:
+        first_order_id: the first order of the demo shop, to which the note and the refund belong;
+            None for a shop without orders. Other orders of the shop stay as they are.
+    """
     if _is_empty(session, CouponBatch):
         _add_batch(session, present, user_id)
-    if _is_empty(session, OrderNote):
-        _add_note(session)
-    if _is_empty(session, OrderRefund):
-        _add_refund(session, user_id)
+    orders = session.execute(select(ORDERS).where(ORDERS.c.id == first_order_id)).mappings()
+    if order := orders.first():
+        if _is_empty(session, OrderNote):
+            _add_note(session, order)
+        if _is_empty(session, OrderRefund):
+            _add_refund(session, order, user_id)
     if session.scalar(select(WEBHOOKS.c.id).limit(1)) is None:
         _add_webhooks(session, present, user_id)
 
@@ -55,10 +64,9 @@ def _add_batch(session: Session, present: datetime, user_id: int) -> None:
         session.execute(update(COUPONS).where(COUPONS.c.id.in_(ids)).values(batch_id=batch_id))
 
 
-def _add_refund(session: Session, user_id: int) -> None:
-    """Refund a part of the first order."""
-    order = session.execute(select(ORDERS).order_by(ORDERS.c.id).limit(1)).mappings().first()
-    if order is None or order["total"] <= _REFUNDED:
+def _add_refund(session: Session, order: RowMapping, user_id: int) -> None:
+    """Refund a part of an order."""
+    if order["total"] <= _REFUNDED:
         return
     refund = {
         "order_id": order["id"],
@@ -74,14 +82,15 @@ def _add_refund(session: Session, user_id: int) -> None:
     session.execute(update(ORDERS).where(of_order).values(total_refunded=_REFUNDED))
 
 
-def _add_note(session: Session) -> None:
-    """Add a note to the first order."""
-    first = session.scalar(select(func.min(ORDERS.c.id)))
-    if first is not None:
-        created_at = session.scalar(select(ORDERS.c.created_at).where(ORDERS.c.id == first))
-        text = "Packed, waiting for the courier."
-        note = {"order_id": first, "created_at": created_at, "note": text, "customer_note": False}
-        session.execute(insert(OrderNote).values(note))
+def _add_note(session: Session, order: RowMapping) -> None:
+    """Add a note to an order."""
+    note = {
+        "order_id": order["id"],
+        "created_at": order["created_at"],
+        "note": "Packed, waiting for the courier.",
+        "customer_note": False,
+    }
+    session.execute(insert(OrderNote).values(note))
 
 
 def _add_webhooks(session: Session, present: datetime, user_id: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import itemgetter
@@ -31,6 +31,12 @@ EXAMPLE_EMAIL = f"{EXAMPLE}@example.com"
 
 MAX_ITEMS = 6
 """Items of an order: three lines, and one of each other kind."""
+
+ADDRESSES = (
+    *(f"billing_{part}" for part in BILLING_PARTS),
+    *(f"shipping_{part}" for part in SHIPPING_PARTS),
+)
+"""Columns of accounts and orders with the parts of their addresses."""
 
 YEARS = timedelta(days=3 * 365)
 CENT = Decimal("0.01")
@@ -122,7 +128,10 @@ class DemoShop:
         return with_limits(coupon, limits) if limits else coupon
 
     def order(self, number: int) -> Record:
-        """Return an order. One in ten orders is by a guest."""
+        """Return an order with the addresses of a guest. One in ten orders is by a guest.
+
+        ``with_addresses`` replaces the addresses of the other ones by those of their accounts.
+        """
         guest = not self.customer_ids or self.random.random() < 0.1
         # Choose from the customers that exist at this time, in the order of their IDs.
         known = max(1, int(len(self.customer_ids) * self.progress))
@@ -136,7 +145,7 @@ class DemoShop:
         done = status in {"completed", "refunded"}
         items = self._items()
         payment_id, payment_title = self.random.choice(names.PAYMENT)
-        order = {
+        return {
             **BLANK_ORDER,
             **self._addresses(first, last, email),
             **items,
@@ -157,7 +166,6 @@ class DemoShop:
             "customer_ip": f"192.0.2.{number % 254 + 1}",  # documentation address (RFC 5737)
             "customer_user_agent": "Mozilla/5.0",
         }
-        return order | {"search_text": search_text_of(order)}
 
     def _items(self) -> Record:
         """Return the items of an order, with their sums. One in five orders has a coupon."""
@@ -234,6 +242,16 @@ class DemoShop:
     def _phone(self, country: str) -> str:
         digits = iter(f"{self.random.randrange(10**6):06}")
         return re.sub("#", lambda _: next(digits), names.PHONES[country])
+
+
+def with_addresses(order: Record, accounts: Mapping[int | None, Record]) -> Record:
+    """Return an order with the addresses of its account, and its searchable text.
+
+    Args:
+        accounts: the columns ``ADDRESSES`` of accounts by ID.
+    """
+    complete = order | accounts.get(order["customer_id"], {})
+    return complete | {"search_text": search_text_of(complete)}
 
 
 def _money(cents: int) -> Decimal:
