@@ -133,7 +133,7 @@ def _rows(kind: Kind) -> Iterator[Iterator[list[str]]]:
 
 @blp.action("/data/upload")
 def upload() -> Response | BaseResponse:
-    """Store an uploaded file and run its import dry: nothing is written."""
+    """Check an uploaded file without writing its records, and store it for the import."""
     # A file of the largest size, and one that is larger, whose error stands beside its field.
     request.max_content_length = max(request.max_content_length or 0, MAX_BODY_BYTES)
     kind, on_conflict = request.form.get("kind", ""), request.form.get("on_conflict", "")
@@ -151,11 +151,14 @@ def upload() -> Response | BaseResponse:
     if uploads.was_imported(session_id, kind, digest):
         notices.append(_("You have already imported this file."))
     counts, failures = dry_run(current_principal(), kind, on_conflict, content)
-    upload_id = uploads.keep(session_id, {
-        "name": (file.filename or "")[:200] if file else "", "kind": kind,
-        "on_conflict": on_conflict, "digest": digest, "content": content, "size": size,
-        "failures": json.dumps({"notices": notices, "lines": failures}), **counts,
-    })  # fmt: skip
+    try:
+        upload_id = uploads.keep(session_id, {
+            "name": (file.filename or "")[:200] if file else "", "kind": kind,
+            "on_conflict": on_conflict, "digest": digest, "content": content, "size": size,
+            "failures": json.dumps({"notices": notices, "lines": failures}), **counts,
+        })  # fmt: skip
+    except ValueError as error:
+        return _page(_(str(error)))
     shown = {"show": "request"} if "_show" in request.form else {}
     return see_other("admin_data.show_upload", upload_id=upload_id, **shown)
 

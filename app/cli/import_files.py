@@ -81,7 +81,7 @@ def _run(
             file = stack.enter_context(opened(path))
             note = stack.enter_context(showing_progress(kind))
             is_csv = file_format == "csv"
-            lines = csv_lines(file, target.kind.csv_columns) if is_csv else ndjson_lines(file)
+            lines = csv_lines(file, target.column_names) if is_csv else ndjson_lines(file)
             reading = FileImport(
                 target, actor, on_conflict, is_csv, report=report, warn=warn, note_progress=note
             )

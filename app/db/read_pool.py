@@ -5,7 +5,7 @@ database, and ``RowStream`` runs a select with more rows than fit into memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -166,16 +166,29 @@ def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[Conne
 @contextmanager
 def snapshot() -> Iterator[Fetch]:
     """Yield a ``fetch`` function whose calls all see the same state of the database."""
-    on_sqlite = read_engine().dialect.name == "sqlite"
-    with _transaction(
-        "BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    ) as connection:
+    with _snapshot() as connection:
         yield fetching(connection)
+
+
+def _snapshot() -> AbstractContextManager[Connection]:
+    on_sqlite = read_engine().dialect.name == "sqlite"
+    return _transaction("BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
 
 def fetching(connection: Connection) -> Fetch:
     """Return a ``fetch`` function that reads on a connection."""
     return lambda statement, parameters=None: connection.execute(statement, parameters).all()
+
+
+@contextmanager
+def reading_connection() -> Iterator[Connection]:
+    """Yield a connection whose statements see one state of the primary and cannot write.
+
+    It waits for no other transaction, and no other transaction waits for it.
+    """
+    read_from_primary()
+    with _snapshot() as connection:
+        yield connection
 
 
 @contextmanager

@@ -34,7 +34,13 @@ from app.db.migrations import (
     is_schema_current,
     state_of,
 )
-from app.db.read_pool import READ, fetch, fetching_from, read_from_primary
+from app.db.read_pool import (
+    READ,
+    fetch,
+    fetching_from,
+    read_from_primary,
+    reading_connection,
+)
 from app.db.replicas import routing as replicas
 
 T = TypeVar("T")
@@ -229,6 +235,13 @@ def savepoint(session: Session) -> Iterator[None]:
     except BaseException:
         del functions[number:]
         raise
+
+
+@contextmanager
+def reading_session() -> Iterator[Session]:
+    """Yield a session that reads one state of the database, without a lock and without writes."""
+    with reading_connection() as connection, Session(connection) as session:
+        yield session
 
 
 @contextmanager

@@ -1,17 +1,22 @@
 """Reading of records and their line numbers from NDJSON and CSV files."""
 
+import codecs
 import csv
+import io
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import orjson
 
-from app.import_export.csv_format import from_cell, split
+from app.import_export.column_names import plain_name
+from app.import_export.csv_format import from_cell
 from app.import_export.exports import STANDARD
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -20,7 +25,14 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_UNREADABLE = 10
 """Number of lines that cannot be read at the beginning of a file, before the reading stops."""
 
-BOM = b"\xef\xbb\xbf"
+MAX_HEADER_LINES = 100
+"""Number of lines that the names of the columns can have, because they contain line breaks."""
+
+SEPARATORS = ",;\t|"
+"""What can separate the cells of a row."""
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SEPARATOR_LINE = re.compile('"?sep=([^"])"?[,;]*', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,8 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 def ndjson_lines(file: IO[bytes]) -> Iterator[Line]:
     """Yield the records of a file with an object of JSON in each line. Blank lines are skipped."""
     for number, raw in _raw_lines(file):
+        if number == 1 and raw.startswith(_UTF16_MARKS):
+            raise ValueError("line 1: the file is UTF-16. Save it as UTF-8.")
         if not raw.strip():
             continue
         try:
@@ -86,70 +100,155 @@ def ndjson_lines(file: IO[bytes]) -> Iterator[Line]:
             yield Line(number, {}, "must be a JSON object.")
 
 
-def csv_lines(file: IO[bytes], columns: Mapping[str, str]) -> Iterator[Line]:
-    """Yield the records of a CSV file whose first row names the columns.
+def csv_lines(file: IO[bytes], names: Mapping[str, str]) -> Iterator[Line]:
+    """Yield the records of a CSV file, whose values are texts.
+
+    The header is the first row with a text, after a line such as ``sep=;``. Columns without a name
+    and rows without a text are ignored. The text is UTF-8, with or without a mark at its beginning,
+    or UTF-16 with a mark. Lines can end in CR, LF or both.
 
     Args:
-        columns: the format of known columns, from ``Kind.csv_columns``. Others contain text.
+        names: our name of each column by the ``plain_name`` of its header.
 
     Raises:
-        ValueError: the header is missing or is not valid UTF-8, it has no known column, or a column
+        ValueError: there is no header, it is not valid text, it has no known column, or a column
             occurs twice.
     """
     # A cell can contain a list of a thousand items. The limit applies to the whole process.
     csv.field_size_limit(MAX_LINE_BYTES)
-    # Bytes that are not UTF-8 become surrogates.
-    texts = (raw.decode(errors="surrogateescape") for _, raw in _raw_lines(file))
-    rows = csv.reader(texts, strict=True)
-    header = _header(rows)
-    if columns.keys().isdisjoint(header):
-        raise ValueError("line 1: contains no known column. Is the format of the file csv?")
-    while True:
-        number = rows.line_num + 1
-        try:
-            cells = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield Line(number, {}, f"is not valid CSV: {error}.")
-            continue
-        if not any(cells):
-            continue  # a blank line
-        if len(cells) != len(header):
-            reason = f"has {len(cells)} cells, but the header has {len(header)}."
-            yield Line(number, {}, reason)
-            continue
-        try:
-            named = zip(header, cells, strict=True)
-            yield Line(number, {name: _value(cell, columns.get(name)) for name, cell in named})
-        except ValueError as error:
-            yield Line(number, {}, str(error))
+    with _decoded(file) as texts:
+        first, header_lines, separator = _beginning(texts, names)
+        rows = csv.reader(chain(header_lines, texts), delimiter=separator, strict=True)
+        header = _header(rows, names, first)
+        while True:
+            number = first + rows.line_num
+            try:
+                cells = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield Line(number, {}, f"is not valid CSV: {error}.")
+                continue
+            if any(map(str.strip, cells)):
+                yield _line(number, header, cells)
 
 
-def _header(rows: Any) -> list[str]:
+def _line(number: int, header: Sequence[str], cells: Sequence[str]) -> Line:
+    """Return the record of a row. Empty cells beyond the columns with a name are ignored."""
+    named = max(at for at, name in enumerate(header, 1) if name)
+    if not named <= len(cells) or any(map(str.strip, cells[len(header) :])):
+        return Line(number, {}, f"has {len(cells)} cells, but the header has {len(header)}.")
+    record = {}
+    for at, (name, cell) in enumerate(zip(header, cells, strict=False), 1):
+        if not is_utf8(cell):
+            return Line(number, {}, "is not valid UTF-8.")
+        if name:
+            record[name] = from_cell(cell)
+        elif cell.strip():
+            return Line(number, {}, f"has a value in column {at}, whose name is missing.")
+    return Line(number, record)
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether a decoded text has no bytes that are not UTF-8, which became surrogates."""
     try:
-        header = [from_cell(cell).strip() for cell in next(rows)]
-        "".join(header).encode()
+        text.encode()
     except UnicodeEncodeError:
-        raise ValueError("line 1: is not valid UTF-8.") from None
-    except (StopIteration, csv.Error):
-        header = []
-    if not any(header):
-        raise ValueError("line 1: the first row must contain the column names.")
-    twice = {name for name, times in Counter(header).items() if times > 1}
-    if twice:
-        raise ValueError(f"line 1: the column {sorted(twice)[0]!r} occurs twice.")
+        return False
+    return True
+
+
+@contextmanager
+def _decoded(file: IO[bytes]) -> Iterator[Iterator[str]]:
+    """Yield the lines of a file with their ends. Bytes that are not UTF-8 become surrogates."""
+    buffered = io.BufferedReader(cast("io.RawIOBase", file))  # to look at the first bytes
+    encoding = "utf-16" if buffered.peek(2).startswith(_UTF16_MARKS) else "utf-8-sig"
+    text = io.TextIOWrapper(buffered, encoding, errors="surrogateescape", newline="")
+    try:
+        yield _text_lines(text)
+    except UnicodeError:
+        raise ValueError("line 1: the file begins like UTF-16 and is not valid UTF-16.") from None
+    finally:  # the caller closes the file
+        text.detach()
+        buffered.detach()
+
+
+def _text_lines(text: IO[str]) -> Iterator[str]:
+    number = 0
+    while line := text.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MAX_LINE_BYTES:
+            raise ValueError(f"line {number}: is longer than {MAX_LINE_BYTES:,} bytes.")
+        yield line
+
+
+def _beginning(lines: Iterator[str], names: Mapping[str, str]) -> tuple[int, list[str], str]:
+    """Return the number of the header's first line, its lines, and the separator of the file."""
+    separators = SEPARATORS
+    for number, line in enumerate(lines, 1):
+        if number == 1 and (named := _SEPARATOR_LINE.fullmatch(line.strip(" \r\n"))):
+            separators = named[1]
+        elif line.strip(f'{SEPARATORS}" \r\n'):
+            header, quotes = [line], line.count('"')
+            for following in islice(lines, MAX_HEADER_LINES if quotes % 2 else 0):
+                header.append(following)
+                quotes += following.count('"')
+                if quotes % 2 == 0:  # a line break in a name has ended
+                    break
+            return number, header, _separator(header, separators, names)
+    raise ValueError("line 1: the first row must contain the column names.")
+
+
+def _separator(header: Sequence[str], separators: str, names: Mapping[str, str]) -> str:
+    """Return the separator that makes most of the header's columns known.
+
+    ``csv.Sniffer`` guesses from all characters, so that a file with one column is separated by a
+    letter. The names of the columns are known, and leave nothing to guess.
+    """
+
+    def number_of_known(separator: str) -> int:
+        try:
+            cells = next(csv.reader(header, delimiter=separator), [])
+        except csv.Error:
+            return 0
+        return sum(plain_name(from_cell(cell)) in names for cell in cells)
+
+    return max(separators, key=number_of_known)
+
+
+def _header(rows: Iterator[list[str]], names: Mapping[str, str], number: int) -> list[str]:
+    """Return our name of each column, or the name in the file if it is unknown."""
+    try:
+        cells = [from_cell(cell).strip() for cell in next(rows)]
+    except (StopIteration, csv.Error) as error:
+        raise ValueError(f"line {number}: the column names are not valid CSV: {error}.") from None
+    if not is_utf8("".join(cells)):
+        raise ValueError(f"line {number}: is not valid UTF-8.")
+    if any("\0" in cell for cell in cells):
+        raise ValueError(
+            f"line {number}: contains NUL characters. Save a UTF-16 file with a byte order mark, "
+            "or as UTF-8."
+        )
+    own = set(names.values())
+    exact = own.intersection(cells)
+    header = [cell if cell in own else names.get(plain_name(cell), cell) for cell in cells]
+    # A column with our name comes before others that mean the same.
+    header = [
+        cell if name in exact and cell != name else name
+        for cell, name in zip(cells, header, strict=True)
+    ]
+    for name, times in Counter(filter(None, header)).items():
+        if times > 1:
+            found = sorted({cell for cell, same in zip(cells, header, strict=True) if same == name})
+            as_written = f", as {' and '.join(map(repr, found))}" if found != [name] else ""
+            raise ValueError(f"line {number}: the column {name!r} occurs twice{as_written}.")
+    if own.isdisjoint(header):
+        shown = ", ".join(repr(cell[:40]) for cell in cells[:10])
+        raise ValueError(
+            f"line {number}: contains no known column. It contains {shown}. The known columns are "
+            f"{', '.join(dict.fromkeys(names.values()))}."
+        )
     return header
-
-
-def _value(cell: str, way: str | None) -> Any:
-    """Return the value of a cell."""
-    try:
-        cell.encode()
-    except UnicodeEncodeError:
-        raise ValueError("is not valid UTF-8.") from None
-    text = from_cell(cell)
-    return split(text) if way == "joined" else text
 
 
 def _raw_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -159,7 +258,7 @@ def _raw_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         number += 1
         if len(raw) > MAX_LINE_BYTES:
             raise ValueError(f"line {number}: is longer than {MAX_LINE_BYTES:,} bytes.")
-        yield number, raw.removeprefix(BOM) if number == 1 else raw
+        yield number, raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
 
 
 def _invalid_utf8(error: UnicodeDecodeError) -> str:

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import marshmallow as ma
-import orjson
 from sqlalchemy import bindparam, select
 
 from app.auth.principals import Principal
@@ -14,21 +13,24 @@ from app.conversions.emails import comparable_email
 from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import TextList
+from app.import_export.cells import metadata_of_cell, value_of_cell, with_one_meaning
+from app.import_export.column_names import COUPONS as COUPONS_ALIASES
+from app.import_export.column_names import CUSTOMERS as CUSTOMERS_ALIASES
+from app.import_export.column_names import plain_name
 from app.import_export.export_kinds import KINDS, Kind, Record
 from app.models import COUPONS, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
-from app.schemas.customers import CustomerCreate, CustomerUpdate
-from app.schemas.fields.input import StrictTrue
+from app.schemas.customers import CustomerCreate, CustomerUpdate, UnchangeableText
 from app.schemas.loading import instance_of
-from app.services.common.bulk import BulkItem, WriteResult
+from app.services.common.bulk import BulkItem, Earlier, WriteResult
 from app.services.common.metadata import METADATA
 from app.services.coupons import writes as coupons
 from app.services.coupons.queries import PUBLISHED
 from app.services.customers import writes as customers
+from app.services.customers.columns import with_password_hashes
 
 _KEYS = bindparam("keys", type_=TextList)
-_WORDS = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class Target:
         normalized: function that returns the normalized key for comparison.
         existing: function that returns the IDs of existing records by their normalized key.
         save: function that writes records like a bulk request.
+        check: function that returns the results of ``save`` without writing.
+        prepare: function that hashes the passwords of records, before the transaction.
+        aliases: names that other programs give to columns, with ours.
     """
 
     kind: Kind
@@ -49,10 +54,42 @@ class Target:
     normalized: Callable[[str], str]
     existing: Callable[[Sequence[str]], dict[str, int]]
     save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]]
+    check: Callable[[Principal, Sequence[BulkItem], Earlier], Sequence[WriteResult]]
+    prepare: Callable[[Sequence[BulkItem]], Sequence[BulkItem]]
+    aliases: Mapping[str, str]
 
+    @cached_property
     def known_names(self) -> set[str]:
-        """Return the names that a file can contain without a warning."""
-        return {"kind", *self.kind.csv_columns, *self.kind.parts, *self.create().fields}
+        """The names that a file can contain without a warning."""
+        names = {"kind", *self.kind.csv_columns, *self.kind.parts, *self._fields}
+        return names | {f"{part}.{name}" for part in self.kind.parts for name in self._parts[part]}
+
+    @cached_property
+    def column_names(self) -> Mapping[str, str]:
+        """The name of each column of a CSV file by the ``plain_name`` of its header."""
+        fields = [name for name in self._fields if name not in self.kind.parts]
+        own = {plain_name(name): name for name in (*fields, *self.kind.csv_columns)}
+        return own | {alias: name for alias, name in self.aliases.items() if alias not in own}
+
+    @cached_property
+    def _fields(self) -> Mapping[str, ma.fields.Field[Any]]:
+        return instance_of(self.create).fields
+
+    @cached_property
+    def _parts(self) -> Mapping[str, Mapping[str, ma.fields.Field[Any]]]:
+        """The fields of each nested object."""
+        fields = self._fields.items()
+        return {n: each.schema.fields for n, each in fields if isinstance(each, ma.fields.Nested)}
+
+    def names_of(self, record: Mapping[str, Any]) -> set[str]:
+        """Return the names of a record, and those of its nested objects after a point."""
+        inner = {
+            f"{part}.{name}"
+            for part in self._parts.keys() & record.keys()
+            if isinstance(record[part], Mapping)
+            for name in record[part]
+        }
+        return record.keys() | inner
 
     def read(self, record: Record, *, from_csv: bool) -> tuple[Record, Any]:
         """Return a record in the form of a request, and as the schema of creates loads it.
@@ -61,37 +98,49 @@ class Target:
             from_csv: whether the values are texts of CSV cells.
 
         Raises:
-            ValidationError: a value is not accepted.
-            ValueError: a cell cannot be read.
+            ValidationError: a value is not accepted, or is not understood as a whole.
         """
-        given = with_native_metadata(self.from_cells(record) if from_csv else record)
-        return given, instance_of(self.create).load(given)
+        flat = self._with_parts(record) if from_csv else record
+        errors: dict[str, Any] = {}
+        given: Record = {}
+        for name in self._fields.keys() & flat.keys():
+            try:
+                given[name] = self._value(name, flat[name], from_csv=from_csv)
+            except ValueError as error:
+                errors[name] = [str(error)]
+        given = with_native_metadata(given)
+        try:
+            data = instance_of(self.create, strict=True).load(given)
+        except ma.ValidationError as error:
+            errors = error.messages_dict | errors
+        if errors:
+            raise ma.ValidationError(
+                {name: errors[name] for name in self._fields if name in errors}
+            )
+        return given, data
 
-    def from_cells(self, cells: Mapping[str, Any]) -> Record:
-        """Return the record of a CSV row in the form of a request.
+    def without_fixed(self, data: Record) -> Record:
+        """Return loaded data without the fields that an update ignores."""
+        fields = instance_of(self.update).fields
+        return {n: data[n] for n in data if not isinstance(fields.get(n), UnchangeableText)}
 
-        Raises:
-            ValueError: the cell of a boolean is not true or false.
-        """
+    def _with_parts(self, cells: Mapping[str, Any]) -> Record:
+        """Return the cells of a CSV row, with nested objects in place of their columns."""
         record = dict(cells)
-        if METADATA in record:
-            record[METADATA] = orjson.loads(record[METADATA] or "null")
         for name, prefix in self.kind.parts.items():
             parts = {key: record.pop(key) for key in cells if key.startswith(prefix)}
             if parts:
                 record[name] = {key.removeprefix(prefix): value for key, value in parts.items()}
-        for name in self.flags & record.keys():
-            word = str(record[name]).strip().lower()
-            if word not in _WORDS:
-                raise ValueError(f"{name}: must be true or false.")
-            record[name] = _WORDS[word]
         return record
 
-    @cached_property
-    def flags(self) -> frozenset[str]:
-        """The names of the boolean fields."""
-        fields = self.create().fields.items()
-        return frozenset(name for name, field in fields if isinstance(field, StrictTrue))
+    def _value(self, name: str, value: Any, *, from_csv: bool) -> Any:
+        """Return a value as the schema loads it, or raise ValueError."""
+        if name in self._parts and isinstance(value, Mapping):  # unknown names are warnings
+            return {part: each for part, each in value.items() if part in self._parts[name]}
+        if from_csv and name == METADATA:
+            return metadata_of_cell(value)
+        field = self._fields[name]
+        return with_one_meaning(field, value_of_cell(field, value) if from_csv else value)
 
 
 def with_native_metadata(record: Record) -> Record:
@@ -137,6 +186,9 @@ TARGETS: Mapping[str, Target] = {
         str,  # the schema has normalized it
         _coupons_with,
         coupons.save_coupons,
+        coupons.check_coupons,
+        list,  # coupons have no passwords
+        COUPONS_ALIASES,
     ),
     "customers": Target(
         KINDS["customers"],
@@ -146,5 +198,8 @@ TARGETS: Mapping[str, Target] = {
         comparable_email,
         _customers_with,
         customers.save_customers,
+        customers.check_customers,
+        with_password_hashes,
+        CUSTOMERS_ALIASES,
     ),
 }

@@ -1,10 +1,10 @@
 """Import of records from files in batches, with the rules of bulk requests (migration 2)."""
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import marshmallow as ma
@@ -12,14 +12,13 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.conversions.text import nearest_name
-from app.db import timeouts
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
-from app.import_export.export_kinds import Record
+from app.import_export.export_kinds import PASSWORD_HASH, Record
 from app.import_export.file_reader import Line
 from app.import_export.import_kinds import Target, is_trashed
 from app.schemas.loading import instance_of, invalid_params
-from app.services.common.bulk import BulkItem
+from app.services.common.bulk import BulkItem, Earlier, WriteResult
 from app.services.events.bulk import summarized
 from app.services.maintenance.import_runs import ImportProgress
 
@@ -46,8 +45,42 @@ class Counts:
     failed: int = 0
 
 
-class _DryRunEnds(Exception):
-    """Raised to roll back the transaction of a dry run."""
+@dataclass
+class Part:
+    """Lines that one transaction writes.
+
+    Attributes:
+        counts: the counts of the lines that are not written.
+        failures: the numbers of the lines that cannot be read, and why.
+        groups: the other lines by the key of their record. A record that occurs again is in a later
+            group, because the earlier one must be stored first.
+    """
+
+    counts: Counts = field(default_factory=Counts)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    groups: list[dict[str | int, "_Read"]] = field(default_factory=lambda: [{}])
+
+
+@dataclass(slots=True)
+class _Read:
+    """A line whose record can be loaded: as a request contains it, and as the schema loads it."""
+
+    number: int
+    record: Record = field(repr=False)  # can contain a password
+    data: Record = field(repr=False)
+
+
+@dataclass
+class Outcome:
+    """What became of a part: counts of its lines, and the numbers of those that failed, and why."""
+
+    counts: Counts
+    failures: list[tuple[int, str]]
+
+    def fail(self, number: int, error: ShopError) -> None:
+        """Count a line that failed."""
+        self.counts.failed += 1
+        self.failures.append((number, _reason(error)))
 
 
 @dataclass
@@ -72,124 +105,155 @@ class FileImport:
     warn: Callable[[str], None]
     note_progress: Callable[[int], None] = lambda _: None
     counts: Counts = field(default_factory=Counts)
-    _progress: ImportProgress | None = None
-    _batch: dict[str | int, tuple[int, Record, Record]] = field(default_factory=dict)
-    _failures: list[tuple[int, str]] = field(default_factory=list)
     _warned: set[str] = field(default_factory=set)
 
     def run(self, lines: Iterable[Line], *, dry_run: bool = False) -> Counts:
-        """Import the lines with one event (events 1), or roll them all back in a dry run."""
-        if not dry_run:
-            self._progress = ImportProgress("file", self.target.kind.name)
-            try:
-                with summarized():
-                    self._run(lines)
-            finally:  # earlier batches remain stored if a later batch fails
-                self._progress.finish(self.counts.created, self.counts.updated)
+        """Import the lines with one event (events 1), or check them in a dry run.
+
+        A dry run writes nothing, and no other writer waits for it.
+        """
+        if dry_run:
+            earlier: Earlier = set()
+            for part in self._parts(lines):
+                self._note(self._checked(part, earlier))
             return self.counts
-
-        def work(session: Session) -> None:
-            if self.counts.read:
-                raise ShopError(
-                    "shop_api_unavailable",
-                    reason="Another program wrote to the database at the same time.",
-                )
-            timeouts.lift_limit(session.connection())
-            with reading_own_writes(), summarized():
-                self._run(lines)
-            raise _DryRunEnds
-
-        with suppress(_DryRunEnds):
-            run_in_transaction(work)
+        progress = ImportProgress("file", self.target.kind.name)
+        try:
+            for part in self._parts(lines):
+                self.hash_passwords(part)
+                self._note(run_in_transaction(partial(self._write_part, progress, part)))
+        finally:  # earlier parts remain stored if a later part fails
+            progress.finish()
         return self.counts
 
-    def _run(self, lines: Iterable[Line]) -> None:
-        for line in lines:
-            self.counts.read += 1
-            self._add(line)
-            if len(self._batch) + len(self._failures) >= BATCH:
-                self._write()
-                self.note_progress(self.counts.read)
-        self._write()
+    def _write_part(self, progress: ImportProgress, part: Part, session: Session) -> Outcome:
+        """Write a part and its numbers."""
+        done = self.write(part)
+        progress.add(session, done.counts.created, done.counts.updated)
+        return done
+
+    def _parts(self, lines: Iterable[Line]) -> Iterator[Part]:
+        iterator = iter(lines)
+        while batch := list(islice(iterator, BATCH)):
+            yield self.read(batch)
+
+    def _note(self, done: Outcome) -> None:
+        """Add what became of a part, and report the lines that failed in their order."""
+        for name, number in vars(done.counts).items():
+            setattr(self.counts, name, getattr(self.counts, name) + number)
+        for number, reason in sorted(done.failures):
+            self.report(number, reason)
         self.note_progress(self.counts.read)
 
-    def _add(self, line: Line) -> None:
-        """Add a record to the batch, or report why it cannot be written."""
+    def read(self, lines: Iterable[Line]) -> Part:
+        """Return the records of lines. Call it before the transaction that writes them."""
+        part = Part()
+        for line in lines:
+            part.counts.read += 1
+            try:
+                self._add(part, line)
+            except ma.ValidationError as error:
+                self._reject(part, line.number, _reason(invalid_params(error)))
+        return part
+
+    def hash_passwords(self, part: Part) -> None:
+        """Hash the passwords of a part. Call it before the transaction, because it is slow."""
+        lines = [line for group in part.groups for line in group.values()]
+        prepared = self.target.prepare([BulkItem(None, line.data) for line in lines])
+        for line, item in zip(lines, prepared, strict=True):
+            line.data = dict(item.data)
+
+    def _add(self, part: Part, line: Line) -> None:
+        """Add a record to a part, or report why it cannot be written."""
         if line.error:
-            self._fail(line.number, line.error)
+            self._reject(part, line.number, line.error)
             return
         self._warn_about_names(line.record)
         if is_trashed(line.record):
-            self.counts.skipped += 1
+            part.counts.skipped += 1
             return
-        try:
-            record, data = self.target.read(line.record, from_csv=self.from_csv)
-        except ma.ValidationError as error:
-            self._fail(line.number, invalid_params(error))
-            return
-        except ValueError as error:
-            self._fail(line.number, str(error))
-            return
-        key = self.target.normalized(data.get(self.target.key, ""))
-        if key in self._batch:  # the earlier record must be stored first
-            self._write()
+        record, data = self.target.read(line.record, from_csv=self.from_csv)
         # A record without a key fails when it is written.
-        self._batch[key or line.number] = line.number, record, data
+        key = self.target.normalized(data.get(self.target.key, "")) or line.number
+        if key in part.groups[-1]:
+            part.groups.append({})
+        part.groups[-1][key] = _Read(line.number, record, data)
 
-    def _write(self) -> None:
-        """Write the batch, then report the lines that failed in their order."""
-        try:
-            self._write_batch()
-        finally:
-            failures, self._failures = sorted(self._failures), []
-            for number, reason in failures:
-                self.report(number, reason)
+    @staticmethod
+    def _reject(part: Part, number: int, reason: str) -> None:
+        part.counts.failed += 1
+        part.failures.append((number, reason))
 
-    def _write_batch(self) -> None:
-        batch, self._batch = self._batch, {}
-        if not batch:
-            return
-        existing: Mapping[Any, int] = self.target.existing(
-            [key for key in batch if isinstance(key, str)]
-        )
-        items: list[tuple[int, BulkItem]] = []
-        for key, (number, record, data) in batch.items():
+    def write(self, part: Part) -> Outcome:
+        """Write a part, within the transaction of the caller, which can call it again."""
+        done = Outcome(replace(part.counts), list(part.failures))
+        with reading_own_writes(), summarized():
+            for group in part.groups:
+                existing = self.target.existing([key for key in group if isinstance(key, str)])
+                items = list(self._items(group, existing, done.counts))
+                results = self.target.save(self.actor, [item for _, item in items])
+                _count(done, items, results)
+        return done
+
+    def _checked(self, part: Part, earlier: Earlier) -> Outcome:
+        """Return what ``write`` would return.
+
+        Args:
+            earlier: what earlier records of the file would take.
+        """
+        done = Outcome(replace(part.counts), list(part.failures))
+        for group in part.groups:
+            existing = self.target.existing([key for key in group if isinstance(key, str)])
+            # Records that the file itself would create.
+            created = {key: 0 for key in group if (self.target.key, key) in earlier}
+            items = list(self._items(group, {**existing, **created}, done.counts))
+            stored = [(line, item) for line, item in items if item.id != 0]
+            results = self.target.check(self.actor, [item for _, item in stored], earlier)
+            _count(done, stored, results)
+            # These records are not stored, so check their changes like new records.
+            again = [(line, item) for line, item in items if item.id == 0]
+            new = [BulkItem(None, self.target.without_fixed(line.data)) for line, _ in again]
+            _count(done, again, self.target.check(self.actor, new, set()))
+        return done
+
+    def _items(
+        self, group: Mapping[str | int, _Read], existing: Mapping[Any, int], counts: Counts
+    ) -> Iterator[tuple[_Read, BulkItem]]:
+        """Yield the creates and updates of a group with their lines."""
+        for key, line in group.items():
             if key not in existing or self.on_conflict is OnConflict.FAIL:
-                items.append((number, BulkItem(None, data)))
+                yield line, BulkItem(None, line.data)
             elif self.on_conflict is OnConflict.SKIP:
-                self.counts.skipped += 1
+                counts.skipped += 1
             else:
-                changes: Any = instance_of(self.target.update).load(record)
-                items.append((number, BulkItem(existing[key], changes)))
-        if not items:
-            return
-        if self._progress:
-            self._progress.begin()
-        outcomes = self.target.save(self.actor, [item for _, item in items])
-        for (number, item), outcome in zip(items, outcomes, strict=True):
-            if isinstance(outcome, ShopError):
-                self._fail(number, outcome)
-            elif item.id is None:
-                self.counts.created += 1
-            else:
-                self.counts.updated += 1
-        if self._progress:
-            self._progress.note(self.counts.created, self.counts.updated)
-
-    def _fail(self, number: int, error: ShopError | str) -> None:
-        self.counts.failed += 1
-        text = error if isinstance(error, str) else f"{error.code}: {error.message}"
-        self._failures.append((number, text))
+                changes: Any = instance_of(self.target.update).load(line.record)
+                if PASSWORD_HASH in line.data:
+                    changes = {**changes, PASSWORD_HASH: line.data[PASSWORD_HASH]}
+                    del changes["password"]
+                yield line, BulkItem(existing[key], changes)
 
     def _warn_about_names(self, record: Mapping[str, Any]) -> None:
         """Warn once about each unknown name, which a request would ignore."""
-        unknown = record.keys() - self._known - self._warned
-        for name in sorted(unknown):
+        known = self.target.known_names
+        for name in sorted(self.target.names_of(record) - known - self._warned):
             self._warned.add(name)
-            nearest = nearest_name(name, self._known)
+            nearest = nearest_name(name, known)
             hint = f" Did you mean {nearest!r}?" if nearest else ""
             self.warn(f"{name!r} is unknown and ignored.{hint}")
 
-    @cached_property
-    def _known(self) -> set[str]:
-        return self.target.known_names()
+
+def _count(
+    done: Outcome, items: Sequence[tuple[_Read, BulkItem]], results: Sequence[WriteResult]
+) -> None:
+    """Count the results of the items of lines."""
+    for (line, item), result in zip(items, results, strict=True):
+        if isinstance(result, ShopError):
+            done.fail(line.number, result)
+        elif item.id is None:
+            done.counts.created += 1
+        else:
+            done.counts.updated += 1
+
+
+def _reason(error: ShopError) -> str:
+    return f"{error.code}: {error.message}"

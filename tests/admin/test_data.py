@@ -9,9 +9,10 @@ from sqlalchemy import select, update
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import encode_multipart
 
+from app.cli.coupons import author
 from app.db.read_pool import fetch
-from app.db.session import now, run_in_transaction
-from app.import_export.uploads import import_next_part
+from app.db.session import db, now, run_in_transaction
+from app.import_export.uploads import dry_run, import_next_part
 from app.models import UPLOADS
 from app.services.maintenance import uploads
 from app.services.maintenance.cleanup import sweep
@@ -133,6 +134,77 @@ def test_large_files_are_imported_in_parts(app, browser, admin, monkeypatch):
     assert event["data"]["import"]["created"] == 2
 
 
+def test_a_part_that_is_killed_leaves_nothing(app, browser, admin, monkeypatch):
+    """Records, their event and the position are one transaction, so that the part runs again."""
+    monkeypatch.setattr("app.import_export.uploads.PART", 2)
+    _page, path = send(browser, "code,type,amount\na,percent,1\nb,percent,1\nc,percent,x\n")
+    browser.post(f"{path}/import")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.services.maintenance.uploads.note", killed)
+        with pytest.raises(KeyboardInterrupt):
+            work(app)
+    assert admin.get("/coupons/count").json["count"] == 0
+    assert admin.get("/events", {"type": "import.completed"}).json["events"] == []
+    assert "0 of 3 lines" in browser.get(path).text
+    claimed = update(UPLOADS).values(claimed_at=now() - timedelta(minutes=3))
+    with app.app_context():
+        run_in_transaction(lambda session: session.execute(claimed))
+    assert work(app)
+    assert work(app)
+    assert "2 created, 0 updated, 0 skipped, 1 failed" in browser.get(path).text
+    (event,) = admin.get("/events", {"type": "import.completed"}).json["events"]
+    assert event["data"]["import"] | {"id": 0} == {
+        "id": 0, "source": "file", "kind": "coupons", "created": 2, "updated": 0
+    }  # fmt: skip
+    runs = browser.get("/data").text
+    assert "interrupted" not in runs
+
+
+def test_a_part_that_another_worker_has_imported_is_not_imported_again(app, browser, admin):
+    _page, path = send(browser, "code,type,amount\nonce,percent,1\n")
+    browser.post(f"{path}/import")
+    with app.app_context():
+        slow = uploads.claim()
+        run_in_transaction(lambda session: session.execute(update(UPLOADS).values(claimed_at=None)))
+        assert import_next_part()
+        found = run_in_transaction(lambda session: uploads.is_at(session, slow.id, slow.position))
+    assert not found
+    assert "1 created, 0 updated, 0 skipped, 0 failed" in browser.get(path).text
+
+
+def test_a_dry_run_does_not_wait_for_writers(app, browser):
+    """Only the file itself is stored, in a short transaction."""
+    rows = "".join(f"n{at}@b.example,secret\n" for at in range(1000))
+    content = f"email,password\n{rows}n1@b.example,x\n".encode()
+    with app.app_context(), db.engine.begin():  # holds the lock for writes
+        counts, failures = dry_run(author(None), "customers", "fail", content)
+    assert counts == {"created": 1000, "updated": 0, "skipped": 0, "failed": 1}
+    assert [number for number, _reason in failures] == [1002]
+
+
+def test_passwords_of_a_file_are_not_shown(browser):
+    page, _path = send(browser, "email,password\na@b.example,hunter2\n", kind="customers")
+    assert "a@b.example" in page.text
+    assert "hunter2" not in page.html
+    assert "YOUR_PASSWORD" in page.text
+
+
+def test_a_session_keeps_the_last_five_files_that_it_does_not_import(app, browser, monkeypatch):
+    first = "code,type,amount\nfirst,percent,1\n"
+    _page, imported = send(browser, first)
+    browser.post(f"{imported}/import")
+    paths = [send(browser, f"code\nc{at}\n")[1] for at in range(6)]
+    assert [browser.get(path).status for path in [imported, *paths]] == [200, 404, *[200] * 5]
+    monkeypatch.setattr("app.services.maintenance.uploads.WAITING", 1)
+    page, _path = send(browser, "code\nlast\n")
+    assert page.status == 400
+    assert "1 files already wait for their import." in page.text
+
+
 def test_overview_warns_of_an_import_with_errors(app, admin, browser, make_coupon):
     use = {"code": make_coupon(code="tea")["code"], "reference": "cart-1"}
     admin.post("/redemptions", {"redemption": use})  # without uses, the overview has first steps
@@ -191,11 +263,22 @@ def test_semicolons_and_windows_text_are_read(app, browser, admin):
         ("", "at least one record"),
         ("code,type\n", "at least one record"),
         ("unknown,names\n1,2\n", "no known column"),
+        ('code;"a"b\nx;y\n', "not valid CSV"),
+        ("code\nx\n".encode("utf-16-le"), "byte order mark"),
         (b"code\n\x81\x8d\xff", "Windows-1252"),
         ("code\n" + "x" * 5 * 1024 * 1024, "larger than 5 MiB"),
         ("code\n" + "x\n" * 20_001, "20,001 records. At most 20,000"),
     ],
-    ids=["empty", "no records", "no known column", "no text", "large", "long"],
+    ids=[
+        "empty",
+        "no records",
+        "no known column",
+        "quotes",
+        "no mark",
+        "no text",
+        "large",
+        "long",
+    ],
 )
 def test_a_file_that_cannot_be_read_is_an_error_beside_its_field(browser, content, message):
     page, _path = send(browser, content)

@@ -90,7 +90,7 @@ def test_customers_from_csv(admin, run):
     result = run(
         "customers",
         "email,first_name,billing_city,billing_phone,shipping_city\n"
-        "ada@example.com,<b>Ada</b>,Köln,'+49 30,\n"
+        "ada@example.com,Ada,Köln,'+49 30,\n"
         "grace@example.com,Grace,,,Bonn\n",
     )
     assert (result.exit_code, result.stderr) == (0, "")
@@ -207,7 +207,8 @@ def test_each_failed_line_is_reported_and_the_others_are_written(admin, run, bat
     found = dict(line.removeprefix("line ").split(": ", 1) for line in result.lines)
     assert sorted(found) == ["3", "4", "5", "6", "7", "8", "9"]
     assert found["3"] == (
-        "shop_api_invalid_param: amount: must be a decimal number. usage_limit: must be an integer."
+        "shop_api_invalid_param: amount: write a number with a point, for example 1000.50. "
+        "usage_limit: must be an integer."
     )
     assert found["4"].startswith("is not valid JSON: ")
     assert found["5"] == "must be a JSON object."
@@ -240,9 +241,8 @@ def test_file_of_another_format_is_reported_once(run):
 def test_csv_without_a_known_column_is_rejected(run):
     result = run("coupons", "# Title\n\nSome text.\n", "--format", "csv", name="README.md")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.endswith(
-        "line 1: contains no known column. Is the format of the file csv?\n"
-    )
+    assert "line 1: contains no known column. It contains '# Title'. " in result.stderr
+    assert "The known columns are code, type, amount, " in result.stderr
 
 
 def test_lines_of_csv_are_physical_lines(admin, run):
@@ -253,7 +253,7 @@ def test_lines_of_csv_are_physical_lines(admin, run):
     assert result.lines == [
         "line 4: has 2 cells, but the header has 3.",
         "line 5: is not valid UTF-8.",
-        "line 6: individual_use: must be true or false.",
+        "line 6: shop_api_invalid_param: individual_use: must be true or false.",
         "line 8: is not valid CSV: unexpected end of data.",
     ]
     assert codes(admin) == ["a", "e"]
@@ -267,12 +267,190 @@ def test_lines_of_csv_are_physical_lines(admin, run):
         b'"code","amount"\r\n"a","1"',
         b"code,amount\n\n\na,1\n\n",
         b" code ,amount\na,1",
+        b"code;amount\na;1\n",
+        b"code\tamount\na\t1\n",
+        b"code|amount\na|1\n",
+        b"sep=;\r\ncode;amount\r\na;1\r\n",
+        b'\xef\xbb\xbf"sep=:"\ncode:amount\na:1\n',
+        "code\tamount\r\na\t1\r\n".encode("utf-16"),
+        "\ufeffcode,amount\na,1\n".encode("utf-16-be"),
+        b"code,amount\ra,1\r",
+        b"code,amount,,,\na,1,,,\n,,,,\n , ,,,\n",
+        b"code,amount,,\na,1\n",
+        b",\r\n\r\n,code,amount\r\n,a,1\r\n",
+        b"Code,Coupon Amount\na,1\n",
+        "\u200bcode,AMOUNT\ufeff\na,1\n".encode(),
+        b"post_title;coupon_amount;discount_type\na;1;percent\n",
+        b'"code","amount","de\nscription"\na,1,\n',
     ],
 )
 def test_csv_of_other_programs(admin, run, content):
     result = run("coupons", content)
+    assert (result.exit_code, result.lines) == (0, [])
+    assert [(each["code"], each["amount"]) for each in admin.get("/coupons").json["coupons"]] == [
+        ("a", "1.00")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Email;First Name;Billing City;Zip", "a@b.example;Ada;Bonn;053113"),
+        ("E-mail,given name,city,Billing Postal Code", "a@b.example,Ada,Bonn,053113"),
+        ("user_email,firstname,Default Address City,postcode", "a@b.example,Ada,Bonn,053113"),
+    ],
+)
+def test_columns_with_the_names_of_other_programs(admin, run, header, row):
+    result = run("customers", f"{header}\n{row}\n")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert codes(admin) == ["a"]
+    found = admin.get("/customers/email/a@b.example").json["customer"]
+    assert (found["first_name"], found["billing_address"]["city"]) == ("Ada", "Bonn")
+    assert found["billing_address"]["postcode"] == "053113"
+
+
+def test_our_name_of_a_column_comes_first(admin, run):
+    result = run("customers", "Email,email,id\nx@b.example,a@b.example,7\n")
+    assert result.warnings == ["'Email' is unknown and ignored. Did you mean 'email'?"]
+    assert admin.get("/customers/email/a@b.example").status_code == 200
+
+
+def test_a_value_below_no_name_is_an_error(run):
+    result = run("coupons", "code,,amount\na,x,1\nb,,1,2\n")
+    assert result.lines == [
+        "line 2: has a value in column 2, whose name is missing.",
+        "line 3: has 4 cells, but the header has 3.",
+    ]
+
+
+@pytest.mark.parametrize("cell", ["3|4|5", '"3,4,5"', '"3, 4, 5"', "3;4;5", "3 4 5", "3 | 4 ;5"])
+def test_lists_of_ids_have_any_separator(admin, run, cell):
+    assert run("coupons", f"code,product_ids\na,{cell}\n").exit_code == 0
+    assert admin.get("/coupons/code/a").json["coupon"]["product_ids"] == [3, 4, 5]
+
+
+@pytest.mark.parametrize("cell", ["a@b.example|*@c.example", '"a@b.example, *@c.example"',
+                                  "a@b.example;*@c.example", "a@b.example *@c.example"])  # fmt: skip
+def test_lists_of_addresses_have_any_separator(admin, run, cell):
+    assert run("coupons", f"code,customer_emails\na,{cell}\n").exit_code == 0
+    found = admin.get("/coupons/code/a").json["coupon"]["customer_emails"]
+    assert found == ["a@b.example", "*@c.example"]
+
+
+NOT_UNDERSTOOD = [
+    ("product_ids", "1e3"), ("product_ids", "-3"), ("product_ids", "0"), ("product_ids", "3|x|5"),
+    ("exclude_product_ids", "3.4"), ("product_category_ids", "1.000"), ("product_ids", "9" * 20),
+    ("customer_emails", "not-an-address"), ("customer_emails", "a@b.example|x"),
+    ("customer_emails", "<a@b.example>"),
+    ("usage_limit", "1 000"), ("usage_limit", "1.000"), ("usage_limit", "5,5"),
+    ("usage_limit", "5x"), ("usage_limit", "five"), ("usage_limit_per_user", "-1"),
+    ("limit_usage_to_x_items", "1e1"), ("usage_count", "2.0"), ("usage_limit", "true"),
+    ("individual_use", "ja"), ("amount", "abc"), ("amount", "10,50"), ("amount", "1.000"),
+    ("amount", "-1.000"), ("minimum_amount", "1.000,50"), ("maximum_amount", "1,000.50"),
+    ("minimum_amount", "5 %"), ("amount", "1e3"), ("amount", "10.555"),
+    ("expiry_date", "47848"), ("expiry_date", "47848.5"), ("expiry_date", "03/04/2030"),
+    ("expiry_date", "3-4-2030"), ("expiry_date", "31/12/2030"), ("expiry_date", "soon"),
+    ("code", "<b>x</b>"), ("metadata", "{"), ("metadata", "[1]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--on-conflict", "update"]])
+def test_a_cell_that_is_not_understood_is_an_error_of_its_line(admin, run, make_coupon, options):
+    """The dry run reports the same errors, and an existing coupon is not changed."""
+    before = make_coupon(code="old", usage_limit=1, product_ids=[7])
+    for name, cell in NOT_UNDERSTOOD:
+        row = f"{cell},9\n" if name == "code" else f'old,"{cell}"\n'
+        result = run(
+            "coupons", f"code,{'usage_count' if name == 'code' else name}\n{row}", *options
+        )
+        (line,) = result.lines
+        assert line.startswith(f"line 2: shop_api_invalid_param: {name}: "), (name, cell)
+        assert " 0 created, 0 updated, 0 skipped, 1 failed." in result.stdout
+    assert admin.get("/coupons").json["coupons"] == [before]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "hint"),
+    [
+        ("amount", "1.000", "'1.000' has two readings. Write 1000, or an amount with two decimals"),
+        ("usage_limit", "1.000", "'1.000' has two readings. Write 1000 without separators."),
+        ("expiry_date", "47848", "'47848' is a number. A spreadsheet writes dates in this way"),
+        (
+            "expiry_date",
+            "03/04/2030",
+            "'03/04/2030' has two readings. Write the date as year, month",
+        ),
+    ],
+)
+def test_what_spreadsheets_change_is_an_error_with_a_hint(run, name, cell, hint):
+    (line,) = run("coupons", f"code,{name}\na,{cell}\n").lines
+    assert f"{name}: {hint}" in line
+
+
+def test_lines_of_ndjson_are_strict(admin, run):
+    wrong = [
+        {"usage_limit": "1 000"}, {"usage_limit": -1}, {"usage_limit": 1.5}, {"amount": "1.000"},
+        {"product_ids": "3,4"}, {"product_ids": ["x"]}, {"product_ids": [-3]}, {"product_ids": [0]},
+        {"customer_emails": ["x"]}, {"individual_use": "true"}, {"expiry_date": 47848},
+        {"amount": 10.555},
+    ]  # fmt: skip
+    result = run("coupons", [{"code": f"c{at}", **each} for at, each in enumerate(wrong)])
+    assert result.stdout == summary("coupons", read=len(wrong), failed=len(wrong))
+    names = [line.split(": ")[2] for line in result.lines]
+    assert names == [next(iter(each)) for each in wrong]
+    right = {"code": "right", "amount": 10.5, "expiry_date": 1924905600, "usage_limit": None}
+    assert run("coupons", [right]).exit_code == 0
+    found = admin.get("/coupons/code/right").json["coupon"]
+    assert (found["amount"], found["expiry_date"]) == ("10.50", "2030-12-31T00:00:00Z")
+
+
+def test_unknown_names_of_nested_objects_are_warnings(admin, run):
+    record = {"email": "a@b.example", "billing_address": {"city": "Bonn", "ciity": "x"}}
+    result = run("customers", [record])
+    assert result.exit_code == 0
+    assert result.warnings == [
+        "'billing_address.ciity' is unknown and ignored. Did you mean 'billing_address.city'?"
+    ]
+
+
+def test_a_dry_run_neither_writes_nor_waits(app, run, admin, make_coupon, make_customer):
+    """Another program writes all the time, and passwords are not hashed."""
+    make_coupon(code="old")
+    make_customer(email="old@b.example", username="old")
+    coupons = [{"code": "old"}, {"code": "new"}, {"code": "NEW", "metadata": {"a": None}}]
+    customers = [
+        {"email": "OLD@b.example"}, {"email": "x@b.example", "username": "Old"},
+        *({"email": f"n{at}@b.example", "password": "secret"} for at in range(600)),
+        {"email": "N1@b.example"}, {"email": "y@b.example", "username": "n2"},
+    ]  # fmt: skip
+    with app.app_context(), db.engine.begin():  # holds the lock for writes
+        tried = run("coupons", coupons, "--dry-run")
+        people = run("customers", customers, "--dry-run")
+    assert tried.stdout == summary(
+        "coupons", 3, created=1, failed=2, note=" Dry run: nothing was written."
+    )
+    assert [line.split(":")[0] for line in people.lines] == [
+        "line 1",
+        "line 2",
+        "line 603",
+        "line 604",
+    ]
+    done = run("customers", [each for each in customers if each.pop("password", None) or True])
+    assert done.lines == people.lines
+
+
+def test_a_dry_run_checks_changes_of_records_that_the_file_creates(run, monkeypatch):
+    monkeypatch.setattr(imports, "BATCH", 1)
+    rows = [
+        {"code": "a"},
+        {"code": "A", "type": "gift"},
+        {"code": "a", "metadata": {"": 1}},
+        {"code": "a"},
+    ]
+    tried = run("coupons", rows, "--on-conflict", "update", "--dry-run")
+    done = run("coupons", rows, "--on-conflict", "update")
+    assert tried.lines == done.lines
+    assert len(done.lines) == 2
+    assert tried.stdout.startswith(done.stdout.removesuffix("\n"))
 
 
 def test_ndjson_with_byte_order_mark_and_crlf(admin, run):
@@ -288,7 +466,10 @@ def test_ndjson_with_byte_order_mark_and_crlf(admin, run):
         (b"\n\n", "line 1: the first row must contain the column names."),
         (b"code,amount,code\n", "line 1: the column 'code' occurs twice."),
         (b"code,r\xe9duction\na,1\n", "line 1: is not valid UTF-8."),
-        ("code\na\n".encode("utf-16"), "line 1: is not valid UTF-8."),
+        ("code\na\n".encode("utf-16-le"), "line 1: contains NUL characters."),
+        (b"\xff\xfe\x00\xd8\n\x00c", "line 1: the file begins like UTF-16"),
+        (b"Email,E-mail\na,b\n", "'customer_emails' occurs twice, as 'E-mail' and 'Email'."),
+        (b'"a"b,code\na,b\n', "line 1: the column names are not valid CSV"),
     ],
 )
 def test_csv_without_a_usable_header(run, content, message):
@@ -332,7 +513,7 @@ def test_passwords_are_hashed(admin, run, app):
 
 def test_from_standard_input(app, admin):
     arguments = ["import", "coupons", "-", "--format", "csv"]
-    result = app.test_cli_runner().invoke(args=arguments, input=b"code\na\nx,\n")
+    result = app.test_cli_runner().invoke(args=arguments, input=b"code\na\nx,y\n")
     assert (result.exit_code, result.stdout) == (1, summary("coupons", read=2, created=1, failed=1))
     assert result.stderr == "standard input, line 3: has 2 cells, but the header has 1.\n"
 
@@ -361,18 +542,22 @@ def let_progress_be_old(session):
     session.execute(update(ImportRun).values(progress_at=datetime(2020, 1, 1, tzinfo=UTC)))
 
 
+def add(progress, created, updated):
+    run_in_transaction(lambda session: progress.add(session, created, updated))
+
+
 def test_an_interrupted_import_is_reported_once(app, admin):
     progress = ImportProgress("file", "coupons")
     with app.app_context():
-        progress.begin()
-        progress.note(500, 3)
+        add(progress, 500, 3)
         assert report_interrupted_imports() == 0  # it may still run
         run_in_transaction(let_progress_be_old)
         assert report_interrupted_imports() == 1
         assert report_interrupted_imports() == 0
         # The import was only slow. Its further records have another event.
-        progress.note(900, 3)
-        progress.finish(1000, 3)
+        add(progress, 400, 0)
+        add(progress, 100, 0)
+        progress.finish()
     events = admin.get("/events").get_json()["events"]
     own = {"source": "file", "kind": "coupons"}
     assert [event["data"]["import"] | {"id": 0} for event in events] == [

@@ -50,6 +50,9 @@ class BulkResult:
     created: bool
 
 
+Earlier = set[tuple[str, str]]
+"""What earlier records of a file would take if they were written: names of fields and values."""
+
 WriteResult = Mapping[str, Any] | ShopError
 """A written record by its column names, or the error that prevented it."""
 
@@ -150,12 +153,22 @@ def save_items(
 
     def save(session: Session, some: Sequence[BulkItem]) -> list[WriteResult]:
         writes = lock(session, actor, some)
-        prepare = partial(_prepared, resource, writes, prepare_create, prepare_update)
-        return write(writes, [prepare(item) for item in some])
+        return write(writes, prepared(resource, writes, some, prepare_create, prepare_update))
 
     return run_in_transaction(
         lambda session: _accepted_by_hooks(session, resource, items, partial(save, session))
     )
+
+
+def prepared(
+    resource: str,
+    writes: _Writes,
+    items: Sequence[BulkItem],
+    create: Callable[[_Writes, Mapping[str, Any]], Record],
+    update: Callable[[_Writes, Any, BulkItem], Any],
+) -> list[WriteResult]:
+    """Check items in the given order, and return for each the record to write, or the error."""
+    return [_prepared(resource, writes, create, update, item) for item in items]
 
 
 def _prepared(

@@ -57,16 +57,23 @@ class MetadataWrites:
 
     @classmethod
     def read(
-        cls, session: Session, kind: MetadataTable, ids: Iterable[int], given: Iterable[Any]
+        cls,
+        session: Session,
+        kind: MetadataTable,
+        ids: Iterable[int],
+        given: Iterable[Any],
+        *,
+        only_checks: bool = False,
     ) -> MetadataWrites:
         """Return the stored entries of records that are locked until the commit.
 
         Args:
             given: the metadata of the request, with null for keys to remove.
+            only_checks: whether nothing is written, so that the records need not be locked.
         """
         wanted = sorted(set(ids))
         rewrites = any(isinstance(each, list) or None in each.values() for each in given if each)
-        writes = cls(kind, rewrites=rewrites and bool(wanted))
+        writes = cls(kind, rewrites=rewrites and bool(wanted) and not only_checks)
         if not wanted:
             return writes
         statement: Any = kind.select_rows
@@ -88,15 +95,19 @@ class MetadataWrites:
         kind: MetadataTable,
         items: Sequence[BulkItem],
         stored: Container[int],
+        *,
+        only_checks: bool = False,
     ) -> MetadataWrites:
         """Return the stored entries of the records whose metadata the items change.
 
         Args:
             stored: IDs of the records that the items can update, which are locked.
+            only_checks: whether nothing is written, so that the records need not be locked.
         """
         found = [item for item in items if item.id in stored and METADATA in item.data]
         ids = [item.id for item in found if item.id is not None]
-        return cls.read(session, kind, ids, [item.data[METADATA] for item in found])
+        given = [item.data[METADATA] for item in found]
+        return cls.read(session, kind, ids, given, only_checks=only_checks)
 
     def apply(
         self,

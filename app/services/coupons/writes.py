@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import Select, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
@@ -14,7 +14,7 @@ from app.conversions.numbers import INT64_MAX
 from app.conversions.text import CODE_MAX_LENGTH
 from app.db.records import WANTED, row_dicts, with_columns, write_records
 from app.db.search import search_text
-from app.db.session import now, run_in_transaction
+from app.db.session import now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import frequent
 from app.db.sql.types import IdList
@@ -23,10 +23,12 @@ from app.models import COUPONS
 from app.models.coupon import CouponRow, CouponStatus
 from app.services.common.bulk import (
     BulkItem,
+    Earlier,
     Precondition,
     Record,
     WriteResult,
     Writes,
+    prepared,
     save_items,
     single_result,
 )
@@ -40,6 +42,7 @@ _HAS_IDS = is_one_of(COUPONS.c.id, bindparam(WANTED, type_=IdList))
 # The same order in every transaction prevents deadlocks.
 _TRASHED_TOO = select(COUPONS).where(_HAS_IDS).order_by(COUPONS.c.id).with_for_update()
 _WITH_IDS = _TRASHED_TOO.where(frequent(PUBLISHED))
+_UNLOCKED = select(COUPONS).where(_HAS_IDS, frequent(PUBLISHED))
 
 
 def save_coupons(
@@ -58,6 +61,32 @@ def save_coupons(
         lock=partial(_lock, trashed_too=trashed_too),
         prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
     )  # fmt: skip
+
+
+def check_coupons(
+    actor: Principal, items: Sequence[BulkItem], earlier: Earlier
+) -> list[WriteResult]:
+    """Return what ``save_coupons`` would return, without IDs of new coupons. Nothing is written.
+
+    Args:
+        earlier: codes of coupons that earlier items would create. Those of the items are added.
+    """
+    with reading_session() as session:
+        rows: list[CouponRow] = _named(session, items, _UNLOCKED)
+        coupons = {row["id"]: row for row in rows}
+        codes = [item.data["code"] for item in items if "code" in item.data]
+        taken = {code: None for code in codes if ("code", code) in earlier}
+        metadata = MetadataWrites.of_items(session, COUPON, items, coupons, only_checks=True)
+        writes = _CouponWrites(
+            session=session,
+            actor=actor,
+            records=coupons,
+            holders=taken | {each["code"]: each["id"] for each in rows},
+            metadata=metadata,
+        )
+        results = prepared("coupon", writes, items, _prepare_create, _prepare_update)
+    earlier.update(("code", each["code"]) for each in writes.created)
+    return results
 
 
 def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
@@ -171,16 +200,17 @@ def lock_coupons(
     The codes are looked up first: a select by ID or code would read every published coupon on
     SQLite, and on PostgreSQL in a new shop, where the statistics of the table are missing.
     """
+    rows: list[CouponRow] = _named(session, items, _TRASHED_TOO if trashed_too else _WITH_IDS)
+    return {row["id"]: row for row in rows}
+
+
+def _named(session: Session, items: Sequence[BulkItem], statement: Select[Any]) -> list[Any]:
+    """Return the coupons that the items name by ID or code, by a statement with their IDs."""
     ids = {item.id for item in items if item.id and 0 < item.id <= INT64_MAX}
     codes = [item.data["code"] for item in items if "code" in item.data]
     if codes:
         ids.update(session.scalars(_WITH_CODES, {"codes": codes}))
-    rows: list[CouponRow] = (
-        row_dicts(session.execute(_TRASHED_TOO if trashed_too else _WITH_IDS, {WANTED: ids}))
-        if ids
-        else []
-    )
-    return {row["id"]: row for row in rows}
+    return row_dicts(session.execute(statement, {WANTED: ids})) if ids else []
 
 
 def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:

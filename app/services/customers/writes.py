@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from sqlalchemy import bindparam, delete, insert, or_, select
+from sqlalchemy import Select, bindparam, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
 from app.auth.principal_cache import note_revocation
@@ -14,7 +14,7 @@ from app.conversions.emails import comparable_email, is_email, lower_domain, san
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import comparable, is_username
 from app.db.records import row_dicts, with_columns, write_records
-from app.db.session import call_after_commit, now, run_in_transaction
+from app.db.session import call_after_commit, now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.errors import ShopError
@@ -22,10 +22,12 @@ from app.models import USER_ROLES, USERS
 from app.models.user import UserRow, role_of, with_normalized
 from app.services.common.bulk import (
     BulkItem,
+    Earlier,
     Precondition,
     Record,
     WriteResult,
     Writes,
+    prepared,
     save_items,
     single_result,
 )
@@ -39,7 +41,7 @@ from app.services.customers.usernames import first_usernames, free_username
 from app.services.events.hooks import notify
 from app.services.webhooks.states import disable_webhooks_of
 
-_NAMED = (
+_UNLOCKED = (
     select(*columns.WRITABLE)
     .where(
         or_(
@@ -49,8 +51,8 @@ _NAMED = (
         )
     )
     .order_by(USERS.c.id)  # the same order everywhere avoids deadlocks
-    .with_for_update()
 )
+_NAMED = _UNLOCKED.with_for_update()
 
 
 def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
@@ -66,6 +68,29 @@ def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteRes
         "customer", actor, prepared,
         lock=_lock, prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
     )  # fmt: skip
+
+
+def check_customers(
+    actor: Principal, items: Sequence[BulkItem], earlier: Earlier
+) -> list[WriteResult]:
+    """Return what ``save_customers`` would return, without IDs of new accounts. Nothing is written.
+
+    Passwords are not hashed.
+
+    Args:
+        earlier: normalized e-mail addresses and usernames of accounts that earlier items would
+            create. Those of the items are added.
+    """
+    with reading_session() as session:
+        writes = _writes(session, actor, items, _UNLOCKED)
+        named = _names_of(items)
+        writes.emails |= {each: None for each in named["emails"] if ("email", each) in earlier}
+        writes.usernames |= {each for each in named["usernames"] if ("username", each) in earlier}
+        results = prepared("customer", writes, items, _prepare_create, _prepare_update)
+    for each in writes.created:
+        earlier.add(("email", each["email_normalized"]))
+        earlier.add(("username", each["username_normalized"]))
+    return results
 
 
 def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
@@ -148,7 +173,14 @@ class _CustomerWrites(Writes):
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CustomerWrites:
     """Lock the accounts that the items name or conflict with, and read what items change."""
-    accounts = lock_accounts(session, items)
+    return _writes(session, actor, items, _NAMED)
+
+
+def _writes(
+    session: Session, actor: Principal, items: Sequence[BulkItem], named: Select[Any]
+) -> _CustomerWrites:
+    """Return the writes of items, with the accounts that a statement reads."""
+    accounts: list[UserRow] = row_dicts(session.execute(named, _names_of(items)))
     return _CustomerWrites(
         session=session,
         actor=actor,
@@ -156,12 +188,20 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cus
         emails={each["email_normalized"]: each["id"] for each in accounts if each["email"]},
         usernames={account["username_normalized"] for account in accounts},
         held=capabilities_by_user(session, [item.id or 0 for item in items]),
-        metadata=MetadataWrites.of_items(session, CUSTOMER, items, {a["id"] for a in accounts}),
+        metadata=MetadataWrites.of_items(
+            session, CUSTOMER, items, {a["id"] for a in accounts}, only_checks=named is _UNLOCKED
+        ),
     )
 
 
 def lock_accounts(session: Session, items: Sequence[BulkItem]) -> list[UserRow]:
     """Lock the accounts that the items name or conflict with until the commit; return them."""
+    accounts: list[UserRow] = row_dicts(session.execute(_NAMED, _names_of(items)))
+    return accounts
+
+
+def _names_of(items: Sequence[BulkItem]) -> dict[str, Any]:
+    """Return the IDs, normalized addresses and usernames that the items name or conflict with."""
     ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
     given = [item.data.get("email", "") for item in items]
     emails = {comparable_email(address) for address in given}
@@ -170,9 +210,7 @@ def lock_accounts(session: Session, items: Sequence[BulkItem]) -> list[UserRow]:
     for item in items:
         if item.id is None and not item.data.get("username"):
             usernames |= first_usernames(item.data.get("email", ""))
-    named = {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
-    accounts: list[UserRow] = row_dicts(session.execute(_NAMED, named))
-    return accounts
+    return {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
 
 
 def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:

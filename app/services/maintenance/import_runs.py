@@ -7,13 +7,14 @@ a worker writes the event, so that readers of the feed are still notified of the
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import Row, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
-from app.db.session import now, run_in_transaction
+from app.db.session import call_after_commit, now, run_in_transaction
 from app.models import IMPORT_RUNS
 from app.services.events.bulk import record_summary
 
@@ -22,6 +23,13 @@ ABANDONED = timedelta(minutes=15)
 
 BATCH = 100
 """Maximum number of interrupted imports that one transaction reports."""
+
+
+def record_part(session: Session, kind: str, created: int, updated: int) -> None:
+    """Write the event of records of a file, which the transaction of a session completes."""
+    run_id = _insert(session, "file", kind, finished=True, created=created, updated=updated)
+    summary = {"source": "file", "kind": kind, "created": created, "updated": updated}
+    record_summary(session, None, "import.completed", run_id, summary)
 
 
 def record_import(session: Session, source: str, summary: Mapping[str, Any]) -> None:
@@ -37,54 +45,38 @@ class ImportProgress:
     source: str
     kind: str
     _run_id: int | None = None
-    # The stored numbers, and the numbers that earlier events have reported.
-    _noted: tuple[int, int] = (0, 0)
-    _reported: tuple[int, int] = (0, 0)
 
-    def begin(self) -> None:
-        """Store the import. Call it before each transaction that writes records."""
-        if self._run_id is None:
-            self._run_id = run_in_transaction(
-                lambda session: _insert(session, self.source, self.kind, finished=False)
+    def add(self, session: Session, created: int, updated: int) -> None:
+        """Add records to the import, in the transaction of a session that writes them."""
+        run_id = self._run_id
+        if run_id is not None:
+            changes = {
+                "created": IMPORT_RUNS.c.created + created,
+                "updated": IMPORT_RUNS.c.updated + updated,
+                "progress_at": now(),
+            }
+            is_running = IMPORT_RUNS.c.id == run_id, IMPORT_RUNS.c.finished_at.is_(None)
+            statement = (
+                update(IMPORT_RUNS).where(*is_running).values(changes).returning(IMPORT_RUNS.c.id)
             )
+            # A worker reports the import as interrupted if it takes too long.
+            run_id = session.scalar(statement)
+        if run_id is None and (created or updated):
+            run_id = _insert(session, self.source, self.kind, finished=False,
+                             created=created, updated=updated)  # fmt: skip
+        call_after_commit(session, partial(setattr, self, "_run_id", run_id))
 
-    def note(self, created: int, updated: int) -> None:
-        """Store how many records were written in total."""
-        if self._run_id is None:
-            return
-        if not self._note(created, updated):
-            # A worker has reported the import as interrupted, because it took too long.
-            self._run_id, self._reported = None, self._noted
-            self.begin()
-            self._note(created, updated)
-        self._noted = created, updated
-
-    def finish(self, created: int, updated: int) -> None:
+    def finish(self) -> None:
         """Write the event of the import. An import that has written nothing has no event."""
-        self.note(created, updated)
         if self._run_id is not None:
             run_in_transaction(self._finish)
             self._run_id = None
 
-    def _note(self, created: int, updated: int) -> bool:
-        changes = {
-            "created": created - self._reported[0],
-            "updated": updated - self._reported[1],
-            "progress_at": now(),
-        }
-        is_running = IMPORT_RUNS.c.id == self._run_id, IMPORT_RUNS.c.finished_at.is_(None)
-        statement = (
-            update(IMPORT_RUNS).where(*is_running).values(changes).returning(IMPORT_RUNS.c.id)
-        )
-        return run_in_transaction(lambda session: session.scalar(statement)) is not None
-
     def _finish(self, session: Session) -> None:
         of_run = IMPORT_RUNS.c.id == self._run_id
         run = session.execute(select(IMPORT_RUNS).where(of_run).with_for_update()).mappings().one()
-        if run["created"] or run["updated"]:
+        if run["finished_at"] is None:  # otherwise, a worker has reported it
             _report(session, dict(run))
-        else:
-            session.execute(delete(IMPORT_RUNS).where(of_run))
 
 
 def report_interrupted_imports() -> int:
@@ -111,13 +103,21 @@ def recent_runs(limit: int) -> Sequence[Row[Any]]:
     return fetch(select(IMPORT_RUNS).order_by(IMPORT_RUNS.c.id.desc()).limit(limit))
 
 
-def _insert(session: Session, source: str, kind: str | None, *, finished: bool) -> int:
+def _insert(
+    session: Session,
+    source: str,
+    kind: str | None,
+    *,
+    finished: bool,
+    created: int = 0,
+    updated: int = 0,
+) -> int:
     timestamp = now()
     run = {
         "source": source,
         "kind": kind,
-        "created": 0,
-        "updated": 0,
+        "created": created,
+        "updated": updated,
         "progress_at": timestamp,
         "finished_at": timestamp if finished else None,
     }

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, delete, exists, func, insert, or_, select, update
+from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
@@ -20,8 +21,18 @@ SHOWN = 20
 COUNTS = ("created", "updated", "skipped", "failed")
 
 
+WAITING = 20
+"""Maximum number of files of a session that wait for their import."""
+
+CHECKED = 5
+"""Number of files of a session that are kept without an import. Others replace the oldest."""
+
+
 def keep(session_id: int, upload: Mapping[str, Any]) -> int:
     """Store a file and return its ID.
+
+    Raises:
+        ValueError: too many files of the session wait for their import.
 
     Args:
         session_id: the session that has sent it.
@@ -30,7 +41,22 @@ def keep(session_id: int, upload: Mapping[str, Any]) -> int:
     """
     values = {"session_id": session_id, "position": 0, "created_at": now(), **upload}
     statement = insert(UPLOADS).values(values).returning(UPLOADS.c.id)
-    return int(run_in_transaction(lambda session: session.execute(statement).scalar_one()))
+    of_session = UPLOADS.c.session_id == session_id
+    waiting = select(func.count()).select_from(UPLOADS).where(of_session, IS_IMPORTING)
+    without_import = select(UPLOADS.c.id).where(of_session, UPLOADS.c.queued_at.is_(None))
+    kept = without_import.order_by(UPLOADS.c.id.desc()).limit(CHECKED - 1)
+
+    def work(session: Session) -> int:
+        if (session.scalar(waiting) or 0) >= WAITING:
+            raise ValueError(
+                f"{WAITING} files already wait for their import. Try again when one is finished."
+            )
+        newest = [*session.scalars(kept)]
+        older = of_session, UPLOADS.c.queued_at.is_(None), UPLOADS.c.id.not_in(newest)
+        session.execute(delete(UPLOADS).where(*older))
+        return int(session.execute(statement).scalar_one())
+
+    return run_in_transaction(work)
 
 
 def find(session_id: int, upload_id: int) -> Row[Any] | None:
@@ -98,16 +124,12 @@ def claim() -> Row[Any] | None:
     return rows[0] if rows else None
 
 
-def note(upload_id: int, position: int, changes: Mapping[str, Any]) -> bool:
-    """Store how far the import of a file is.
+def is_at(session: Session, upload_id: int, position: int) -> bool:
+    """Lock a file until the commit, and return whether its import is at a position."""
+    this = UPLOADS.c.id == upload_id, UPLOADS.c.position == position
+    return session.scalar(select(UPLOADS.c.id).where(*this).with_for_update()) is not None
 
-    Args:
-        position: the position before.
-        changes: the new position, COUNTS, failures and ``claimed_at``.
 
-    Returns:
-        Whether the file was still at the position. Otherwise, another request has continued it.
-    """
-    is_here = UPLOADS.c.id == upload_id, UPLOADS.c.position == position
-    statement = update(UPLOADS).where(*is_here).values(changes).returning(UPLOADS.c.id)
-    return run_in_transaction(lambda session: session.scalar(statement)) is not None
+def note(session: Session, upload_id: int, changes: Mapping[str, Any]) -> None:
+    """Store how far the import of a file is: its position, COUNTS, failures and ``claimed_at``."""
+    session.execute(update(UPLOADS).where(UPLOADS.c.id == upload_id).values(changes))
