@@ -2,10 +2,9 @@
 
 import ast
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 from app.blueprints import BUILTIN
 from app.cli import COMMANDS
@@ -47,12 +46,17 @@ BELOW_THE_REQUEST = {
     *CORE, "db", "models", "auth", "outbound", "services", "woocommerce", "worker", "schemas",
 }  # fmt: skip
 # Packages that compute and do nothing else: no framework, no database, no request.
-PURE_PACKAGES = {"dateutil", "email_validator", "marshmallow"}
+PURE_PACKAGES = {"dateutil", "email_validator", "idna", "marshmallow"}
 # The settings check that SQLAlchemy can read DATABASE_URL; each app has a catalog and limits of its own.
 EXCEPTIONS = {
     "app.config.fields": {"sqlalchemy"}, "app.config.urls": {"sqlalchemy"},
     "app.catalog": {"flask"}, "app.config.limits": {"flask"},
 }  # fmt: skip
+NO_CIRCLES = ["db", "schemas", "services", "api", "woocommerce", "cli"]
+"""Packages whose folders do not import each other in a circle."""
+
+LONGEST_FUNCTION = 50
+"""Lines of a function from ``def`` to its end, so that it fits on a screen."""
 
 
 def part_of(module):
@@ -60,19 +64,30 @@ def part_of(module):
     return module.split(".")[1] if module.startswith("app.") else module
 
 
-def imports_of(path, *, anywhere=True):
-    """Every dotted name that a file imports: a module, or a name in one."""
-    tree = ast.parse(path.read_text())
+def service_of(module):
+    """Return the folder of a service: ``orders`` of ``app.services.orders.trash``."""
+    return module.split(".")[2] if module.startswith("app.services.") else None
+
+
+@cache
+def parsed(module):
+    return ast.parse(FILES[module].read_text())
+
+
+@cache
+def imports_of(module, *, anywhere=True):
+    """Every dotted name that a module imports: a module, or a name in one."""
     names = set()
-    for node in ast.walk(tree) if anywhere else tree.body:
+    for node in ast.walk(parsed(module)) if anywhere else parsed(module).body:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path.name} imports by a relative name"
+            assert node.level == 0, f"{module} imports by a relative name"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    return frozenset(names)
 
 
+@cache
 def modules_of(names):
     """The modules of ours among imported names."""
     ours = set()
@@ -82,99 +97,93 @@ def modules_of(names):
     return ours
 
 
-@pytest.mark.parametrize("module", FILES)
-def test_module_imports_only_its_layer_and_lower_ones(module):
-    part = part_of(module)
-    used = {part_of(other) for other in modules_of(imports_of(FILES[module]))}
-    assert sorted(used - MAY_IMPORT[part] - {part}) == []
+def forbidden_modules(module):
+    """Return the modules of the app that a module imports and must not."""
+    part, service = part_of(module), service_of(module)
+    allowed = MAY_IMPORT.get(part, set()) | {part}  # a part without a layer imports itself only
+    left = SERVICES[: SERVICES.index(service) + 1] if service else []
+    for other in modules_of(imports_of(module)):
+        is_blueprint = module.startswith("app.blueprints.") and other.startswith("app.blueprints.")
+        is_right = service and service_of(other) and service_of(other) not in left
+        if part_of(other) not in allowed or is_blueprint or is_right:
+            yield other
 
 
-@pytest.mark.parametrize("module", [name for name in FILES if part_of(name) in CORE])
-def test_pure_module_imports_standard_library_and_pure_packages_only(module):
-    packages = {name.split(".")[0] for name in imports_of(FILES[module])}
-    extra = EXCEPTIONS.get(module, set())
-    assert sorted(packages - sys.stdlib_module_names - PURE_PACKAGES - extra - {"app"}) == []
+def forbidden_packages(module):
+    """Return what a module imports of other packages and must not."""
+    part, names = part_of(module), imports_of(module)
+    if part in BELOW_THE_REQUEST:
+        # ``import flask`` would be a way around the names.
+        yield from names & {"flask.request", "flask.g", "flask.session", "flask.globals", "flask"}
+    if part == "schemas":
+        yield from (
+            name
+            for name in names
+            if name.startswith(("sqlalchemy.orm", "flask_sqlalchemy", "flask"))
+        )
+    if part in CORE:
+        packages = {name.split(".")[0] for name in names} - EXCEPTIONS.get(module, set())
+        yield from packages - sys.stdlib_module_names - PURE_PACKAGES - {"app"}
 
 
-def test_blueprints_never_import_each_other():
-    family = {name for name in FILES if name.startswith("app.blueprints.")}
-    found = {name: modules_of(imports_of(FILES[name])) & family for name in family}
-    assert found == {name: set() for name in family}
-
-
-@pytest.mark.parametrize("module", [name for name in FILES if part_of(name) in BELOW_THE_REQUEST])
-def test_nothing_below_the_api_reads_the_request(module):
-    forbidden = {"flask.request", "flask.g", "flask.session", "flask.globals", "flask"}
-    # ``import flask`` would be a way around the names.
-    assert imports_of(FILES[module]) & forbidden == set()
-
-
-@pytest.mark.parametrize("module", [name for name in FILES if part_of(name) == "schemas"])
-def test_schema_never_has_a_session(module):
-    names = imports_of(FILES[module])
-    assert {name for name in names if name.startswith(("sqlalchemy.orm", "flask_sqlalchemy"))} == (
-        set()
-    )
-    assert {name for name in names if name.startswith("flask")} == set()
-
-
-def service_of(module):
-    """Return the folder of a service: ``orders`` of ``app.services.orders.trash``."""
-    return module.split(".")[2] if module.startswith("app.services.") else None
-
-
-@pytest.mark.parametrize("module", [name for name in FILES if service_of(name)])
-def test_service_imports_only_services_to_its_left(module):
-    used = {service_of(other) for other in modules_of(imports_of(FILES[module]))} - {None}
-    allowed = SERVICES[: SERVICES.index(service_of(module)) + 1]
-    assert sorted(used - set(allowed)) == []
-
-
-@pytest.mark.parametrize("package", ["db", "schemas", "services", "api", "woocommerce", "cli"])
-def test_folders_of_a_package_have_no_circle(package):
-    """A module beside the folders counts as a folder of its own."""
+def folders_of(package):
+    """Return which folders of a package import which. A module beside them counts as a folder."""
 
     def room(module):
         return ".".join(module.split(".")[2:3])
 
     graph = {}
-    for module, path in FILES.items():
+    for module in FILES:
         if part_of(module) == package and room(module):
-            others = modules_of(imports_of(path))
+            others = modules_of(imports_of(module))
             rooms = {room(other) for other in others if part_of(other) == package} - {""}
             graph.setdefault(room(module), set()).update(rooms - {room(module)})
+    return graph
+
+
+def circle_of(graph):
+    """Return a circle of a graph as text, or None."""
     try:
         list(TopologicalSorter(graph).static_order())
     except CycleError as error:
-        pytest.fail(f"circle: {' -> '.join(error.args[1])}")
+        return " -> ".join(error.args[1])
+    return None
 
 
-def test_no_import_cycle_at_module_level():
-    graph = {
-        module: modules_of(imports_of(path, anywhere=False)) - {module}
-        for module, path in FILES.items()
+def wrong(find):
+    """Return what a function finds in each module, without the modules in which it finds nothing."""
+    found = {module: sorted(find(module)) for module in FILES}
+    return {module: names for module, names in found.items() if names}
+
+
+def test_modules_import_only_lower_layers():
+    assert {part_of(module) for module in FILES} - MAY_IMPORT.keys() == set()
+    assert wrong(forbidden_modules) == {}
+
+
+def test_modules_import_only_packages_of_their_layer():
+    assert wrong(forbidden_packages) == {}
+
+
+def test_imports_have_no_circle():
+    modules = {
+        module: modules_of(imports_of(module, anywhere=False)) - {module} for module in FILES
     }
-    try:
-        order = list(TopologicalSorter(graph).static_order())
-    except CycleError as error:
-        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+    graphs = {"modules": modules} | {package: folders_of(package) for package in NO_CIRCLES}
+    circles = {name: circle_of(graph) for name, graph in graphs.items()}
+    assert {name: circle for name, circle in circles.items() if circle} == {}
+    *_, last = TopologicalSorter(modules).static_order()
     commands = {module for module, _, _ in COMMANDS.values()}  # which are imported by name
     plugins = {plugin.module for plugin in BUILTIN}  # the same
-    assert order[-1] in {"wsgi", "app.plugin_api", *commands, *plugins}
+    assert last in {"wsgi", "app.plugin_api", *commands, *plugins}
 
 
-LONGEST_FUNCTION = 50
-"""Lines of a function from ``def`` to its end, so that it fits on a screen."""
-
-
-@pytest.mark.parametrize("module", FILES)
-def test_functions_fit_on_a_screen(module):
+def test_functions_fit_on_a_screen():
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    nodes = ast.walk(ast.parse(FILES[module].read_text()))
-    functions = [node for node in nodes if isinstance(node, kinds)]
-    lengths = {each.name: each.end_lineno - each.lineno + 1 for each in functions}
-    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
 
+    def too_long(module):
+        for node in ast.walk(parsed(module)):
+            if isinstance(node, kinds) and node.end_lineno - node.lineno >= LONGEST_FUNCTION:
+                yield f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
 
-def test_every_part_has_a_layer():
-    assert {part_of(module) for module in FILES} - MAY_IMPORT.keys() == set()
+    assert wrong(too_long) == {}
