@@ -83,6 +83,7 @@ app.test_client().post("/coupons", json=body, headers=headers)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("timestamp", "is_done"), [("before_commit", False), ("after_commit", True)]
 )

@@ -78,6 +78,7 @@ def make_delivery(app, admin):
     return {"webhook_id": webhook_id, "delivery_id": delivery["id"], "event_id": event["id"]}
 
 
+@pytest.mark.slow
 def test_no_statement_contains_values_of_a_query(admin, reads, statements):
     assert {name for names in reads.values() for name in names} >= NAMED
     for path, names in reads.items():
@@ -93,6 +94,7 @@ def test_no_statement_contains_values_of_a_query(admin, reads, statements):
     assert [statement for statement in statements if MARK in statement] == []
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_by_attacks(app, admin, reads):
     def state():
         with app.app_context():

@@ -382,6 +382,7 @@ def port():
         yield reserved.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_serve_prints_the_first_key_and_later_the_number_of_keys(
     fresh_database_url, tmp_path, port
 ):

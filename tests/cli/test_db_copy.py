@@ -252,6 +252,7 @@ def test_failed_copy_leaves_the_target_empty(urls, make_shop, monkeypatch):
         assert rows_of(target, table) == []
 
 
+@pytest.mark.slow
 def test_changes_during_the_copy_are_not_half_copied(urls, make_shop, monkeypatch):
     """An order that is added after the first table has been read is not part of the copy."""
     source, target = make_shop(urls[0]), make_shop(urls[1])

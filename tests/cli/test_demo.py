@@ -55,6 +55,7 @@ def authorized(client):
     return {"Authorization": client.get("/healthz").request.headers["Authorization"]}
 
 
+@pytest.mark.slow
 def test_demo_of_one_seed_is_one_shop(demo_shop):
     assert everything(demo_shop("7")) == everything(demo_shop("7"))
 

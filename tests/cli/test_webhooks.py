@@ -4,10 +4,13 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from http.server import ThreadingHTTPServer
 
 import pytest
 
 from app.catalog import EVENT_TYPES
+from app.cli.webhooks import _handler
 from app.schemas.examples.events import event_data
 from tests.serving import ROOT
 from tests.webhooks.deliveries import make_webhook, receiver, receivers, shop
@@ -78,6 +81,22 @@ def test_example_that_cannot_be_sent(run, client_with, receiver):
     receiver.wait(1)[0].verify(generated)
 
 
+def test_listener_verifies_a_signature(run):
+    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(SECRET)) as listener:
+        threading.Thread(target=listener.serve_forever).start()
+        url = f"http://127.0.0.1:{listener.server_port}/"
+        # The listener prints to the output of the command, because it runs in the same process.
+        good = run("trigger", "order_note.created", "--url", url, "--secret", SECRET).stdout
+        bad = run("trigger", "order_note.created", "--url", url, "--secret", OTHER).stdout
+        listener.shutdown()
+    assert re.search(r"^order_note.created  example_\w+  signature valid$", good, re.M)
+    assert ": 204 in " in good
+    assert '\n    "order_note": {\n' in good
+    assert re.search(r"^order_note.created  example_\w+  signature WRONG$", bad, re.M)
+    assert ": 400 in " in bad
+
+
+@pytest.mark.slow
 def test_listener_prints_and_verifies_deliveries(settings, run):
     environment = os.environ | {name: settings[name] for name in ("DATABASE_URL", "SECRET_KEY")}
     environment |= {"SHOP_WEBHOOK_ALLOWED_NETWORKS": LOOPBACK, "WEBHOOK_SECRET": SECRET}

@@ -76,6 +76,7 @@ for name in names:
 """
 
 
+@pytest.mark.slow
 def test_large_inputs_finish():
     # Counting lines does not detect quadratic work inside a regular expression, which would run for
     # minutes. Use a process that is killed then. The first missing name is the function that hung.

@@ -223,6 +223,7 @@ def test_long_list_is_the_same_as_its_pages(app, admin):
         assert totals(response) == (str(MANY), "1")
 
 
+@pytest.mark.slow
 @pytest.mark.pooler
 def test_long_list_is_written_in_pieces(app, admin):
     add_users(app, MANY)

@@ -163,6 +163,7 @@ def test_migrating_from_nothing_makes_what_the_models_make(fresh_app):
     assert migrated.keys() == db.metadata.tables.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_down_to_base_leaves_nothing_and_up_again_works(fresh_app):
     upgrade()
@@ -294,6 +295,7 @@ def test_orders_from_before_get_their_figures_and_confirmations_their_time(fresh
         assert connection.scalars(times).all() == [TIMESTAMP, None]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_upgrading_twice_changes_nothing(fresh_app):
     upgrade()
@@ -312,6 +314,7 @@ def test_readyz_follows_the_schema(fresh_app):
     assert readiness(fresh_app) == CURRENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["0000", "zzzz"])
 def test_readyz_with_another_version_of_the_schema_is_503(fresh_app, version):
     upgrade()

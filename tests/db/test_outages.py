@@ -113,6 +113,7 @@ def logged():
         handler.setStream(stream)
 
 
+@pytest.mark.slow
 def test_postgresql_stops_and_starts_again(postgresql, tmp_path):
     with shop(postgresql.url, tmp_path) as client:
         assert_network_failures_are_noticed(client.app)
@@ -373,6 +374,7 @@ def test_full_disk_is_reported_as_such_on_sqlite(sqlite_shop):
     assert create(sqlite_shop, "big", description=BIG)[0] == 201
 
 
+@pytest.mark.slow
 def test_full_disk_is_reported_as_such_on_postgresql(postgresql, tmp_path):
     """The server reports the error of a full disk. A trigger raises it, as a disk cannot be filled."""
     with shop(postgresql.url, tmp_path) as client:

@@ -38,6 +38,7 @@ def now(release, client):
     return {path: client.get(path).get_json() for path in release.responses}
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", UPGRADED)
 def test_upgraded_shop_of_a_release_returns_what_it_returned(upgraded, name):
@@ -48,6 +49,7 @@ def test_upgraded_shop_of_a_release_returns_what_it_returned(upgraded, name):
     assert (result.exit_code, "FAIL" in result.output) == (0, False), result.output
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", UPGRADED)
 def test_upgraded_shop_of_a_release_accepts_writes(upgraded, name):
@@ -75,6 +77,7 @@ def test_upgraded_shop_of_a_release_accepts_writes(upgraded, name):
     assert client.get("/coupons?q=trashed").get_json()["coupons"][0]["id"] == trashed
 
 
+@pytest.mark.slow
 def test_a_migration_that_loses_data_is_found(upgraded):
     release, client = upgraded(RELEASES[-1])
     for path, statement in {
@@ -89,6 +92,7 @@ def test_a_migration_that_loses_data_is_found(upgraded):
         assert losses(release.responses[path], client.get(path).get_json()), statement
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_losses_are_members_and_values_but_not_additions():
     then = {"a": {"b": [1, {"c": "1.50"}]}, "d": None}
@@ -99,6 +103,7 @@ def test_losses_are_members_and_values_but_not_additions():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_each_release_of_the_changelog_has_its_shop():
     dated = re.findall(r"^## \[(\S+)\] - \d", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)

@@ -182,6 +182,7 @@ def test_no_write_key_lookup_or_event_feed_reads_from_a_replica(admin, client_on
     assert [each for each in on_replicas if each.startswith(words) or "FOR UPDATE" in each] == []
 
 
+@pytest.mark.slow
 def test_pages_read_reports_from_a_replica_and_all_else_from_the_primary(app, admin, on_replicas):
     browser = Browser(app, admin.key)
     coupon, position = create(admin)
@@ -202,6 +203,7 @@ def test_pages_read_reports_from_a_replica_and_all_else_from_the_primary(app, ad
         on_replicas.clear()
 
 
+@pytest.mark.slow
 def test_pages_read_the_rows_of_csv_files_from_a_replica(app, admin, on_replicas):
     browser = Browser(app, admin.key)
     new = {"generate": {"count": 2, "prefix": f"{next(codes)}-"}}
@@ -296,6 +298,7 @@ def test_position_is_on_writes_and_on_reads_that_may_use_a_replica(admin):
         assert ("X-Shop-Position" in response.headers) == has_position, response.get_json()
 
 
+@pytest.mark.slow
 def test_client_that_alternates_between_replicas_never_goes_back_in_time(cluster, admin):
     """Replay is paused on one replica. Reads that send the position of the last response."""
     coupon, position = create(admin)
@@ -321,6 +324,7 @@ def test_client_that_alternates_between_replicas_never_goes_back_in_time(cluster
         cluster.replicas[1].resume_replay()
 
 
+@pytest.mark.slow
 def test_missing_record_has_a_position_too(cluster, admin):
     """A client that has seen the deletion must not see the record again on another replica."""
     coupon, _ = create(admin)
@@ -363,6 +367,7 @@ def test_long_list_from_a_replica_has_a_position(admin, on_replicas, path):
     assert Position.parse(response.headers["X-Shop-Position"]) >= Position.parse(position)
 
 
+@pytest.mark.slow
 def test_server_that_was_promoted_during_a_read_is_not_used(cluster, tmp_path):
     """Its state has no position that a replica could compare, so the primary serves the read."""
     app = app_of(cluster, tmp_path, DATABASE_REPLICA_URLS=cluster.primary.url())
@@ -380,6 +385,7 @@ def test_server_that_was_promoted_during_a_read_is_not_used(cluster, tmp_path):
     close(app)
 
 
+@pytest.mark.slow
 def test_replica_that_lags_too_much_is_not_used(cluster, tmp_path):
     app = app_of(cluster, tmp_path, SHOP_REPLICA_LAG_SECONDS=1.5)
     with app.app_context():
@@ -404,6 +410,7 @@ def test_replica_that_lags_too_much_is_not_used(cluster, tmp_path):
 # --- replicas that cannot serve ---
 
 
+@pytest.mark.slow
 def test_unavailable_replica_is_not_used_until_it_is_available(cluster, app, admin, on_replicas):
     cluster.replicas[0].kill()
     cluster.replicas[1].stop()
@@ -419,6 +426,7 @@ def test_unavailable_replica_is_not_used_until_it_is_available(cluster, app, adm
     assert on_replicas != []
 
 
+@pytest.mark.slow
 def test_conflict_with_replay_is_retried_once_on_the_primary(cluster, app, on_replicas, caplog):
     """A lock on the primary, replayed by a standby, cancels the statements of the standby (40001)."""
     attempts = []
@@ -445,6 +453,7 @@ def lock_coupons(cluster):
     cluster.primary.query("BEGIN; LOCK TABLE coupons IN ACCESS EXCLUSIVE MODE; COMMIT", "shop")
 
 
+@pytest.mark.slow
 def test_statement_timeout_is_not_retried(cluster, tmp_path):
     app = app_of(cluster, tmp_path, SHOP_STATEMENT_TIMEOUT_SECONDS=0.5)
     attempts = []
@@ -463,6 +472,7 @@ def test_statement_timeout_is_not_retried(cluster, tmp_path):
     close(app)
 
 
+@pytest.mark.slow
 def test_replica_that_lacks_the_newest_migration_is_not_used(cluster, tmp_path):
     app = app_of(cluster, tmp_path)
     (version,) = cluster.primary.query("SELECT version_num FROM alembic_version", "shop")[0]
@@ -482,6 +492,7 @@ def test_replica_that_lacks_the_newest_migration_is_not_used(cluster, tmp_path):
     close(app)
 
 
+@pytest.mark.slow
 def test_replica_of_another_primary_is_not_used(cluster, tmp_path):
     app = app_of(cluster, tmp_path, DATABASE_REPLICA_URLS=cluster.primary.url())
     with app.app_context():
@@ -503,6 +514,7 @@ def test_metrics_show_each_replica(app, admin):
     assert 'outcome="replica"' in page
 
 
+@pytest.mark.slow
 def test_doctor_shows_each_replica(cluster, app):
     cluster.replicas[1].stop()
     try:
@@ -516,6 +528,7 @@ def test_doctor_shows_each_replica(cluster, app):
     assert "DATABASE_REPLICA_URLS" in lines[2]
 
 
+@pytest.mark.slow
 def test_doctor_accepts_a_list_of_all_servers(cluster, tmp_path):
     """With automatic failover, each of them can be the primary."""
     urls = f"{cluster.primary.url()} {cluster.replica_urls()}"
@@ -531,6 +544,7 @@ def test_doctor_accepts_a_list_of_all_servers(cluster, tmp_path):
         close(app)
 
 
+@pytest.mark.slow
 def test_nothing_is_watched_without_the_setting(cluster, tmp_path):
     app = app_of(cluster, tmp_path, DATABASE_REPLICA_URLS="")
     with app.app_context():

@@ -157,12 +157,17 @@ def test_requests_on_a_schema_that_is_too_new_ask_for_the_newer_version(app_on_a
 @pytest.mark.parametrize(
     "command",
     [
-        ["worker"],
         ["keys", "list"],
-        ["keys", "create", "--login", "erp", "--role", "administrator"],
-        ["demo", "--customers", "1", "--coupons", "1", "--orders", "1", "--seed", "1"],
-        ["coupons", "generate", "--count", "1"],
-        ["export", "all", "-"],
+        *(
+            pytest.param(command, marks=pytest.mark.slow)
+            for command in (
+                ["worker"],
+                ["keys", "create", "--login", "erp", "--role", "administrator"],
+                ["demo", "--customers", "1", "--coupons", "1", "--orders", "1", "--seed", "1"],
+                ["coupons", "generate", "--count", "1"],
+                ["export", "all", "-"],
+            )
+        ),
     ],
     ids=" ".join,
 )
@@ -180,6 +185,7 @@ def test_command_that_finds_no_table_in_a_schema_that_is_too_new(app_on_a_newer_
     assert explain(caught.value) == f"{TOO_NEW}. {INSTALL}."
 
 
+@pytest.mark.slow
 def test_serve_on_a_schema_that_is_too_new_ends(app_on_a_newer_schema):
     with closing(reserved_port()) as port:
         app_on_a_newer_schema.config["PORT"] = port.getsockname()[1]
@@ -272,6 +278,7 @@ def test_concurrent_upgrades_wait_for_each_other(old_app, fresh_database_url):
     assert said == sorted([current, current, created])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_interrupted_index_is_created_again(old_app, fresh_database_url):
     upgrade(revision="0026")
@@ -363,6 +370,7 @@ WHERE pid = %s AND relkind = 'r' AND relnamespace = 'public'::regnamespace
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_migrations_do_not_deadlock_with_requests(old_app, fresh_database_url):
     """A transaction of a migration takes its strongest lock of a table first, and locks one table.

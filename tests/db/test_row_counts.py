@@ -288,6 +288,7 @@ BOUNDS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_totals_of_a_period_add_whole_weeks_and_the_records_around_them(written_shop):
     admin = written_shop(5)
     for path, keys in COUNTED:

@@ -154,6 +154,7 @@ def test_data_is_kept_by_the_upgrade_from_each_released_schema(old_app, revision
     assert client.post("/customers", {"customer": {"email": "new@example.com"}}).status_code == 201
 
 
+@pytest.mark.slow
 def test_requests_during_an_upgrade_get_responses(old_app):
     upgrade(revision=REVISIONS[0])
     fill()

@@ -395,6 +395,7 @@ def test_batch_examples_generate_codes_and_withdraw_them(run_examples):
     assert withdrawn == {"trashed": 1000}
 
 
+@pytest.mark.slow
 def test_order_examples_lead_from_the_first_order_to_the_trash(run_examples):
     seen = list(run_examples("docs/orders.md"))
     assert [remark for *_, remark in seen if remark] == ["rejected"]

@@ -122,6 +122,7 @@ def rules(tables):
     }
 
 
+@pytest.mark.slow
 def test_migrations_since_the_previous_release_do_not_break_it(old_app):
     """Its code finds all tables and columns, and rows that it inserts are accepted."""
     upgrade(revision=PREVIOUS)

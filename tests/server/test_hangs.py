@@ -67,6 +67,7 @@ def many():
         yield pool
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "part"), [("direct", "primary"), ("pooled", "primary"), ("pooled", "bouncer")]
 )
@@ -97,6 +98,7 @@ def test_frozen_database_rejects_requests_and_leaves_the_service_alive(cluster, 
     assert new(client, f"{name}-{part}-0").status == 201
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "other"), [("direct", "pooled"), ("pooled", "direct")])
 def test_frozen_service_or_pooler_does_not_keep_its_locks(cluster, name, other):
     client = cluster.client(cluster.services[other])
@@ -125,6 +127,7 @@ def synchronous(cluster):
     cluster.primary.configure(synchronous_standby_names="")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["direct", "pooled"])
 def test_frozen_standby_makes_the_outcome_of_writes_unknown(cluster, synchronous, name):
     service = cluster.services[name]
@@ -160,6 +163,7 @@ def test_frozen_standby_makes_the_outcome_of_writes_unknown(cluster, synchronous
     assert len(stored) == len(unknown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["direct", "pooled"])
 def test_connection_lost_during_the_commit_makes_the_outcome_unknown(cluster, synchronous, name):
     service = cluster.services[name]
@@ -181,6 +185,7 @@ def test_connection_lost_during_the_commit_makes_the_outcome_unknown(cluster, sy
     assert f"{name}-lost" in codes(client)
 
 
+@pytest.mark.slow
 def test_reads_of_a_new_key_and_signed_reads_do_not_wait_for_a_standby(cluster, synchronous):
     service = cluster.services["direct"]
     client = cluster.client(service)
@@ -196,6 +201,7 @@ def test_reads_of_a_new_key_and_signed_reads_do_not_wait_for_a_standby(cluster, 
         assert reply.seconds < 1
 
 
+@pytest.mark.slow
 def test_full_server_lets_requests_wait_for_the_connections_of_their_worker(cluster):
     service = cluster.serve("full", WEB_THREADS="4")
     client, primary = cluster.client(service), cluster.primary
@@ -217,6 +223,7 @@ def full(primary):
         primary.query("ALTER ROLE shop CONNECTION LIMIT -1")
 
 
+@pytest.mark.slow
 def test_full_server_lets_requests_wait_for_the_first_connection(cluster):
     with many() as pool:
         with full(cluster.primary):
@@ -228,6 +235,7 @@ def test_full_server_lets_requests_wait_for_the_first_connection(cluster):
         assert [each.result().status for each in sent] == [201] * 6 + [200] * 6
 
 
+@pytest.mark.slow
 def test_full_server_rejects_requests_at_their_deadline(cluster):
     with full(cluster.primary):
         service = cluster.serve("short", SHOP_REQUEST_TIMEOUT_SECONDS=str(DEADLINE))
@@ -237,6 +245,7 @@ def test_full_server_rejects_requests_at_their_deadline(cluster):
     assert 1 < reply.seconds < DEADLINE + SLACK
 
 
+@pytest.mark.slow
 def test_workers_open_a_connection_for_reads_and_one_for_writes_at_their_start(cluster):
     url = f"{cluster.primary.url()}?application_name=early"
     service = cluster.serve("early", DATABASE_URL=url, WEB_CONCURRENCY="2")
@@ -247,6 +256,7 @@ def test_workers_open_a_connection_for_reads_and_one_for_writes_at_their_start(c
         assert (new(client, "early").status, client.get("/coupons").status) == (201, 200)
 
 
+@pytest.mark.slow
 def test_workers_start_without_a_database(cluster):
     url = "postgresql://shop@127.0.0.1:1/shop"
     client = cluster.client(cluster.serve("without", DATABASE_URL=url))

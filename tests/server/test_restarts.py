@@ -194,6 +194,7 @@ def test_cpu_affinity_can_be_switched_off(shop, code):
     shop.stop()
 
 
+@pytest.mark.slow
 def test_connections_wait_for_the_next_workers_when_all_are_killed(service):
     for worker in service.workers():
         worker.kill()
@@ -201,6 +202,7 @@ def test_connections_wait_for_the_next_workers_when_all_are_killed(service):
         assert list(pool.map(get, [service.port] * 8)) == [{"status": "ok"}] * 8
 
 
+@pytest.mark.slow
 def test_log_of_gunicorn_is_json_after_hup(service):
     reload(service)
     before = len(service.log.read_text())
@@ -213,6 +215,7 @@ def test_log_of_gunicorn_is_json_after_hup(service):
     ]
 
 
+@pytest.mark.slow
 def test_hup_finishes_a_request_in_flight(service):
     body = b'{"coupon": {"code": "hup"}}'
     with closing(begin(service, body)) as connection:
@@ -224,6 +227,7 @@ def test_hup_finishes_a_request_in_flight(service):
     assert (status, created["coupon"]["code"]) == (201, "hup")
 
 
+@pytest.mark.slow
 def test_term_finishes_requests_in_flight_and_closes_kept_connections(service):
     body = b'{"coupon": {"code": "term"}}'
     kept = http.client.HTTPConnection("127.0.0.1", service.port, timeout=SECONDS)

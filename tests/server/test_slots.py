@@ -106,6 +106,7 @@ def test_reads_and_health_checks_are_served_while_writes_wait(service):
     assert codes(client) == []
 
 
+@pytest.mark.slow
 def test_request_of_a_client_that_has_gone_is_dropped(service):
     client, gone = client_of(service), client_of(service)
     with ThreadPoolExecutor(10) as pool:
@@ -121,6 +122,7 @@ def test_request_of_a_client_that_has_gone_is_dropped(service):
     assert sorted(codes(client)) == [*(f"first-{n}" for n in range(THREADS - 1)), "last"]
 
 
+@pytest.mark.slow
 def test_write_that_a_frozen_worker_finds_after_its_client_has_gone_is_dropped(service):
     client, gone = client_of(service), client_of(service)
     before = codes(client)

@@ -246,6 +246,7 @@ def test_bytes_that_are_not_utf8_in_the_path_and_the_query(service, path):
     assert list(body) in (["count"], ["errors"])
 
 
+@pytest.mark.slow
 def test_large_body_does_not_stay_in_memory(service):
     def resident():
         return sum(worker.memory_info().rss for worker in service.workers())
@@ -319,6 +320,7 @@ SLOW = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", SLOW.values(), ids=list(SLOW))
 def test_sixty_slow_clients_do_not_reduce_the_throughput_of_others(service, sent):
     before = seconds_of_requests(service)
@@ -329,6 +331,7 @@ def test_sixty_slow_clients_do_not_reduce_the_throughput_of_others(service, sent
         assert any(seconds_of_requests(service) < before * 5 for _ in ATTEMPTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [10, 140])
 @pytest.mark.parametrize("sent", [CLOSES_SLOWLY, NO_REQUEST], ids=["HTTP/1.0", "no request"])
 def test_clients_that_close_slowly_delay_no_request(service, number, sent):
@@ -339,6 +342,7 @@ def test_clients_that_close_slowly_delay_no_request(service, number, sent):
     assert not all(delay() for _ in ATTEMPTS)
 
 
+@pytest.mark.slow
 def test_a_thousand_half_sent_requests_delay_no_request(service):
     """Neither while they last, nor when they all time out and are closed."""
 
@@ -356,6 +360,7 @@ def test_a_thousand_half_sent_requests_delay_no_request(service):
     assert service.workers() == workers
 
 
+@pytest.mark.slow
 def test_more_idle_connections_than_the_default_file_limit_stop_no_worker(service):
     workers = service.workers()
     with clients(service, 1200, b""):
@@ -363,6 +368,7 @@ def test_more_idle_connections_than_the_default_file_limit_stop_no_worker(servic
     assert service.workers() == workers
 
 
+@pytest.mark.slow
 def test_client_that_sends_nothing_more_is_disconnected(service):
     start = time.monotonic()
     with closing(connect(service)) as connection:
@@ -371,6 +377,7 @@ def test_client_that_sends_nothing_more_is_disconnected(service):
         assert time.monotonic() - start > TIMEOUT - 1
 
 
+@pytest.mark.slow
 def test_client_that_reads_slowly_but_steadily_is_not_disconnected(service):
     with closing(socket.socket()) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -385,6 +392,7 @@ def test_client_that_reads_slowly_but_steadily_is_not_disconnected(service):
         assert received > 1_000_000
 
 
+@pytest.mark.slow
 def test_disconnected_clients_leave_no_open_files(service):
     workers = service.workers()
     before = sum(worker.num_fds() for worker in workers)

@@ -72,6 +72,7 @@ def test_healthy_receiver_beside_hostile_ones(shop, receivers, hostile):
     assert median(delays) < MAX_DELAY  # a busy machine delays single ones
 
 
+@pytest.mark.slow
 def test_ping_of_a_hostile_receiver(shop, hostile):
     webhook = {"topics": ["order.*"], "delivery_url": hostile["processing"]}
     webhook = shop.post("/webhooks", {"webhook": webhook}).get_json()["webhook"]

@@ -188,6 +188,7 @@ def test_customers_and_coupons_are_those_of_the_old_server(shop_file, import_dum
     assert by_id[FIRST_COUPON + 4]["product_category_ids"] == [3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layout", ["3.5", *(pytest.param(layout, marks=pytest.mark.slow) for layout in ("2.6", "8"))]
 )

@@ -24,6 +24,7 @@ _PAUSED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["8", pytest.param("3.5", marks=pytest.mark.slow)])
 def test_recorded_reads(app_with, tmp_path, layout):
     app = app_with(**SETTINGS)
