@@ -175,6 +175,9 @@ class CouponFilter(Times, MetadataFilter):
     type = params.TextParam(
         "filter[type]", "Only coupons of this type.", openapi=json_schema.KNOWN_COUPON_TYPE
     )
+    code = params.CodeParam(
+        "filter[code]", "Only coupons with exactly this code, in any letter case."
+    )
     state = params.ChoiceParam(
         "filter[state]",
         "Only coupons in this state: `expired`, `used_up` (not expired, and all uses are taken or "

@@ -31,6 +31,16 @@ FILTERS = [
     ({"q": "trash"}, ""),
     ({"q": "alpha100"}, ""),
     ({"q": ""}, "ABCDE"),
+    # the whole code, in any letter case
+    ({"code": "delta"}, "A"),
+    ({"code": " DELTA"}, "A"),
+    ({"code": "delt"}, ""),
+    ({"code": "d%"}, ""),
+    ({"code": "sale in the trash"}, ""),
+    ({"code": "delta", "type": "fixed_cart"}, ""),
+    ({"code": "delta", "q": "winter"}, "A"),
+    ({"code": "delta", "orderby": "amount"}, "A"),
+    ({"code": "", "type": "percent"}, "AC"),
     # type
     ({"type": "percent"}, "AC"),
     ({"type": "fixed_cart"}, "B"),
@@ -198,3 +208,35 @@ def test_search_finds_the_same_in_every_way(admin, make_coupon, monkeypatch, q, 
     assert admin.get("/coupons/count", {"filter[q]": q}).get_json() == {"count": len(expected)}
     monkeypatch.setattr("app.services.common.plans.FEW_OTHERS", 0)
     assert admin.get("/coupons/count", {"filter[q]": q}).get_json() == {"count": len(expected)}
+
+
+SIGNS = (
+    "50%",
+    "5$",
+    "5€",
+    "a.b",
+    "a+b",
+    "a/b",
+    "a!",
+    "#a",
+    "a?b=c&d",
+    "mom's10",
+    "a@b",
+    "\U0001f381",
+)
+
+
+@pytest.mark.parametrize("prefix", ["", "/wc-api/v3"])
+@pytest.mark.parametrize("code", SIGNS)
+def test_every_code_is_found_exactly(admin, make_coupon, code, prefix):
+    """The path of a code takes letters, digits, blanks, underscores and hyphens only."""
+    coupon = make_coupon(code=code)
+    make_coupon(code=f"{code}x")
+    name = "filter[code]" if prefix else "code"
+    for given in (code, code.upper()):
+        found = admin.get(f"{prefix}/coupons", {name: given}).get_json()["coupons"]
+        assert [each["id"] for each in found] == [coupon["id"]]
+        assert admin.get(f"{prefix}/coupons/count", {name: given}).get_json() == {"count": 1}
+    admin.delete(f"/coupons/{coupon['id']}")
+    if not prefix:
+        assert admin.get("/coupons/trash", {name: code}).get_json()["coupons"][0]["code"] == code

@@ -168,6 +168,8 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
         conditions.append(COUPONS.c.id.in_(query["in_"]))
     if query["not_in"] is not None:
         conditions.append(COUPONS.c.id.not_in(query["not_in"]))
+    if query["code"] is not None:
+        conditions.append(COUPONS.c.code == query["code"])
     if query["batch"] is not None:
         conditions.append(
             COUPONS.c.batch_id == min(query["batch"], INT64_MAX)
@@ -195,7 +197,7 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the published coupons that match a loaded ``CouponFilter``."""
     conditions, q, orderby = conditions_of(query), query["q"], query["orderby"]
     # The index of codes contains only published coupons, and does not begin with the status.
-    published = frequent(PUBLISHED) if orderby == "code" else PUBLISHED
+    published = frequent(PUBLISHED) if orderby == "code" or query["code"] else PUBLISHED
     search: Condition | None = None
     if query["type"] is not None:
         has_type = COUPONS.c.type == query["type"]
@@ -208,10 +210,10 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     conditions += compared
     part = Part(
         published,
-        # Matches of a search or of metadata and given IDs are looked up, instead of all published
-        # coupons.
+        # Matches of a search or of metadata, given IDs and a code are looked up, instead of all
+        # published coupons.
         by_index=PUBLISHED
-        if q is None and query["in_"] is None and not query["metadata"]
+        if q is None and query["in_"] is None and not (query["metadata"] or query["code"])
         else frequent(PUBLISHED),
         counted=_EVERY,
         others=TRASHED,
