@@ -10,7 +10,7 @@ from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.read_pool import fetch
 from app.db.schema_upgrade import NewerSchemaError, SchemaUpgrade, upgrade_schema
 from app.services.customers import totals
-from app.services.maintenance import order_sums
+from app.services.maintenance import order_sums, stored_texts
 
 db = AppGroup("db", help="Upgrade the database schema, show its version, and copy a shop.")
 db.add_command(copy)
@@ -36,6 +36,8 @@ def upgraded() -> SchemaUpgrade:
     except (CommandError, NewerSchemaError) as error:
         raise click.ClickException(str(error)) from None
     totals.refresh()  # a migration cannot, because the statuses depend on the settings
+    for message in stored_texts.normalize():
+        click.echo(message, err=True)
     return done
 
 

@@ -28,7 +28,7 @@ from app.db.replicas.monitor import State
 from app.db.replicas.routing import current_replicas
 from app.db.session import schema_state
 from app.services.api_keys import queries as api_key_queries
-from app.services.maintenance import order_sums
+from app.services.maintenance import order_sums, stored_texts
 from app.services.maintenance.sequences import sequences_behind
 from app.services.webhooks.deliveries import statistics as delivery_statistics
 
@@ -94,6 +94,7 @@ def _check() -> Iterator[Finding]:
             yield _key()
             yield _webhooks()
             yield from _sums()
+            yield from _texts()
             yield from _sequences()
         yield _clock("database", _database_time())
         yield from _replicas()
@@ -241,6 +242,15 @@ def _sums() -> Iterator[Finding]:
             yield Finding(subject, state, program.command("db rebuild-sums"))
         else:
             yield Finding(subject, f"equal to the {source}")
+
+
+def _texts() -> Iterator[Finding]:
+    if codes := list(stored_texts.unstable_codes()):
+        first = ", ".join(str(coupon_id) for coupon_id, _ in codes[:10])
+        state = f"{len(codes)} cannot be found by their code, such as those with the ID {first}"
+        yield Finding("coupons", state, program.command("db upgrade"))
+    for message in stored_texts.accounts_with_one_address():
+        yield Finding("accounts", message.rstrip("."), "Change the address of one account.", True)
 
 
 def _sequences() -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import unicodedata
 import email_validator
 import idna
 
-from app.conversions.text import comparable, is_word
+from app.conversions.text import comparable, is_word, visible
 
 EMAIL_MAX_LENGTH = 254
 """Longest e-mail address, without the angle brackets (RFC 5321 4.5.3.1.3)."""
@@ -24,7 +24,7 @@ _PLAIN_EMAIL = re.compile(
 
 def is_email(address: str) -> bool:
     """Return whether an address is valid (RFC 5321 and 6531) and its domain contains a dot."""
-    if len(address) > EMAIL_MAX_LENGTH:
+    if len(address) > EMAIL_MAX_LENGTH or visible(address) != address:
         return False
     if _PLAIN_EMAIL.fullmatch(address):
         return True

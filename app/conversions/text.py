@@ -1,12 +1,13 @@
 """Conversion of text: strings, names, coupon codes and usernames."""
 
-import html
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from difflib import get_close_matches
+from html import unescape
+from html.entities import html5
 from itertools import groupby
 from typing import Any
 
@@ -18,12 +19,25 @@ USERNAME_MAX_LENGTH = 60
 NAME_MAX_LENGTH = 100
 """Longest name of a field, parameter or setting for which a similar name is looked for."""
 
-_HUGE_REFERENCE = re.compile(r"&#(?:[1-9][0-9]{7,}|[xX][1-9a-fA-F][0-9a-fA-F]{6,});?")
-# Leading zeros of a reference count as digits for Python, which rejects thousands of digits.
-_LEADING_ZEROS = re.compile(r"(?<=&#)0+(?=[0-9])|(?<=&#[xX])0+(?=[0-9a-fA-F])")
+INVISIBLE = (
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\U000110bd"
+    "\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Format characters (Cf), characters that Unicode calls default ignorable, and U+FFFC."""
+
+_INVISIBLE = re.compile(INVISIBLE)
+# The text after an ampersand. The longest name has 32 characters.
+_REFERENCE = re.compile(r"#[0-9]{1,30};|#[xX][0-9a-fA-F]{1,30};|[A-Za-z][A-Za-z0-9]{1,32};")
+_LONGEST_REFERENCE = 40
+_MOST_PASSES = 10
+"""Number of passes after which markup that appears in other markup is no longer converted."""
+
 # Combining marks are not word characters in regular expressions. Other characters match too, which
 # does no harm.
 _MANY_MARKS = re.compile(r"[^\w\s]{30,}")
+_DOTTED_I = re.compile("\u0130|[iI]\u0307+")
+_WITHOUT_MARKUP = {ord("&"): None, ord("<"): None}
 # Tab and newline are white space. The other control characters are removed (decisions 13).
 _CONTROL = {
     code: None
@@ -49,15 +63,64 @@ def to_string(value: Any) -> str:
 
 
 def clean(value: str) -> str:
-    """Return a name or a part of an address without markup (decisions 5 and 13)."""
-    return _strip_markup(_decode_entities(value))
+    """Return a name or a part of an address without markup (decisions 5 and 13).
+
+    A text that has been cleaned stays as it is. Joiners and other invisible characters are kept,
+    but a text of invisible characters alone is empty.
+    """
+    cleaned = _until_stable(value, lambda text: _strip_markup(_decode_entities(text)))
+    return cleaned if cleaned.isascii() or visible(cleaned).strip() else ""
 
 
 def coupon_code(value: str) -> str:
-    """Return the normalized coupon code, for create, update and lookup (decisions 4)."""
-    # Convert to lower case first, because a letter beyond ASCII can become an ASCII letter that
-    # completes a tag. Apply NFC last, because removing markup can bring letters together.
-    return nfc(_strip_markup(_decode_entities(value).lower()))
+    """Return the normalized coupon code, for create, update and lookup (decisions 4).
+
+    The code is in NFKC and in lower case, with ``i`` for the dotted capital I of Turkish, and has
+    no markup, entities, control characters or invisible characters. A normalized code stays as it
+    is, so that every code that the service shows identifies its coupon.
+    """
+    # Truncate first, so that very long input does not take long. It is too long for a code anyway.
+    return _until_stable(
+        value[: 4 * CODE_MAX_LENGTH],
+        lambda text: _strip_markup(_decode_entities(_folded_once(text))),
+    )
+
+
+def folded_code(value: str) -> str:
+    """Return a coupon code in NFKC and lower case, with its markup and control characters."""
+    return _until_stable(value[: 4 * CODE_MAX_LENGTH], _folded_once)
+
+
+def _folded_once(value: str) -> str:
+    if not value.isascii():
+        value = _DOTTED_I.sub("i", visible(nfkc(value)))
+    return " ".join(value.lower().split())
+
+
+def _until_stable(value: str, convert: Callable[[str], str]) -> str:
+    """Convert a text until nothing changes.
+
+    Removing markup can bring the parts of other markup together. Texts that were made for this
+    would take as many passes as they are long, so their ampersands and tags are removed instead.
+    """
+    for _ in range(_MOST_PASSES):
+        before, value = value, convert(value)
+        if value == before:
+            return value
+    value = value.translate(_WITHOUT_MARKUP)
+    while (converted := convert(value)) != value:
+        value = converted.translate(_WITHOUT_MARKUP)
+    return value
+
+
+def visible(value: str) -> str:
+    """Return a text without invisible characters, such as joiners and variation selectors."""
+    return value if value.isascii() else _INVISIBLE.sub("", value)
+
+
+def nfkc(value: str) -> str:
+    """Return text in NFKC, in linear time."""
+    return nfc("".join(unicodedata.normalize("NFKD", char) for char in value))
 
 
 def nfc(value: str) -> str:
@@ -75,6 +138,11 @@ def comparable(text: str) -> str:
     The final small sigma of Greek is replaced, because lower() uses it only at the end of a word.
     """
     return nfc(text.lower()).replace("\u03c2", "\u03c3")
+
+
+def searchable(text: str) -> str:
+    """Return text for a search: comparable, and without invisible characters."""
+    return comparable(text if text.isascii() else _DOTTED_I.sub("i", visible(text)))
 
 
 def _sort_marks(run: re.Match[str]) -> str:
@@ -98,8 +166,36 @@ def is_word(char: str) -> bool:
 
 
 def _decode_entities(value: str) -> str:
-    # Huge references are outside Unicode, and Python does not convert thousands of digits.
-    return html.unescape(_HUGE_REFERENCE.sub("\ufffd", _LEADING_ZEROS.sub("", value)))
+    """Decode complete entities, which end with a semicolon, until there are none.
+
+    The function makes one pass from the end: what follows an ampersand has been decoded before.
+    """
+    if "&" not in value:
+        return value
+    first, *others = value.split("&")
+    decoded: list[str] = []  # characters, the last one first
+    for part in reversed(others):
+        decoded.extend(reversed(part))
+        while True:
+            following = "".join(reversed(decoded[-_LONGEST_REFERENCE:]))
+            if not (found := _REFERENCE.match(following)) or (char := _char(found.group())) is None:
+                decoded.append("&")
+                break
+            del decoded[len(decoded) - found.end() :]
+            if char != "&":
+                decoded.extend(reversed(char))
+                break
+    return first + "".join(reversed(decoded))
+
+
+def _char(reference: str) -> str | None:
+    """Return the characters of a reference such as ``amp;``, or None if it does not exist."""
+    if not reference.startswith("#"):
+        return html5.get(reference)
+    digits = reference[1:-1].lstrip("xX").lstrip("0") or "0"
+    if len(digits) > 7:  # outside Unicode
+        return "\ufffd"
+    return unescape(f"&#{'x' if reference[1] in 'xX' else ''}{digits};")
 
 
 def _strip_markup(value: str) -> str:
@@ -131,6 +227,7 @@ def is_username(name: str) -> bool:
     return (
         1 <= len(name) <= USERNAME_MAX_LENGTH
         and all(is_word(char) or char in ".@- " for char in name)
+        and name == visible(name)
         and name == name.strip(" ")
         and "  " not in name
     )

@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from app.conversions.emails import EMAIL_MAX_LENGTH, comparable_email
-from app.conversions.text import comparable
+from app.conversions.text import searchable
 from app.db.sql.index_hints import Condition
 from app.db.sql.templates import Templated
 
@@ -52,7 +52,7 @@ def search_text(*texts: str) -> str:
     address.
     """
     parts: list[str] = []
-    for text in sorted(map(comparable, texts), key=len, reverse=True):
+    for text in sorted(map(searchable, texts), key=len, reverse=True):
         if not any(text in longer for longer in parts):
             parts.append(text)
     return SEPARATOR.join(parts)
@@ -63,7 +63,7 @@ def search_term(text: str) -> str:
 
     The column contains the Unicode form of each e-mail address.
     """
-    return comparable_email(text) if "@xn--" in text.lower() else comparable(text)
+    return comparable_email(text) if "@xn--" in text.lower() else searchable(text)
 
 
 LONG = "long:"
@@ -108,7 +108,7 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
 
 
 def has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
-    """Return the condition that the search column contains a text from ``comparable``."""
+    """Return the condition that the search column contains a text from ``searchable``."""
     return _ByDialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
 
 

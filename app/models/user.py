@@ -18,7 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.conversions.emails import comparable_email
-from app.conversions.text import comparable
+from app.conversions.text import comparable, searchable
 from app.db.search import search_text
 from app.db.session import Model
 from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
@@ -104,7 +104,7 @@ def with_normalized(account: Mapping[str, Any]) -> dict[str, Any]:
         **account,
         "username_normalized": comparable(account["username"]),
         "email_normalized": email,
-        "name_normalized": comparable(name),
+        "name_normalized": searchable(name),
         "search_text": search_text(account["email"], email, account["username"], name),
     }
 

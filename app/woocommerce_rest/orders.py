@@ -471,7 +471,7 @@ def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
 
 def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
     """Return the changes of coupon lines that make them the given set."""
-    codes: dict[str, Any] = {}  # with their metadata
+    metadata: dict[str, Any] = {}
     for each in given:
         if each.get("id"):
             message = "Coupon item ID is readonly."
@@ -479,17 +479,14 @@ def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
         code = coupon_code(str(each.get("code") or ""))
         if not code:
             raise RestError("woocommerce_rest_invalid_coupon", "Coupon code is required.")
-        if code in codes:
+        if code in metadata:
             message = f'Coupon code "{code}" already applied!'
             raise RestError("woocommerce_rest_invalid_coupon", message)
-        codes[code] = each.get("meta_data")
-    stored = {line["code"]: line["id"] for line in before["coupon_lines"]}
-    removed = [{"id": stored[code], "remove": True} for code in stored if code not in codes]
-    added = [
-        {"code": code, "meta_data": metadata}
-        for code, metadata in codes.items()
-        if code not in stored
-    ]
+        metadata[code] = each.get("meta_data")
+    # A line keeps the code as it was when the coupon was used.
+    stored = {coupon_code(line["code"]): line["id"] for line in before["coupon_lines"]}
+    removed = [{"id": stored[code], "remove": True} for code in stored if code not in metadata]
+    added = [{"code": code, "meta_data": metadata[code]} for code in metadata if code not in stored]
     return [*removed, *added]
 
 

@@ -28,11 +28,28 @@ BAITS = [
     "@",
     ".",
 ]
-BAITS += ["9", "0", "+", "e", "-9", "9.", "a ", "é", "\u0301\u0323", "\u0f73", "-"]
+BAITS += [
+    "&amp;",
+    "amp;",
+    "&l",
+    "t;b>",
+    "&am<b>p;",
+    "9",
+    "0",
+    "+",
+    "e",
+    "-9",
+    "9.",
+    "a ",
+    "é",
+    "\u0301\u0323",
+    "\u0f73",
+    "-",
+]
 
 
 @pytest.mark.parametrize(
-    "function", [text.coupon_code, emails.sanitize_email, numbers.money, text.nfc]
+    "function", [text.coupon_code, text.clean, emails.sanitize_email, numbers.money, text.nfc]
 )
 @pytest.mark.parametrize("bait", BAITS)
 def test_work_grows_no_faster_than_the_text(function, bait):
@@ -43,6 +60,9 @@ def test_work_grows_no_faster_than_the_text(function, bait):
 CONVERSIONS = [
     "text.nfc",
     "text.coupon_code",
+    "text.clean",
+    "text.searchable",
+    "emails.comparable_email",
     "text.is_username",
     "numbers.integer",
     "numbers.money",

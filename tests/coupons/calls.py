@@ -69,4 +69,4 @@ def count(client):
     return client.get("/coupons/count").get_json()
 
 
-UNSTORABLE = ["", "  ", "\t\n", "<b></b>", "<!-- x -->", "\u0007", "&nbsp;", "İ" * 251]
+UNSTORABLE = ["", "  ", "\t\n", "<b></b>", "<!-- x -->", "\u0007", "&nbsp;", "\ufdfa" * 30]

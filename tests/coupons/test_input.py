@@ -50,7 +50,7 @@ TEXTS = ["code", "type", "description"]
         ("&#65;bc", "abc"),
         ("a&nbsp;b", "a b"),
         ("&lt;b&gt;summer", "summer"),
-        ("&amp;lt;", "&lt;"),
+        ("&amp;lt;", "<"),
         ("cafe\u0301", "caf\u00e9"),
         ("CAFE\u0301", "caf\u00e9"),
         ("ÄÖÜ", "äöü"),

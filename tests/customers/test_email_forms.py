@@ -9,6 +9,8 @@ from tests.woocommerce_rest.test_dialect import shop
 
 __all__ = ["shop"]  # a fixture
 
+pytestmark = pytest.mark.both_databases
+
 UNICODE, ASCII = "max@münchen.example", "max@xn--mnchen-3ya.example"
 OTHERS = ["Max@MÜNCHEN.example", "max@münchen\u3002example", "max@m\uff55\u0308nchen\uff0eexample"]
 

@@ -47,7 +47,7 @@ TEXTS = [
     ('<a href="https://example.com/?a=1&b=2">Ann</a>', "Ann"),
     ("<scr<b>ipt>Ann</scr</b>ipt>", "Ann"),
     ("&lt;b&gt;Ann&lt;/b&gt;", "Ann"),
-    ("&amp;lt;b&amp;gt;", "&lt;b&gt;"),
+    ("&amp;lt;b&amp;gt;Ann", "Ann"),
     ("&eacute;&#233;&#xe9;", "ééé"),
     ("R&D", "R&D"),
     ("a < b > c", "a < b > c"),

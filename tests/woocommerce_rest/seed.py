@@ -9,7 +9,8 @@ from sqlalchemy import insert, text
 
 from app.auth.encryption import encrypt
 from app.auth.hashes import keyed_hash
-from app.db.search import comparable, search_text
+from app.conversions.text import comparable
+from app.db.search import search_text
 from app.db.session import db
 from app.models import (
     API_KEYS,

@@ -144,6 +144,13 @@ class has_unicode(Templated[bool]):  # noqa: N801  # named like an SQL function
     postgresql = "octet_length({0}) > length({0})"
 
 
+class has_one_of(Templated[bool]):  # noqa: N801  # named like an SQL function
+    """Whether a text contains one of the characters of a class, such as ``[a-c]``."""
+
+    sqlite = "{0} GLOB '*' || {1} || '*'"
+    postgresql = "{0} ~ {1}"
+
+
 class is_indexed(Templated[bool]):  # noqa: N801  # named like an SQL function
     """Whether an e-mail address is in the index of guests for reports on PostgreSQL.
 

@@ -177,8 +177,8 @@ class Code(Text):
         return text.coupon_code(value)
 
     def loss(self, value: Any, converted: str) -> str:
-        """Return why a code is changed beyond letter case, white space and Unicode form."""
-        same = text.nfc(" ".join(converted.lower().split()))
+        """Return why a code is changed beyond letter case, blanks, and its form in Unicode."""
+        same = text.folded_code(converted)
         return "" if not self.cleans or self.clean(converted) == same else _CHANGED_TEXT
 
 

@@ -94,7 +94,7 @@ class CodeArray(_Array):
 
     def loss(self, value: Any, converted: list[str]) -> str:
         """Return why an entry is dropped or changed beyond letter case and white space."""
-        same = [text.nfc(" ".join(str(entry).lower().split())) for entry in value]
+        same = [text.folded_code(str(entry)) for entry in value]
         is_kept = None not in value and converted == same
         return "" if is_kept else f"must contain only coupon codes. {_LOSS}"
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, literal, not_, or_, select, union_all
 
 from app.conversions.numbers import INT64_MAX, whole_number
-from app.conversions.text import comparable
+from app.conversions.text import searchable
 from app.db.read_pool import fetch
 from app.db.records import Columns, fetch_by_ids
 from app.db.search import contains, has_part
@@ -92,7 +92,7 @@ def words_of(
     wanted = [word for word in words if len(word) == 1 or not word.startswith("-")]
     conditions = [contains(column, word, record_id).in_order for word in wanted[1:]]
     conditions += [
-        not_(has_part(column, comparable(word[1:])))
+        not_(has_part(column, searchable(word[1:])))
         for word in words
         if word.startswith("-") and len(word) > 1
     ]

@@ -117,7 +117,7 @@ def _too_long() -> ShopError:
 def _distinct_characters(charset: str) -> str:
     """Return the characters of a charset as codes contain them, each once."""
     charset = charset if len(charset) <= CODE_MAX_LENGTH else ""
-    characters = list(dict.fromkeys(char.lower() for char in nfc(charset)))
+    characters = list(dict.fromkeys(coupon_code(char) for char in nfc(charset)))
     if not 1 <= len(characters) <= MAX_CHARACTERS:
         reason = f"must have between 1 and {MAX_CHARACTERS} different characters."
         raise InvalidParams({"generate.charset": reason})

@@ -1,0 +1,181 @@
+"""Normalizing stored texts that an earlier version normalized in another way.
+
+``shop-api db upgrade`` calls ``normalize`` after the migrations. It is not a migration, because the
+previous version can still write such texts while the upgrade runs. Only rows that can change are
+read, and each is locked on its own.
+
+The codes of redemptions, coupon lines of orders, refusals and events are not changed: they record
+what was used, and a coupon line is compared with its redemptions.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from app.conversions.text import CODE_MAX_LENGTH, INVISIBLE, coupon_code, searchable
+from app.db.read_pool import fetch
+from app.db.records import row_dicts
+from app.db.search import LONG, SEPARATOR, email_key, search_text
+from app.db.session import now, run_in_transaction
+from app.db.sql.functions import has_one_of, has_unicode
+from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
+from app.models.coupon import CouponRow, CouponStatus
+from app.models.user import with_normalized
+from app.services.coupons.customers import ERASED
+
+BATCH = 1_000
+"""Number of rows that a select returns."""
+
+_SEARCHED = f"[{INVISIBLE[1:-1]}\u0307]"
+"""Characters of a search column that searches ignore."""
+
+_AFTER: Any = bindparam("after", type_=BigInteger)
+_CODE = COUPONS.c.code
+_MAY_CHANGE = or_(has_unicode(_CODE), _CODE.contains("&"))
+_PUBLISHED = COUPONS.c.status == CouponStatus.PUBLISHED
+
+
+def normalize() -> list[str]:
+    """Normalize coupon codes, keys of e-mail addresses and search columns.
+
+    Returns:
+        A sentence for each coupon that got another code, and for each account that has the e-mail
+        address of another account in another form.
+    """
+    changed = [run_in_transaction(partial(_rename, coupon_id=id_)) for id_, _ in unstable_codes()]
+    for row in _rows(_with_condition(COUPONS, has_one_of(COUPONS.c.search_text, _SEARCHED))):
+        texts = search_text(row["code"], row["description"])
+        _store(COUPONS, row, "search_text", texts)
+    changed += map(_normalize_account, _rows(_accounts()))
+    for row in _rows(_with_condition(ORDERS, _is_unsearchable(ORDERS.c.search_text))):
+        parts = map(searchable, row["search_text"].split(SEPARATOR))
+        email = email_key(row["billing_email"])
+        texts = SEPARATOR.join(dict.fromkeys([*parts, "" if email.startswith(LONG) else email]))
+        _store(ORDERS, row, "search_text", texts)
+    used = REDEMPTIONS.c.email
+    is_concerned = or_(has_unicode(used), used.contains("@xn--"))
+    for row in _rows(_with_condition(REDEMPTIONS, is_concerned)):
+        if not row["email_normalized"].startswith(ERASED):
+            _store(REDEMPTIONS, row, "email_normalized", email_key(row["email"]))
+    return [message for message in changed if message]
+
+
+def unstable_codes() -> Iterator[tuple[int, str]]:
+    """Yield the ID and the code of each coupon whose code is not normalized, the oldest first."""
+    found = select(COUPONS.c.id, _CODE).where(_MAY_CHANGE)
+    for row in _rows(found.where(COUPONS.c.id > _AFTER).order_by(COUPONS.c.id).limit(BATCH)):
+        if coupon_code(row["code"]) != row["code"]:
+            yield row["id"], row["code"]
+
+
+def accounts_with_one_address() -> Iterator[str]:
+    """Yield a sentence for each account whose e-mail address another account has, too."""
+    for row in _rows(_accounts()):
+        if row["email_normalized"] != (key := with_normalized(row)["email_normalized"]):
+            taken = select(USERS.c.id).where(USERS.c.email_normalized == key)
+            for other in fetch(taken):
+                yield _same_address(row, other.id)
+
+
+def _rows(statement: Select[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a select by their IDs, in batches."""
+    after = 0
+    while rows := [dict(row._mapping) for row in fetch(statement, {"after": after})]:
+        yield from rows
+        after = rows[-1]["id"]
+
+
+def _with_condition(table: Table, condition: ColumnElement[bool]) -> Select[Any]:
+    return select(table).where(condition, table.c.id > _AFTER).order_by(table.c.id).limit(BATCH)
+
+
+def _is_unsearchable(column: ColumnElement[str]) -> ColumnElement[bool]:
+    return or_(has_one_of(column, _SEARCHED), column.contains("@xn--"))
+
+
+def _accounts() -> Select[Any]:
+    columns = USERS.c.email_normalized, USERS.c.search_text
+    return _with_condition(USERS, or_(*map(_is_unsearchable, columns), has_unicode(columns[0])))
+
+
+def _rename(session: Session, *, coupon_id: int) -> str:
+    """Normalize the code of a coupon. If two meet, the older coupon keeps the code."""
+    (row,) = _locked(session, COUPONS.c.id == coupon_id) or (None,)
+    if row is None or (code := coupon_code(row["code"])) == row["code"]:
+        return ""
+    before, others = row["code"], []
+    if row["status"] == CouponStatus.PUBLISHED:
+        others = _locked(session, and_(COUPONS.c.code == code, _PUBLISHED))
+    for other in others:
+        if (other["created_at"], other["id"]) > (row["created_at"], row["id"]):
+            renamed = _set_code(session, other, _with_id(code, other["id"]))
+            _set_code(session, row, code)
+            return (
+                f"Coupon {row['id']} has the code {code!r} now, and coupon {other['id']}, which "
+                f"had this code and is newer, has the code {renamed!r}."
+            )
+    is_free = code and not others
+    renamed = _set_code(session, row, code if is_free else _with_id(code, coupon_id))
+    reason = "" if is_free else f", because coupon {others[0]['id']} is older" if others else ""
+    return f"Coupon {coupon_id} has the code {renamed!r} instead of {before!r}{reason}."
+
+
+def _locked(session: Session, condition: ColumnElement[bool]) -> list[CouponRow]:
+    found = select(COUPONS).where(condition).order_by(COUPONS.c.id).with_for_update()
+    rows: list[CouponRow] = row_dicts(session.execute(found))
+    return rows
+
+
+def _with_id(code: str, coupon_id: int) -> str:
+    suffix = f"~{coupon_id}"
+    return code[: CODE_MAX_LENGTH - len(suffix)].rstrip() + suffix
+
+
+def _set_code(session: Session, row: CouponRow, code: str) -> str:
+    texts = search_text(code, row["description"])
+    changes = {"code": code, "search_text": texts, "updated_at": now()}
+    session.execute(update(COUPONS).where(COUPONS.c.id == row["id"]).values(changes))
+    return code
+
+
+def _normalize_account(row: dict[str, Any]) -> str:
+    """Store the derived columns of an account, except for a key that another account has."""
+    normalized, other = with_normalized(row), None
+    key = normalized["email_normalized"]
+    if key != row["email_normalized"]:
+        other = next(iter(fetch(select(USERS.c.id).where(USERS.c.email_normalized == key))), None)
+    names = ["name_normalized", "search_text", *(["email_normalized"] if other is None else [])]
+    for name in names:
+        _store(USERS, row, name, normalized[name])
+    return _same_address(row, other.id) if other else ""
+
+
+def _same_address(row: dict[str, Any], other: int) -> str:
+    return (
+        f"Account {row['id']} has the e-mail address {row['email']!r}, which account {other} has "
+        "in another form. Lookups find the other account. Change one of them."
+    )
+
+
+def _store(table: Table, row: dict[str, Any], name: str, value: str) -> None:
+    """Set a derived column, unless the row has changed."""
+    if value == row[name]:
+        return
+    unchanged = table.c.id == row["id"], table.c[name] == row[name]
+    work: Callable[[Session], object] = lambda session: session.execute(  # noqa: E731
+        update(table).where(*unchanged).values({name: value})
+    )
+    run_in_transaction(work)

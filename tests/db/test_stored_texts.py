@@ -1,0 +1,116 @@
+"""Codes, addresses and search columns that an earlier version normalized in another way."""
+
+import pytest
+from sqlalchemy import update
+
+from app.db.session import run_in_transaction
+from app.models import COUPONS, REDEMPTIONS, USERS
+from app.services.maintenance import stored_texts
+from tests.coupons.test_evaluate import reasons
+from tests.redemptions.calls import post, rejected, reserve
+
+ASCII, UNICODE = "max@xn--mnchen-3ya.example", "max@münchen.example"
+
+
+pytestmark = pytest.mark.both_databases
+
+
+@pytest.fixture
+def normalize(app):
+    """Return a function that changes rows, and then normalizes all stored texts."""
+
+    def run(*statements):
+        with app.app_context():
+            for statement in statements:
+                run_in_transaction(lambda session, each=statement: session.execute(each))
+            found = [code for _, code in stored_texts.unstable_codes()]
+            messages = stored_texts.normalize()
+            assert [*stored_texts.unstable_codes()] == []
+            return found, messages
+
+    return run
+
+
+def code_is(coupon, code):
+    changes = {"code": code, "search_text": code}
+    return update(COUPONS).where(COUPONS.c.id == coupon["id"]).values(changes)
+
+
+def codes_of(admin, *coupons):
+    return [admin.get(f"/coupons/{each['id']}").get_json()["coupon"]["code"] for each in coupons]
+
+
+def test_codes_are_normalized_and_the_older_coupon_keeps_its_code(admin, make_coupon, normalize):
+    turkish, older, newer, entity, empty, plain, trashed = (
+        make_coupon(code=f"code{number}") for number in range(7)
+    )
+    admin.delete(f"/coupons/{trashed['id']}")
+    found, messages = normalize(
+        code_is(turkish, "i\u0307ndi\u0307ri\u0307m10"),
+        code_is(older, "sum\u200bmer"),
+        code_is(newer, "summer"),
+        code_is(entity, "x&amp;y"),
+        code_is(empty, "\u3164"),
+        code_is(plain, "straße & söhne"),
+        code_is(trashed, "\ufeffsummer"),
+    )
+    assert len(found) == 5
+    assert len(messages) == 5
+    assert codes_of(admin, turkish, older, newer, entity, empty, plain) == [
+        "indirim10", "summer", f"summer~{newer['id']}", "x&y", f"~{empty['id']}", "straße & söhne",
+    ]  # fmt: skip
+    assert f"coupon {newer['id']}" in messages[1]
+    assert reasons(admin, "\u0130ND\u0130R\u0130M10") == []
+    (found,) = admin.get("/coupons", {"q": "\u0130ND\u0130"}).get_json()["coupons"]
+    assert found["id"] == turkish["id"]
+    assert normalize() == ([], [])
+
+
+def test_a_newer_coupon_gets_its_id(admin, make_coupon, normalize):
+    older, newer = make_coupon(code="summer"), make_coupon(code="x")
+    _, (message,) = normalize(code_is(newer, "summer\u200d"))
+    assert codes_of(admin, older, newer) == ["summer", f"summer~{newer['id']}"]
+    assert f"coupon {older['id']} is older" in message
+
+
+def test_addresses_are_normalized_unless_another_account_has_them(
+    app, admin, make_customer, make_coupon, normalize
+):
+    alone = make_customer(email="a@xn--bcher-kva.example")
+    first, second = make_customer(email=UNICODE), make_customer(email="x@example.com")
+    make_coupon(code="once", usage_limit_per_user=1)
+    used = reserve(admin, "once", "a", email="b@xn--bcher-kva.example")
+    old = {"email": ASCII, "email_normalized": ASCII, "search_text": ASCII}
+    mine = dict.fromkeys(("email_normalized", "search_text"), alone["email"])
+    use = {"email_normalized": "b@xn--bcher-kva.example"}
+    _, (message,) = normalize(
+        update(USERS).where(USERS.c.id == second["id"]).values(old),
+        update(USERS).where(USERS.c.id == alone["id"]).values(mine),
+        update(REDEMPTIONS).where(REDEMPTIONS.c.id == used["id"]).values(use),
+    )
+    assert f"Account {second['id']}" in message
+    assert f"account {first['id']}" in message
+    found = admin.get("/customers/email/a@bücher.example").get_json()["customer"]
+    assert found["id"] == alone["id"]
+    assert rejected(post(admin, "once", "b", email="b@bücher.example")) == ["usage_limit_per_user"]
+    path = f"/customers/{second['id']}"
+    changed = admin.put(path, {"customer": {"first_name": "Max", "email": ASCII}})
+    assert changed.status_code == 200
+    changed = admin.put(path, {"customer": {"email": "max@example.com"}}).get_json()["customer"]
+    assert changed["email"] == "max@example.com"
+    assert normalize() == ([], [])
+
+
+def test_searches_ignore_invisible_characters(admin, make_customer, normalize):
+    ann = make_customer(email="ann@example.com", first_name="An\u200bn", last_name="\u0130nci")
+    assert ann["first_name"] == "An\u200bn"
+    order = admin.post("/orders", {"order": {"billing_address": {"company": "Ac\u00adme"}}})
+    order = order.get_json()["order"]
+    old = {"search_text": "an\u200bn i\u0307nci", "name_normalized": "an\u200bn i\u0307nci"}
+    for _ in range(2):
+        for word in ("ann", "An\u200bn \u0130n", "inci", "an*nci"):
+            found = admin.get("/customers", {"q": word}).get_json()["customers"]
+            assert [each["id"] for each in found] == [ann["id"]], word
+        found = admin.get("/orders", {"q": "acm\u200be"}).get_json()["orders"]
+        assert [each["id"] for each in found] == [order["id"]]
+        normalize(update(USERS).where(USERS.c.id == ann["id"]).values(old))
