@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import Boolean, Column, Date, Integer, String, Table
+import marshmallow as ma
+from sqlalchemy import Boolean as BooleanColumn
+from sqlalchemy import Column, Date, Integer, Table
+from sqlalchemy import String as StringColumn
 
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
@@ -26,6 +29,19 @@ from app.models import (
 )
 from app.models.address import SHIPPING_PHONE
 from app.models.user import with_normalized
+from app.schemas.fields.output import (
+    Amount,
+    Boolean,
+    Identifier,
+    Lines,
+    Metadata,
+    Number,
+    OptionalIdentifier,
+    OptionalString,
+    String,
+)
+from app.schemas.orders.order import OrderSchema
+from app.schemas.orders.refund import RefundItemSchema
 from app.services.common.metadata import METADATA
 from app.services.common.metadata_rules import json_text
 from app.services.common.metadata_writes import with_found_value, without_metadata
@@ -38,6 +54,8 @@ REVISION = "revision"
 """Column that begins again after a restore."""
 
 _AMOUNT = re.compile(r"-?[0-9]{1,16}\.[0-9]{2}")
+_ITEM_AMOUNT = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,6})?")
+_REFUNDED = Lines(RefundItemSchema)
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _NO_LIMIT = ("usage_limit", "usage_limit_per_user")  # null in responses, 0 in the table
 _NO_AMOUNT = ("minimum_amount", "maximum_amount")  # 0.00 in responses, usually null in the table
@@ -124,6 +142,11 @@ def _coupon(table: Table, record: Record) -> Rows:
 
 
 def _order(table: Table, record: Record) -> Rows:
+    for name in ITEM_LISTS:
+        _require_items(name, cast("Lines", OrderSchema._declared_fields[name]), record.get(name))
+    details = record.get("item_details")
+    if isinstance(details, dict) and not all(isinstance(each, dict) for each in details.values()):
+        raise ValueError("item_details: must be an object of objects.")
     lists, of_items = _items(record, "id")
     of_parent = {"parent_id": record.get("parent_id") or None}  # 0 in responses
     row = _row(table, _of_guest(record) | lists | of_parent, search_text="")
@@ -178,6 +201,8 @@ def _entries(table: Table, record: Record, **owner: int) -> Iterator[Record]:
 
 
 def _refund(table: Table, record: Record) -> Rows:
+    # The ID of an item of the order is 0 if an import did not find it.
+    _require_items("line_items", _REFUNDED, record.get("line_items"), least_id=0)
     lists, of_items = _items(record, "item_id")
     row = _row(table, record | lists)
     rows = {table: [row], **_metadata(REFUND_METADATA, record, refund_id=row["id"])}
@@ -223,7 +248,15 @@ def _stored(column: Column[Any], value: Any) -> Any:
             return None
         raise ValueError(f"{column.name}: must not be null.")
     read = next(read for known, read in _READ.items() if isinstance(column.type, known))
+    if isinstance(column.type, Integer):
+        return _natural(column.name, value, 1 if column.name == "id" else 0)
     return read(column.name, value)
+
+
+def _natural(name: str, value: Any, least: int) -> int:
+    if _integer(name, value) < least:
+        raise ValueError(f"{name}: must be at least {least}.")
+    return int(value)
 
 
 def _amount(name: str, value: Any) -> Decimal:
@@ -268,7 +301,64 @@ def _json(name: str, value: Any) -> Any:
             raise ValueError(f"{name}: must be an object.")
     elif not isinstance(value, list) or not all(type(each) is entry for each in value):
         raise ValueError(f"{name}: must be an array of {_NAMES[entry]}.")
+    elif entry is str:
+        for each in value:
+            _text(name, each)
     return value
+
+
+def _require_items(name: str, shown: Lines, items: Any, least_id: int = 1) -> None:
+    """Raise ValueError if items have not the values that responses show.
+
+    Items are stored as JSON, whose values the database does not check.
+    """
+    if not _are_objects(items):
+        raise ValueError(f"{name}: must be an array of objects.")
+    # Responses complete items of earlier versions, which lack some values.
+    complete = shown.wire(items) if shown.wire else items
+    for at, item in enumerate(complete):
+        for part, field in shown.line._declared_fields.items():
+            place = f"{name}[{at}].{part}"
+            if part in item:
+                _require_shown(place, field, item[part], least_id)
+            elif not isinstance(field, Metadata):
+                raise ValueError(f"{place}: is missing.")
+
+
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
+def _require_parts(place: str, fields: Mapping[str, Any], value: Any) -> None:
+    """Raise ValueError if a list within an item has not the values that responses show."""
+    if not _are_objects(value):
+        raise ValueError(f"{place}: must be an array of objects.")
+    for each in value:
+        for part, field in fields.items():
+            if part in each:
+                _require_shown(f"{place}.{part}", field, each[part], 0)
+            elif part == "key":
+                raise ValueError(f"{place}.{part}: is missing.")
+
+
+def _require_shown(place: str, field: Any, value: Any, least_id: int) -> None:
+    if isinstance(field, Metadata):
+        return  # ``_entries`` checks it
+    if isinstance(field, ma.fields.List):
+        _require_parts(place, cast("Any", field.inner).schema.fields, value)
+    elif isinstance(field, Identifier):
+        _natural(place, value, least_id)
+    elif isinstance(field, Number):
+        _natural(place, value, 0)
+    elif isinstance(field, Boolean):
+        _boolean(place, value)
+    elif isinstance(field, Amount):
+        if not isinstance(value, str) or not _ITEM_AMOUNT.fullmatch(value):
+            raise ValueError(f'{place}: must be an amount such as "10.00".')
+    elif isinstance(field, String) or (isinstance(field, OptionalString) and value is not None):
+        _text(place, value)
+    elif isinstance(field, OptionalIdentifier) and value is not None:
+        _natural(place, value, 0)  # 0 is no product
 
 
 _NAMES = {int: "integers", str: "strings", dict: "objects"}
@@ -279,7 +369,7 @@ _READ: Mapping[type, Callable[[str, Any], Any]] = {
     Json: _json,
     JsonText: _text,
     Date: _date,
-    Boolean: _boolean,
+    BooleanColumn: _boolean,
     Integer: _integer,
-    String: _text,
+    StringColumn: _text,
 }

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+import marshmallow as ma
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,11 +29,15 @@ from app.models import (
 )
 from app.models.address import ADDRESS_COLUMNS
 from app.models.user import with_normalized
+from app.schemas.fields import output as fields
+from app.schemas.orders.order import OrderSchema
+from app.schemas.orders.refund import RefundItemSchema
 from app.services.api_keys.writes import create_key
 from app.services.orders.columns import search_text_of
+from app.services.orders.items import KINDS as ITEM_LISTS
 from tests.api_client import Client
 from tests.databases import empty
-from tests.factories import NO_SHIPPING_TAX, ORDER
+from tests.factories import ORDER
 
 MODELS = (
     User, UserRole, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, OrderRefund, Redemption,
@@ -59,18 +64,18 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 )  # fmt: skip
-LINES = st.lists(
-    st.fixed_dictionaries(
-        {
-            "quantity": st.integers(0, 9),
-            "method_title": TEXT,
-            **{name: st.just(value) for name, value in NO_SHIPPING_TAX.items()},
-            "variation_id": st.integers(0, 9),
-        },
-        optional={"meta": JSON, "x": JSON},
-    ),
-    max_size=2,
-)
+VALUES = {
+    fields.Identifier: ID, fields.OptionalIdentifier: st.none() | ID, fields.Number: st.integers(0, 9),
+    fields.Amount: MONEY.map(str), fields.String: TEXT, fields.OptionalString: st.none() | TEXT,
+    fields.Boolean: st.booleans(), ma.fields.List: st.just([]),
+}  # fmt: skip
+
+
+def lines(schema):
+    """Up to two items of an order with the values that responses show, and one that they do not."""
+    shown = schema._declared_fields.items()
+    values = {name: VALUES[type(field)] for name, field in shown if type(field) in VALUES}
+    return st.lists(st.fixed_dictionaries(values, optional={"x": JSON}), max_size=2)
 
 
 def some(strategy):
@@ -135,7 +140,7 @@ def shops(draw):
              "customer_id": user_id, "order_key": TEXT, "order_number": TEXT, "completed_at": some(TIME),
              "status": st.sampled_from(["pending", "completed", "trash", "of-a-plugin"]), "currency": TEXT,
              "total": MONEY, "subtotal": MONEY, "cart_tax": MONEY, "note": TEXT,
-             "line_items": LINES, "shipping_lines": LINES, "tax_lines": LINES, "fee_lines": LINES, "coupon_lines": LINES,
+             **{name: lines(OrderSchema._declared_fields[name].line) for name in ITEM_LISTS},
              "item_details": some(st.dictionaries(TEXT, st.dictionaries(TEXT, JSON, max_size=2), max_size=2)),
              "next_item_id": st.integers(1, 2**62), "trashed_at": some(TIME), "status_before_trash": some(TEXT),
              **dict.fromkeys(("transaction_id", "created_via", "cart_hash", "version"), TEXT),
@@ -162,7 +167,7 @@ def shops(draw):
                     "downloads_remaining": some(COUNT), "access_expires": some(TIME)}  # fmt: skip
         downloads = draw(records(download, id=same))
         refund = {"id": ID, "order_id": of_order, **times, "amount": MONEY.filter(lambda amount: amount > 0), "reason": TEXT,
-                  "refunded_by": user_id, "line_items": LINES}  # fmt: skip
+                  "refunded_by": user_id, "line_items": lines(RefundItemSchema)}  # fmt: skip
         refunds = draw(records(refund, id=same))
     redemptions = draw(
         records(
@@ -360,6 +365,9 @@ def changed(file, **over):
     return len(lines)
 
 
+ITEM = {"id": 1, "subtotal": "8.00", "subtotal_tax": "0.00", "total": "8.00", "total_tax": "0.00",
+        "price": "8.00", "quantity": 1, "tax_class": None, "name": "Mug", "product_id": None,
+        "sku": None, "meta": []}  # fmt: skip
 INVALID = [
         ("coupons", {"amount": 10}, 'amount: must be an amount such as "10.00".'),
         ("coupons", {"amount": "10"}, 'amount: must be an amount such as "10.00".'),
@@ -388,6 +396,25 @@ INVALID = [
         ("orders", {"notes": {}}, "notes: must be an array of objects."),
         ("orders", {"notes": [{}]}, "id: is missing."),
         ("orders", {"item_details": []}, "item_details: must be an object."),
+        ("orders", {"item_details": {"1": 5}}, "item_details: must be an object of objects."),
+        ("orders", {"line_items": [{**ITEM, "quantity": "x"}]}, "line_items[0].quantity: must be a 64-bit integer."),
+        ("orders", {"line_items": [{**ITEM, "quantity": -1}]}, "line_items[0].quantity: must be at least 0."),
+        ("orders", {"line_items": [ITEM, {**ITEM, "name": 5}]}, "line_items[1].name: must be a string without NUL."),
+        ("orders", {"line_items": [{**ITEM, "id": -1}]}, "line_items[0].id: must be at least 1."),
+        ("orders", {"line_items": [{**ITEM, "total": 5}]}, 'line_items[0].total: must be an amount such as "10.00".'),
+        ("orders", {"line_items": [{"id": 1}]}, "line_items[0].subtotal: is missing."),
+        ("orders", {"line_items": [{**ITEM, "meta": 5}]}, "line_items[0].meta: must be an array of objects."),
+        ("orders", {"line_items": [{**ITEM, "meta": [{"key": []}]}]}, "line_items[0].meta.key: must be a string"),
+        ("orders", {"coupon_lines": [{"id": 1, "code": [], "amount": "1.00"}]}, "coupon_lines[0].code: must be"),
+        ("orders", {"fee_lines": None}, "fee_lines: must be an array of objects."),
+        ("orders", {"id": 0}, "id: must be at least 1."),
+        ("orders", {"next_item_id": -1}, "next_item_id: must be at least 0."),
+        ("refunds", {"line_items": [{"id": 1, "quantity": [], "total": "1.00", "total_tax": "0.00"}]},
+         "line_items[0].quantity: must be a 64-bit integer."),
+        ("coupons", {"id": -1}, "id: must be at least 1."),
+        ("coupons", {"usage_count": -1}, "usage_count: must be at least 0."),
+        ("coupons", {"customer_emails": ["\0"]}, "customer_emails: must be a string without NUL."),
+        ("coupons", {"kind": []}, "kind: must be one of customer, batch, "),
     ]  # fmt: skip
 
 
