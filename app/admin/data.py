@@ -121,7 +121,7 @@ def download(kind: str) -> Response:
     rights.require(f"list_{kind}")
     columns = KINDS[kind].csv_columns
     # The response reads the first rows at once, and all others from the same source.
-    return from_replica(lambda: csv_response(kind, columns, _rows(KINDS[kind])))
+    return from_replica(lambda: csv_response(kind, columns, _rows(KINDS[kind]), mark=True))
 
 
 def _rows(kind: Kind) -> Iterator[Iterator[list[str]]]:

@@ -188,4 +188,4 @@ def csv_file(
         ]
         for batch in batches
     )
-    return csv_response(name, names, cells, stream)
+    return csv_response(name, names, cells, stream, mark=True)

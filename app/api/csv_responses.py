@@ -2,7 +2,9 @@
 
 import csv
 import io
+from codecs import BOM_UTF8
 from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import marshmallow as ma
@@ -18,6 +20,8 @@ def csv_response(
     columns: Iterable[str],
     batches: Iterable[Iterable[Iterable[str]]],
     rows: Any = None,
+    *,
+    mark: bool = False,
 ) -> Response:
     """Return a CSV file, which is sent while its rows are read.
 
@@ -26,8 +30,11 @@ def csv_response(
         columns: the names of the columns.
         batches: the cells of the rows, each safe to open in a spreadsheet.
         rows: what the cells are made of. A stream of rows is closed at the end.
+        mark: whether the file begins with a byte order mark, without which Excel does not read it
+            as UTF-8.
     """
-    response = streamed_response(_lines(columns, batches), "text/csv", rows)
+    lines = _lines(columns, batches)
+    response = streamed_response(chain((BOM_UTF8,), lines) if mark else lines, "text/csv", rows)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
     return response
 

@@ -246,10 +246,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {nearest}?)" if nearest else ""
 
 
+_NEGATIVE_NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
+
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 """First characters of cells that spreadsheets interpret as formulas, and the prefix against it."""
 
 
 def safe_cell(text: str) -> str:
-    """Return a text that is safe to open in a spreadsheet (migration 2)."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    """Return a text that is safe to open in a spreadsheet (migration 2).
+
+    A negative number stays as it is, because spreadsheets do not add up texts.
+    """
+    is_formula = text.startswith(FORMULA_STARTS) and not _NEGATIVE_NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text

@@ -51,9 +51,18 @@ def test_downloads_are_csv(browser, make_coupon):
     page = browser.get("/data/coupons.csv")
     assert page.headers["Content-Type"].startswith("text/csv")
     assert "attachment" in page.headers["Content-Disposition"]
-    assert page.html.splitlines()[0].startswith("id,code,")
+    assert page.html.splitlines()[0].startswith("\ufeffid,code,"), "Excel needs a mark"
     assert "'=1+1" in page.html
     assert browser.get("/data/users.csv").status == 404
+
+
+def test_a_download_is_uploaded_again(browser, admin, make_coupon):
+    coupon = make_coupon(code="münchen", amount="-2.00", description="-5")
+    page = browser.get("/data/coupons.csv")
+    assert ",-2.00," in page.html
+    admin.delete(f"/coupons/{coupon['id']}", {"force": "true"})
+    again, _path = send(browser, page.html)
+    assert "1 would be created" in again.text
 
 
 def test_a_file_with_three_wrong_lines_is_imported_without_them(app, browser, admin, make_coupon):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.text("=+-@\t\r'|\\
         ("plain", "text", "plain"),
         ("=1+1", "text", "'=1+1"),
         ("+49 30", "text", "'+49 30"),
-        ("-5.00", "text", "'-5.00"),
+        ("-5.00", "text", "-5.00"),
         ("@x", "text", "'@x"),
         ("\tx", "text", "'\tx"),
         ("\rx", "text", "'\rx"),
@@ -27,7 +28,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.text("=+-@\t\r'|\\
         (None, "text", ""),
         (True, "text", "true"),
         (False, "text", "false"),
-        (-3, "text", "'-3"),
+        (-3, "text", "-3"),
         ([], "joined", ""),
         ([1, -2], "joined", "1|-2"),
         ([-2, 1], "joined", "'-2|1"),
@@ -43,7 +44,7 @@ def test_cell_of_a_value(value, way, cell):
 @given(TEXT)
 def test_the_sign_against_formulas_is_removed(text):
     cell = to_cell(text)
-    assert not cell.startswith(tuple("=+-@\t\r"))
+    assert not cell.startswith(tuple("=+-@\t\r")) or re.fullmatch(r"-[0-9]+(\.[0-9]+)?", cell)
     assert from_cell(cell) == text
 
 
