@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability
 from app.catalog import current_catalog
 from app.conversions.dates import in_zone, parse_date
-from app.conversions.text import coupon_code
+from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.session import reading_own_writes
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.loading import instance_of
@@ -118,7 +118,7 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
         given[name] = list(dict.fromkeys(map(abs, given[name])))
     if "customer_emails" in given:
         given["customer_emails"] = [each.lower() for each in given["customer_emails"]]
-    if "code" in given and not coupon_code(given["code"]):
+    if "code" in given and not coupon_code(given["code"][: CODE_MAX_LENGTH + 1]):
         message = "The coupon code cannot be empty."
         raise RestError("woocommerce_rest_empty_coupon_code", message)
     if Decimal(given.get("amount", 0)) < 0:

@@ -15,7 +15,7 @@ from app.auth.principals import Capability
 from app.catalog import TRASH, current_catalog
 from app.conversions.emails import is_email
 from app.conversions.numbers import INT64_MAX, whole_number
-from app.conversions.text import coupon_code
+from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import InvalidOrderItems, ShopError
 from app.schemas.loading import instance_of
@@ -476,7 +476,9 @@ def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
         if each.get("id"):
             message = "Coupon item ID is readonly."
             raise RestError("woocommerce_rest_coupon_item_id_readonly", message)
-        code = coupon_code(str(each.get("code") or ""))
+        code = str(each.get("code") or "")
+        if len(code) <= CODE_MAX_LENGTH:  # the schema rejects a longer one
+            code = coupon_code(code)
         if not code:
             raise RestError("woocommerce_rest_invalid_coupon", "Coupon code is required.")
         if code in metadata:

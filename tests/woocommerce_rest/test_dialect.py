@@ -1136,3 +1136,13 @@ def test_lists_without_records_are_empty(shop, path):
     ):
         refused = shop.send(method, path + below, None if method == "GET" else {"name": "x"})
         assert (refused.status_code, refused.get_json()["code"]) == (404, "rest_no_route")
+
+
+def test_a_search_for_many_words_is_one_for_a_phrase(shop):
+    words = "one two three four five six seven eight nine"
+    shop.ok("POST", "/coupons", {"code": "words", "description": f"{words} ten"})
+    backwards = " ".join(reversed(words.split()))
+    assert [each["code"] for each in shop.ok("GET", f"/coupons?search={backwards}")] == ["words"]
+    assert [each["code"] for each in shop.ok("GET", f"/coupons?search={words} ten")] == ["words"]
+    assert shop.ok("GET", f"/coupons?search=ten {backwards}") == []
+    assert shop.ok("GET", f"/coupons?search={'a ' * 3000}") == []

@@ -20,6 +20,10 @@ from app.services.common.plans import fetch_page
 Record = dict[str, Any]
 
 
+MAX_WORDS = 9
+"""Words of a search that are conditions of their own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordQuery:
     """What a list shows.
@@ -87,8 +91,12 @@ def _sort_key_of(
 def words_of(
     text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
 ) -> tuple[Condition | None, list[ColumnElement[bool]]]:
-    """Return the search for the first word, and the conditions of the other ones."""
+    """Return the search for the first word, and the conditions of the other ones.
+
+    A text of more than ``MAX_WORDS`` words is searched as a whole, as on the original.
+    """
     words = text.split()
+    words = words if len(words) <= MAX_WORDS else [text]
     wanted = [word for word in words if len(word) == 1 or not word.startswith("-")]
     conditions = [contains(column, word, record_id).in_order for word in wanted[1:]]
     conditions += [
