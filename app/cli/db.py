@@ -8,7 +8,7 @@ from app.cli.db_copy import copy
 from app.db.errors import is_schema_mismatch
 from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.read_pool import fetch
-from app.db.schema_upgrade import NewerSchemaError, SchemaUpgrade, upgrade_schema
+from app.db.schema_upgrade import MixedSchemaError, NewerSchemaError, SchemaUpgrade, upgrade_schema
 from app.services.customers import totals
 from app.services.maintenance import order_sums, stored_texts
 
@@ -33,7 +33,7 @@ def upgraded() -> SchemaUpgrade:
 
     try:
         done = upgrade_schema()
-    except (CommandError, NewerSchemaError) as error:
+    except (CommandError, MixedSchemaError, NewerSchemaError) as error:
         raise click.ClickException(str(error)) from None
     totals.refresh()  # a migration cannot, because the statuses depend on the settings
     for message in stored_texts.normalize():

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from flask import Config, current_app
 from flask.cli import with_appcontext
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.auth.failed_logins import is_redis_available
@@ -22,10 +22,11 @@ from app.cli.failures import diagnose
 from app.config.loading import unknown_settings
 from app.config.secret_key import MIN_LENGTH
 from app.config.settings import GUNICORN_SETTINGS
-from app.db.migrations import SchemaState
+from app.db.migrations import REVISION, SchemaState
 from app.db.read_pool import fetch, read_engine
 from app.db.replicas.monitor import State
 from app.db.replicas.routing import current_replicas
+from app.db.schema_differences import HOW_TO_RESTORE, differences_from
 from app.db.session import schema_state
 from app.services.api_keys import queries as api_key_queries
 from app.services.maintenance import order_sums, stored_texts
@@ -90,6 +91,7 @@ def _check() -> Iterator[Finding]:
         yield _database()
         schema = _schema()
         yield schema
+        yield from _tables()
         if not schema.remedy:
             yield _key()
             yield _webhooks()
@@ -215,6 +217,24 @@ def _schema() -> Finding:
         return Finding("schema", "current")
     found = "not current" if state is SchemaState.OLD else "requires a newer version of the service"
     return Finding("schema", found, program.schema_remedy(state))
+
+
+def _tables() -> Iterator[Finding]:
+    """Compare the tables with the latest migration, which a restore can separate from them."""
+    with read_engine().connect() as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return
+        found = differences_from(connection, connection.scalar(REVISION) or "")
+    for names, reason in (
+        (found.missing, "missing from the schema"),
+        (found.later, "of later migrations than the database has run"),
+    ):
+        if names:
+            yield Finding("tables", f"{reason}: {', '.join(names)}", f"{HOW_TO_RESTORE}.")
+    if found.unknown:
+        state = f"unknown to this version: {', '.join(found.unknown)}"
+        remedy = f"Ignore this if they belong to another program. Otherwise: {HOW_TO_RESTORE}."
+        yield Finding("tables", state, remedy, is_warning=True)
 
 
 def _key() -> Finding:

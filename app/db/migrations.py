@@ -1,6 +1,7 @@
 """The migrations of this version of the service, and the schemas that it can use."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
@@ -60,6 +61,19 @@ def is_newer(revision: str) -> bool:
 def migration_head() -> str:
     """Return the latest migration of this version."""
     return migration_numbers()[-1]
+
+
+def first_migrations(tables: Collection[str]) -> dict[str, str]:
+    """Return the number of the migration that creates each of some tables.
+
+    It is the first one that names the table, which a test compares with the migrated database.
+    """
+    found: dict[str, str] = {}
+    for path in sorted((MIGRATIONS / "versions").glob("[0-9]*_*.py")):
+        for name in re.findall(r'"(\w+)"', path.read_text()):
+            if name in tables:
+                found.setdefault(name, path.name[:4])
+    return found
 
 
 @cache

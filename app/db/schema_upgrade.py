@@ -14,10 +14,15 @@ from app.db.migrations import (
     migration_head,
     migration_numbers,
 )
+from app.db.schema_differences import HOW_TO_RESTORE, differences_from
 
 
 class NewerSchemaError(Exception):
     """Raised when the schema belongs to a newer version that this version is incompatible with."""
+
+
+class MixedSchemaError(Exception):
+    """Raised when the database has tables of later migrations than it has run."""
 
 
 @dataclass(slots=True)
@@ -32,6 +37,7 @@ class SchemaUpgrade:
 
         Raises:
             NewerSchemaError: this version cannot use the schema.
+            MixedSchemaError: the database has tables of later migrations.
         """
         found = None
         if inspect(connection).has_table("alembic_version"):
@@ -39,6 +45,11 @@ class SchemaUpgrade:
         if self.before is None:  # the first attempt
             self.before = found
         if found is None or not is_newer(found):
+            if found and (later := differences_from(connection, found).later):
+                raise MixedSchemaError(
+                    f"The database has migration {found}, but tables of later migrations: "
+                    f"{', '.join(later)}. {HOW_TO_RESTORE}."
+                )
             return True
         versions = [SchemaVersion(*row) for row in connection.execute(SCHEMA_VERSION)]
         if is_schema_current(versions):
@@ -72,6 +83,7 @@ def upgrade_schema() -> SchemaUpgrade:
     Raises:
         CommandError: the database has an unknown migration.
         NewerSchemaError: this version cannot use the newer schema.
+        MixedSchemaError: the database has tables of later migrations than it has run.
     """
     from alembic import command  # noqa: PLC0415  # slow import, rarely needed
 
