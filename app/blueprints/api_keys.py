@@ -41,6 +41,10 @@ def _require_again(response: Body) -> None:
     api_keys.require_new_key_again(current_principal(), response["key"]["id"])
 
 
+def _require_rotated_again(response: Body) -> None:
+    api_keys.require_rotated_key_again(current_principal(), response["key"]["id"])
+
+
 init_app = blp.init_app
 
 
@@ -136,12 +140,14 @@ def delete_api_key(key_id: int) -> Response:
 @blp.errors(
     "shop_api_invalid_key_id", "shop_api_user_cannot_edit_key", "shop_api_insufficient_key_rights"
 )
+@idempotent_with_secret(_require_rotated_again)
 @blp.response(200, schemas.ApiKeyWithSecretResponse, example={"key": examples.ROTATED_API_KEY})
 def rotate_api_key(key_id: int) -> Response:
     """Rotate an API key.
 
-    Replaces the consumer key and the secret, which are shown only once. The old ones are rejected
-    immediately, on other machines within one second. Users without `manage_api_keys` can rotate
-    their own keys.
+    Replaces the consumer key and the secret. They are shown in this response only, and in its
+    repetition for the same `Idempotency-Key`, as long as the key of the request could still rotate
+    the key. The old ones are rejected immediately, on other machines within one second. Users
+    without `manage_api_keys` can rotate their own keys.
     """
     return _new_key(api_keys.rotate_key(current_principal(), key_id))

@@ -142,14 +142,15 @@ def delete_webhook(webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/rotate-secret", methods=["POST"])
 @blp.errors(*webhook_error_codes.EDIT, "shop_api_insufficient_key_rights")
+@idempotent_with_secret(_require_again)
 @blp.response(
     200, schemas.WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET}
 )
 def rotate_webhook_secret(webhook_id: int) -> Response:
     """Rotate the secret of a webhook.
 
-    The new secret is returned in this response only. For 24 hours, deliveries are signed with the
-    old secret, too.
+    The new secret is returned in this response only, and again for the same `Idempotency-Key`. For
+    24 hours, deliveries are signed with the old secret, too.
     """
     return json_response(_body(webhooks.rotate_secret(current_principal(), webhook_id)))
 

@@ -206,6 +206,21 @@ def test_revoke(app, admin, make_key, make_app):
     assert reply(admin.get(f"/keys/{key['id']}")) == refusal("shop_api_invalid_key_id")
 
 
+@pytest.mark.parametrize("kind", ["keys", "webhooks"])
+def test_rotating_again_with_the_same_idempotency_key(app, admin, make_key, kind):
+    path = f"/keys/{make_key()['id']}/rotate"
+    if kind == "webhooks":
+        webhook = {"name": "ERP", "topics": ["*"], "delivery_url": "https://erp.example/hooks"}
+        number = admin.post("/webhooks", {"webhook": webhook}).json["webhook"]["id"]
+        path = f"/webhooks/{number}/rotate-secret"
+    first, again, other = (
+        admin.post(path, headers={"Idempotency-Key": name}) for name in ("a", "a", "b")
+    )
+    assert (first.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
+    assert first.json == again.json
+    assert other.json != first.json
+
+
 def test_rotate(app, admin, make_key, make_app):
     key = make_key(description="ERP", permission="read", resources=["coupons"])
     old, elsewhere = client_of(app, key), client_of(make_app(), key)

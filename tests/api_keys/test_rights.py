@@ -304,3 +304,11 @@ def test_repeated_creation_of_a_webhook_requires_the_right_to_create_it(admin, m
     assert codes(refused) == (401, INSUFFICIENT)
     assert admin.put(path, {"key": {"resources": ["all"]}}).status_code == 200
     assert reply(once(client, "/webhooks", body)) == reply(created)
+
+
+def test_repeated_rotation_returns_no_secret_to_a_key_with_fewer_rights(admin, make_key, limited):
+    client, path = limited(), f"/keys/{make_key()['id']}/rotate"
+    assert once(client, path, None).status_code == 200
+    restriction = {"key": {"resources": ["keys"]}}
+    assert admin.put(f"/keys/{client.key.key_id}", restriction).status_code == 200
+    assert reply(once(client, path, None)) == refusal(INSUFFICIENT, param="key.resources")

@@ -199,15 +199,32 @@ def rotate_key(actor: Principal, key_id: int) -> Record:
 
     def work(session: Session) -> Record:
         current, key = _locked_key(session, actor, key_id)
-        require_own_key(actor, key["user_id"], "shop_api_user_cannot_edit_key")
-        _require_not_above(session, actor, key["user_id"], "shop_api_user_cannot_edit_key")
-        # The actor learns the new secret, and with it obtains all rights of the key.
-        require_rights(current, rights_of(key))
+        _require_rotation(session, actor, current, key)
         key = _update_key(session, key, _secret_columns(pair))
         end_sessions_of_key(session, key_id)
         return _shown(key, _username_of(session, key)) | asdict(pair)
 
     return run_in_transaction(work)
+
+
+def require_rotated_key_again(actor: Principal, key_id: int) -> None:
+    """Raise ShopError unless the actor could still rotate a key, whose secret it once got."""
+
+    def work(session: Session) -> None:
+        current, key = _locked(session, actor, key_id)
+        if key is not None:  # otherwise revoked: its secret gives no rights
+            _require_rotation(session, actor, current, key)
+
+    run_in_transaction(work)
+
+
+def _require_rotation(
+    session: Session, actor: Principal, current: Principal, key: ApiKeyRow
+) -> None:
+    require_own_key(actor, key["user_id"], "shop_api_user_cannot_edit_key")
+    _require_not_above(session, actor, key["user_id"], "shop_api_user_cannot_edit_key")
+    # The actor learns the new secret, and with it obtains all rights of the key.
+    require_rights(current, rights_of(key))
 
 
 def delete_key(actor: Principal, key_id: int) -> None:
