@@ -174,7 +174,7 @@ def _upload_of(upload_id: int) -> Any:
     return found
 
 
-@blp.page("/data/uploads/<int:upload_id>")
+@blp.page("/data/uploads/<id:upload_id>")
 def show_upload(upload_id: int) -> Response:
     """Show the result of the dry run, the progress, or the result of the import."""
     found = _upload_of(upload_id)
@@ -201,7 +201,7 @@ def show_upload(upload_id: int) -> Response:
     )  # fmt: skip
 
 
-@blp.action("/data/uploads/<int:upload_id>/import")
+@blp.action("/data/uploads/<id:upload_id>/import")
 def start_import(upload_id: int) -> BaseResponse:
     """Let a worker import a file. The page shows the progress."""
     _upload_of(upload_id)

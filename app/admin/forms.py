@@ -272,10 +272,11 @@ class Form:
         form = cls(specs, key, etag=request.form.get("_etag", ""))
         try:
             shown = json.loads(request.form.get("_shown", "{}"))
-        except ValueError:
+        except (ValueError, RecursionError):
             shown = {}
         shown = shown if isinstance(shown, dict) else {}
-        form.shown = {spec.name: str(shown.get(spec.name, "")) for spec in form.specs}
+        texts = {name: text for name, text in shown.items() if isinstance(text, str)}
+        form.shown = {spec.name: texts.get(spec.name, "") for spec in form.specs}
         form.texts = {
             spec.name: "\n".join(request.form.getlist(spec.name)).replace("\r\n", "\n").strip()
             for spec in form.specs

@@ -40,6 +40,7 @@ DONE = {
     "withdrawn": "The invitation was withdrawn.",
     "revoked": "The key was revoked.",
     "started": "Started.",
+    "loading": "The demo shop is being loaded already. Open this page again in a few seconds.",
     "note": "The note was added.",
     "queued": "Queued. The worker sends it within seconds.",
     "refunded": "The refund was recorded.",

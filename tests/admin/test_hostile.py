@@ -99,3 +99,34 @@ def test_no_csv_file_has_formulas(app, admin, sign):
         assert [cell for cell in cells if cell[:1] in set("=+-@\t\r")] == []
     # Most texts are stored without tabs and line breaks at their beginning.
     assert sum(f"'{sign}1+cmd" in text for text in texts) >= (3 if sign.isspace() else 7)
+
+
+@pytest.mark.one_database
+def test_no_number_in_an_address_is_too_large(app, admin, browser):
+    for size in (20, 5000):
+        ids = dict.fromkeys(
+            ("coupon_id", "customer_id", "order_id", "refund_id", "redemption_id", "batch_id",
+             "webhook_id", "key_id", "delivery_id", "event_id", "upload_id", "session_id", "link_id"),
+            "9" * size,
+        )  # fmt: skip
+        for method, path, _needs in pages(app, ids | {"kind": "orders"}):
+            if "9" * size in path:
+                page = browser.get(path) if method == "GET" else browser.post(path)
+                assert page.status < 500, (method, path[:80], page.text)
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    "shown", ["[" * 3000, '{"code": ' * 3000, '{"code": [[[]]]}', "null", "\0"]
+)
+def test_what_a_form_showed_can_be_any_text(admin, browser, shown):
+    number = admin.post("/coupons", {"coupon": {"code": "a"}}).json["coupon"]["id"]
+    for path in (f"/coupons/{number}/edit", "/coupons/new"):
+        page = browser.post(path, {"_shown": shown, "code": "b"})
+        assert page.status in {303, 400}, page.text
+
+
+@pytest.mark.one_database
+def test_query_of_other_bytes(admin, browser):
+    admin.post("/coupons", {"coupon": {"code": "a"}})
+    assert browser.get("/coupons", environ_overrides={"QUERY_STRING": "x=\xff"}).status == 200

@@ -78,7 +78,7 @@ class Noun:
         self.operations = f"{noun}{'es' if noun.endswith('h') else 's'}"
         self.blp = blp = AdminBlueprint(f"admin_{self.plural}")
         root = f"/{self.plural}"
-        self.one = one = f"{root}/<int:{self.name}_id>"
+        self.one = one = f"{root}/<id:{self.name}_id>"
         blp.page(root, f"list_{self.operations}")(self.show_list)
         blp.page(one, f"get_{noun}", *self.also_reads)(self.show)
         if self.create_schema:

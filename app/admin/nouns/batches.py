@@ -107,7 +107,7 @@ blp = BATCHES.blp
 BATCHES.runs("trash", "delete_coupon_batch", "trashed")
 
 
-@blp.page("/batches/<int:batch_id>/codes.csv", "get_coupon_batch", "list_coupons")
+@blp.page("/batches/<id:batch_id>/codes.csv", "get_coupon_batch", "list_coupons")
 def download(batch_id: int) -> Response:
     """Download the codes of a batch, with ``unused`` only those without a use."""
     call("get_coupon_batch", batch_id=batch_id)

@@ -24,7 +24,7 @@ from app.schemas.redemptions import RedemptionCreate, RedemptionListQuery
 from app.services.redemptions.queries import list_redemptions
 
 
-@blp.page("/coupons/<int:coupon_id>/redemptions.csv", "list_redemptions")
+@blp.page("/coupons/<id:coupon_id>/redemptions.csv", "list_redemptions")
 def download(coupon_id: int) -> Response:
     """Download the redemptions of a coupon as CSV."""
     query = loaded_query(RedemptionListQuery, {"coupon_id": str(coupon_id), "limit": "-1"})
@@ -34,7 +34,7 @@ def download(coupon_id: int) -> Response:
     return csv_file(f"redemptions-of-coupon-{coupon_id}", REDEMPTION.names, batches, found)
 
 
-USE = "redemptions/<int:redemption_id>"
+USE = "redemptions/<id:redemption_id>"
 COUPONS.runs("release", "release_redemption", "released", path=f"{USE}/release")
 COUPONS.runs("confirm", "confirm_redemption", "redeemed", path=f"{USE}/confirm")
 
@@ -49,7 +49,7 @@ set_form(CouponCount, {"Number of uses": {"usage_count": FormField("Uses")}})
 
 
 @blp.page(
-    "/coupons/<int:coupon_id>/redeem", "get_coupon", "create_redemption", "confirm_redemption",
+    "/coupons/<id:coupon_id>/redeem", "get_coupon", "create_redemption", "confirm_redemption",
     methods=FORM,
 )  # fmt: skip
 def redeem(coupon_id: int) -> AnyResponse:
@@ -85,7 +85,7 @@ def _confirm_now(
         )  # fmt: skip
 
 
-@blp.page("/coupons/<int:coupon_id>/count", "get_coupon", "update_coupon", methods=FORM)
+@blp.page("/coupons/<id:coupon_id>/count", "get_coupon", "update_coupon", methods=FORM)
 def correct_count(coupon_id: int) -> AnyResponse:
     """Show the number of uses, or correct it."""
     specs = specs_of(CouponCount)

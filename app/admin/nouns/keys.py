@@ -118,7 +118,7 @@ KEYS = Keys()
 blp = KEYS.blp
 
 
-@blp.action("/keys/<int:key_id>/revoke", "delete_api_key")
+@blp.action("/keys/<id:key_id>/revoke", "delete_api_key")
 def revoke(key_id: int) -> BaseResponse:
     """Revoke a key. Its sessions end."""
     call("delete_api_key", key_id=key_id)

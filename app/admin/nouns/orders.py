@@ -305,7 +305,7 @@ ORDERS.runs("add_note", "create_order_note", "note", path="notes", key="order_no
             specs=lambda: specs_of(OrderNoteCreate))  # fmt: skip
 
 
-@blp.page("/orders/<int:order_id>/refund", "get_order", "create_order_refund", methods=FORM)
+@blp.page("/orders/<id:order_id>/refund", "get_order", "create_order_refund", methods=FORM)
 def refund(order_id: int) -> AnyResponse:
     """Show the form of a refund, or record it. No payment provider is called."""
     order = call("get_order", order_id=order_id).content
@@ -349,4 +349,4 @@ def _line(item: dict[str, Any], currency: str) -> str:
 
 
 ORDERS.runs("delete_refund", "delete_order_refund", "deleted",
-            path="refunds/<int:refund_id>/delete")  # fmt: skip
+            path="refunds/<id:refund_id>/delete")  # fmt: skip

@@ -23,7 +23,7 @@ LINES = 3
 """Lines of a cart. One with more items has one empty line."""
 
 
-@blp.page("/coupons/<int:coupon_id>/try", "get_coupon", "evaluate_coupons", methods=FORM)
+@blp.page("/coupons/<id:coupon_id>/try", "get_coupon", "evaluate_coupons", methods=FORM)
 def try_it(coupon_id: int) -> Response:
     """Evaluate a cart with a coupon. Nothing is stored."""
     coupon, _etag = COUPONS.read(coupon_id)

@@ -171,10 +171,10 @@ def _result(attempt: Record) -> str:
 
 WEBHOOKS = Webhooks()
 blp = WEBHOOKS.blp
-ONE = "/webhooks/<int:webhook_id>"
+ONE = "/webhooks/<id:webhook_id>"
 
 
-@blp.page(f"{ONE}/deliveries/<int:delivery_id>", "get_webhook_delivery")
+@blp.page(f"{ONE}/deliveries/<id:delivery_id>", "get_webhook_delivery")
 def show_delivery(webhook_id: int, delivery_id: int) -> Response:
     """Show a delivery: its attempts, what was sent, and the last response."""
     path: dict[str, Any] = {"webhook_id": webhook_id, "delivery_id": delivery_id}
@@ -231,4 +231,4 @@ WEBHOOKS.runs("change_status", "update_webhook", "saved", path="status", key="we
               specs=lambda: [STATUS])  # fmt: skip
 WEBHOOKS.runs("replay", "replay_webhook", "queued", specs=lambda: specs_of(WebhookReplayRequest))
 WEBHOOKS.runs("redeliver", "redeliver_webhook_delivery", "queued",
-              path="deliveries/<int:delivery_id>/redeliver")  # fmt: skip
+              path="deliveries/<id:delivery_id>/redeliver")  # fmt: skip

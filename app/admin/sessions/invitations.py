@@ -82,7 +82,7 @@ def show() -> Response:
     )  # fmt: skip
 
 
-@blp.action("/sessions/<int:session_id>/end")
+@blp.action("/sessions/<id:session_id>/end")
 def end_session(session_id: int) -> BaseResponse:
     """End a session."""
     sessions.end_session(current_principal(), session_id)
@@ -146,7 +146,7 @@ def invite() -> Response:
     )  # fmt: skip
 
 
-@blp.action("/invitations/<int:link_id>/withdraw", "delete_api_key")
+@blp.action("/invitations/<id:link_id>/withdraw", "delete_api_key")
 def withdraw(link_id: int) -> BaseResponse:
     """Withdraw an invitation."""
     links.withdraw_invitation(current_principal(), link_id)
