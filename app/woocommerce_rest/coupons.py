@@ -16,6 +16,7 @@ from app.conversions.dates import in_zone, parse_date
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.session import reading_own_writes
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
+from app.schemas.fields.list_input import EmailArray
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, Precondition
 from app.services.coupons import writes
@@ -117,7 +118,7 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     for name in given.keys() & _ID_LISTS:
         given[name] = list(dict.fromkeys(map(abs, given[name])))
     if "customer_emails" in given:
-        given["customer_emails"] = [each.lower() for each in given["customer_emails"]]
+        given["customer_emails"] = _addresses(given["customer_emails"])
     if "code" in given and not coupon_code(given["code"][: CODE_MAX_LENGTH + 1]):
         message = "The coupon code cannot be empty."
         raise RestError("woocommerce_rest_empty_coupon_code", message)
@@ -132,6 +133,18 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     if call.given.get("meta_data"):
         data["metadata"] = call.given["meta_data"]
     return data
+
+
+def _addresses(entries: Sequence[str]) -> list[str]:
+    """Return the addresses that can use a coupon.
+
+    The original drops entries that are not addresses, which opens the coupon for everyone.
+    """
+    addresses = [each.strip().lower() for each in entries if each.strip()]
+    if EmailArray().loss(addresses, addresses):
+        reason = "email_restrictions must contain only valid e-mail addresses."
+        raise invalid({"email_restrictions": Problem("rest_invalid_param", reason)})
+    return addresses
 
 
 def _limit_percentage(before: Record, data: Object) -> None:

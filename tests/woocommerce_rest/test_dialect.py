@@ -1146,3 +1146,21 @@ def test_a_search_for_many_words_is_one_for_a_phrase(shop):
     assert [each["code"] for each in shop.ok("GET", f"/coupons?search={words} ten")] == ["words"]
     assert shop.ok("GET", f"/coupons?search=ten {backwards}") == []
     assert shop.ok("GET", f"/coupons?search={'a ' * 3000}") == []
+
+
+@pytest.mark.parametrize(
+    "wrong", ["not-an-address", "a@b.example c@d.example", "a@b.example,c@d.example", "a@"]
+)
+def test_restrictions_that_are_not_addresses_are_rejected(shop, wrong):
+    """A coupon would be open for everyone if an address with a typing error was dropped."""
+    given = {"code": "typo", "email_restrictions": ["A@b.example", wrong]}
+    response = shop.send("POST", "/coupons", given)
+    assert (response.status_code, response.get_json()["code"]) == (400, "rest_invalid_param")
+    assert "email_restrictions" in response.get_json()["data"]["params"]
+    right = {"code": "typo", "email_restrictions": ["A@b.example", " *@c.example ", ""]}
+    made = shop.send("POST", "/coupons", right).get_json()
+    assert made["email_restrictions"] == ["a@b.example", "*@c.example"]
+    response = shop.send("PUT", f"/coupons/{made['id']}", {"email_restrictions": [wrong]})
+    assert response.status_code == 400
+    cleared = shop.send("PUT", f"/coupons/{made['id']}", {"email_restrictions": []}).get_json()
+    assert cleared["email_restrictions"] == []
