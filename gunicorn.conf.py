@@ -34,8 +34,9 @@ bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000
 worker_class = "server.gunicorn_worker.Worker"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
 threads = int(os.environ.get("WEB_THREADS") or 4)
-# A connection has a thread, and up to two file descriptors while it is new. A worker without free
-# descriptors exits, so raise the soft limit, and accept fewer connections if that is impossible.
+# A connection has a thread and a file descriptor, and half of the descriptors remain for files. A
+# worker without free descriptors exits, so raise the soft limit, and accept fewer connections if
+# that is impossible.
 _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
 file_limit = hard_limit if 0 < hard_limit < 2400 else 2400
 resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, hard_limit))

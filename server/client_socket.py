@@ -38,6 +38,9 @@ class ClientSocket:
         self._is_plain = type(sock) is socket.socket  # a TLS socket has buffers of its own
         self.slot: Slot | None = None
         """The slot of the current request, if it has one."""
+        self.waited = 0.0
+        """Seconds that the current request has waited for its client."""
+        self._waits_since: float | None = None
         self.started = 0.0
         self.is_rejected = False
         """Whether the current request found no slot, so that the app must not run it."""
@@ -94,15 +97,23 @@ class ClientSocket:
         poll.register(self._sock, _GONE)
         return bool(poll.poll(0))
 
+    def is_slow(self, seconds: float) -> bool:
+        """Return whether the current request waits for its client, in total for some seconds."""
+        since = self._waits_since
+        return since is not None and self.waited + time.monotonic() - since >= seconds
+
     def _wait(self, call: Callable[[Any], Any], argument: Any) -> Any:
         if self.slot:
             self.slot.release()
-        before = time.monotonic()
+        before = self._waits_since = time.monotonic()
         try:
             return call(argument)
         except TimeoutError:
             raise ConnectionResetError(errno.ECONNRESET, "client timeout") from None
         finally:
-            self.started += time.monotonic() - before
+            self._waits_since = None
+            seconds = time.monotonic() - before
+            self.started += seconds
+            self.waited += seconds
             if self.slot:
                 self.slot.acquire()

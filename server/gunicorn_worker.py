@@ -9,6 +9,7 @@ import errno
 import re
 import select
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from gunicorn.http import errors
+from gunicorn.util import close_graceful
 from gunicorn.workers.gthread import ThreadWorker
 
 from server.client_socket import ClientSocket
@@ -32,6 +34,16 @@ QUEUE_SECONDS = 5.0
 
 FROZEN_SECONDS = 10.0
 """How long a worker is silent at least if it was frozen. It then drops requests for as long."""
+
+STOP_SECONDS = 1.2
+"""How long a stopping worker waits for clients: for the next request of a kept-alive connection,
+and in total for what a client still sends or reads of a request."""
+
+LINGER_SECONDS = 1.0
+"""How long a closed connection waits for its client to close it, too (RFC 9112, section 9.6)."""
+
+STOP_POLL_SECONDS = 0.1
+"""How often a stopping worker looks for clients that keep it waiting."""
 
 READS = {"GET", "HEAD", "OPTIONS"}
 
@@ -62,9 +74,12 @@ class Worker(ThreadWorker):
     def init_signals(self) -> None:
         """Handle signals, and stop if one has asked for it since this process was copied.
 
-        gunicorn would wait for the worker for 30 seconds, and then kill it.
+        gunicorn would wait for the worker for 30 seconds, and then kill it. INT and QUIT stop as
+        TERM does: gunicorn's handlers end the main thread, but not the threads of connections.
         """
         super().init_signals()
+        for number in STOPS:
+            signal.signal(number, self.handle_exit)
         while not self.inherited_signals.empty():
             if self.inherited_signals.get_nowait() in STOPS:
                 self.alive = False
@@ -77,21 +92,44 @@ class Worker(ThreadWorker):
         self._lists = Slot(threading.Semaphore(max(self.cfg.threads // 2, 1)), slots)
         self._readiness = Slot(threading.Semaphore())
         self._notified, self._frozen_until = time.monotonic(), 0.0
+        self._handled: set[Any] = set()  # connections that have a thread
+        self._stops_at: float | None = None
         # Half of the threads remain for rejections and health checks.
         self._queue = threading.Semaphore(max(self.cfg.worker_connections // 2, 1))
         return ThreadPoolExecutor(self.cfg.worker_connections)
 
     def handle(self, conn: Any) -> Any:
         """Handle the requests of a connection as long as the next one follows immediately."""
-        while True:
-            if not isinstance(conn.sock, ClientSocket):  # new, or replaced by a TLS socket
-                conn.sock = ClientSocket(conn.sock)
-            keep_alive = super().handle(conn)
-            if keep_alive is not True or not _has_data(conn):
-                break
-        if not keep_alive:
-            conn.close(graceful=True)  # waits for the client, as the main thread must not
-        return keep_alive
+        self._handled.add(conn)
+        try:
+            while True:
+                if not isinstance(conn.sock, ClientSocket):  # new, or replaced by a TLS socket
+                    conn.sock = ClientSocket(conn.sock)
+                conn.data_ready = True  # each connection has a thread, which may wait
+                keep_alive = super().handle(conn)
+                if not keep_alive or not _has_data(conn):
+                    break
+            if not keep_alive:
+                # Waits for the client, as the main thread must not.
+                close_graceful(conn.sock, LINGER_SECONDS if self.alive else STOP_POLL_SECONDS)
+            return keep_alive
+        finally:
+            self._handled.discard(conn)
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        """Do what the main thread has to do. A stopping worker does not wait for slow clients."""
+        if self.alive:
+            super().wait_for_and_dispatch_events(timeout)
+            return
+        now = time.monotonic()
+        self._stops_at = self._stops_at or now + STOP_SECONDS
+        if now >= self._stops_at:
+            self.murder_keepalived(force=True)
+            for conn in self._handled.copy():
+                if not isinstance(conn.sock, ClientSocket) or conn.sock.is_slow(STOP_SECONDS):
+                    with suppress(OSError):  # it is closed already
+                        conn.sock.shutdown(socket.SHUT_RDWR)
+        super().wait_for_and_dispatch_events(min(timeout, STOP_POLL_SECONDS))
 
     def finish_request(self, conn: Any, fs: Future[Any]) -> None:
         """Hand over to the poller, unless ``handle`` has closed the connection."""
@@ -112,9 +150,9 @@ class Worker(ThreadWorker):
                     raise RepeatedHeader("Authorization")
                 is_authorized = True
         if not isinstance(conn.sock, ClientSocket):  # replaced by a TLS socket after ``handle``
-            conn.sock = ClientSocket(conn.sock)
+            conn.sock = conn.parser.unreader.sock = ClientSocket(conn.sock)
         client: ClientSocket = conn.sock
-        client.started, client.is_rejected = time.monotonic(), False
+        client.started, client.waited, client.is_rejected = time.monotonic(), 0.0, False
         path = req.path.rstrip("/")
         if path == "/healthz":
             return self._respond(req, conn)

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -250,15 +251,23 @@ def test_term_finishes_requests_in_flight_and_closes_kept_connections(service):
         assert service.process.wait(SECONDS) == 0
 
 
+def has_connection(service):
+    found = [each for worker in service.workers() for each in worker.net_connections("tcp")]
+    return any(each.status == psutil.CONN_ESTABLISHED for each in found)
+
+
 @pytest.mark.slow
 def test_workers_release_the_address_when_the_main_process_is_killed(service):
     """Although one still handles a request. The next service could not start meanwhile."""
-    body = b'{"coupon": {"code": "killed"}}'
-    with closing(begin(service, body)) as connection:
-        orphans = service.kill_master()
-        wait_for(lambda: refuses(service.port), "the workers notice")
-        connection.sendall(body)
-        assert response_of(connection)[0] == 201
+    caller, file = Caller(service.port, service.key), service.log.parent / "shop.db"
+    with closing(caller), ThreadPoolExecutor(1) as pool:
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            created = pool.submit(caller.send, "POST", "/coupons", {"coupon": {"code": "killed"}})
+            wait_for(lambda: has_connection(service), "the request has arrived")
+            orphans = service.kill_master()
+            wait_for(lambda: refuses(service.port), "the workers notice")
+        assert created.result()[0] == 201
     _, alive = psutil.wait_procs(orphans, timeout=SECONDS)
     assert not alive
 

@@ -65,9 +65,11 @@ def worker_of(process):
 
 def gunicorns_of(process):
     """The main processes of gunicorn: those with workers."""
-    with suppress(psutil.NoSuchProcess):
-        return [child for child in process.children() if child.children()]
-    return []
+    found = []
+    for child in process.children():
+        with suppress(psutil.NoSuchProcess):  # the previous one, which ends
+            found += [child] if child.children() else []
+    return found
 
 
 def ended(processes):
