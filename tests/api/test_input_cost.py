@@ -199,6 +199,13 @@ def too_expensive(cases):
     return [name for name, prepare, length in cases if grows_too_fast(prepare, length)]
 
 
+def test_a_pattern_that_takes_quadratic_time_is_found():
+    quadratic, linear = re.compile(r"-?\d*\.?\d*"), re.compile(r"-?\d*(\.\d*)?")
+    digits = TEXTS["digits"]
+    assert grows_too_fast(lambda length: partial(quadratic.fullmatch, digits(length)), 8_192)
+    assert not grows_too_fast(lambda length: partial(linear.fullmatch, digits(length)), 8_192)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mount", MOUNTS)
 def test_cost_of_each_field_of_a_body(shop, mount):
