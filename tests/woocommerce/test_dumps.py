@@ -253,3 +253,14 @@ def test_expressions_match_the_same_on_each_version_of_python(table):
         patterns += [plain.run, plain.row]
     for pattern in patterns:
         assert not re.search(r"\)[*+?}]\+", pattern.pattern)
+
+
+@pytest.mark.parametrize("column", ["post_type", "ID"])
+def test_a_dump_without_a_column_that_selects_rows_is_rejected(tmp_path, column):
+    write_dump(tmp_path / "a.sql", HostileShop())
+    content = (tmp_path / "a.sql").read_bytes()
+    without = re.sub(rf"\n  `{column}` [^\n]*".encode(), b"", content)
+    assert without != content
+    (tmp_path / "b.sql").write_bytes(without)
+    with pytest.raises(SourceError, match=f"of the dump has no column {column}"):
+        rows_of(tmp_path / "b.sql")

@@ -169,8 +169,9 @@ class DumpScanner:
                 f"The dump has neither the columns nor the CREATE TABLE of {name}. Create it with "
                 "its tables, or with complete INSERT statements."
             )
-        if table.key not in columns:
-            raise SourceError(f"The table {table.name} of the dump has no column {table.key}.")
+        for column in (table.key, table.filtered):
+            if column and column not in columns:
+                raise SourceError(f"The table {table.name} of the dump has no column {column}.")
         is_latin1 = bool(definition and definition.is_latin1)
         return _Form(
             table,
