@@ -69,19 +69,19 @@ test-rest: $(VENV)/ready-dev $(BIN)/shop-api ## run only the tests that test-all
 	@$(PYTEST) --rest $(ARGS)
 
 histories: $(VENV)/ready-dev ## record what concurrent clients see, with faults, and check each operation; ARGS=--help
-	@$(BIN)/python -m tests.histories $(ARGS)
+	@$(BIN)/python -m qa.histories $(ARGS)
 
 cluster: $(VENV)/ready-dev ## run PostgreSQL with two standbys, PgBouncer, two services and a worker until Ctrl-C
-	@$(BIN)/python -m tests.cluster start
+	@$(BIN)/python -m qa.cluster start
 
 cluster-test: $(VENV)/ready-dev ## demonstrate replicas, upgrades and failover; writes docs/demonstrations.md; ARGS="--seed 7"
-	@$(BIN)/python -m tests.cluster test $(ARGS)
+	@$(BIN)/python -m qa.cluster test $(ARGS)
 
 bench: $(VENV)/ready-dev ## measure the performance with up to a million rows and write docs/performance.md
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m qa.bench
 
 bench-quick: $(VENV)/ready-dev ## measure the performance without the large shops, in two minutes; writes nothing
-	@$(BIN)/python -m bench --quick
+	@$(BIN)/python -m qa.bench --quick
 
 lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff check .

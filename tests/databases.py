@@ -16,9 +16,9 @@ from app import create_app
 from app.db.replicas.routing import current_replicas
 from app.db.session import db
 from app.models import OrderSum, RowCount, StaleTotal
-from tests.cluster import programs
-from tests.cluster.pgbouncer import PgBouncer
-from tests.cluster.postgresql import PASSWORD
+from qa.cluster import programs
+from qa.cluster.pgbouncer import PgBouncer
+from qa.cluster.postgresql import PASSWORD
 from tests.schemas import create_tables, drop_templates
 from tests.selection import POOLED, is_worker
 

@@ -98,7 +98,7 @@ def rare_collections() -> Iterator[None]:
     """Run the garbage collector less often.
 
     An import creates many objects and hardly any cycles. Orders then take a sixth less CPU time
-    (``python -m bench imports``, runs with and without it in turn).
+    (``python -m qa.bench imports``, runs with and without it in turn).
     """
     before = gc.get_threshold()
     gc.set_threshold(COLLECT_AFTER, *before[1:])

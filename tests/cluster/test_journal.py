@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster.journal import ABSENT, Journal
+from qa.cluster.journal import ABSENT, Journal
 
 ONE, TWO = {"id": 1, "code": "one", "amount": "1.00"}, {"id": 2, "code": "two", "amount": "2.00"}
 

@@ -23,9 +23,9 @@ from app.auth.principals import Permission
 from app.db import deadline, sqlite
 from app.db.session import db
 from app.services.api_keys.writes import create_key
+from qa.histories.databases import PostgreSQL
 from tests.api_client import Client, refusal, reply
 from tests.databases import SECRET, assert_nothing_is_open, close
-from tests.histories.databases import PostgreSQL
 from tests.selection import POOLED
 
 pytestmark = pytest.mark.both_databases

@@ -1,4 +1,4 @@
-"""Upgrades of shops as released versions have written them (``tests/releases``)."""
+"""Upgrades of shops as released versions have written them (``qa/releases``)."""
 
 import re
 
@@ -7,8 +7,8 @@ from flask_migrate import upgrade
 from sqlalchemy import text
 
 from app.db.session import db
+from qa.releases import FOLDER, losses, read_release, releases
 from tests.api_client import Client
-from tests.releases import FOLDER, losses, read_release, releases
 from tests.serving import ROOT
 
 RELEASES = releases()
@@ -107,4 +107,4 @@ def test_losses_are_members_and_values_but_not_additions():
 @pytest.mark.both_databases
 def test_each_release_of_the_changelog_has_its_shop():
     dated = re.findall(r"^## \[(\S+)\] - \d", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert sorted(dated) == sorted(RELEASES), f"run `python -m tests.releases`; see {FOLDER}"
+    assert sorted(dated) == sorted(RELEASES), f"run `python -m qa.releases`; see {FOLDER}"

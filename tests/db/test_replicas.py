@@ -16,10 +16,10 @@ from app.db.replicas.monitor import State
 from app.db.replicas.positions import Position
 from app.db.replicas.routing import ReplicaBehind, current_replicas
 from app.db.session import db
+from qa.cluster import programs
+from qa.cluster.cluster import running_cluster, wait_until
 from tests.admin.browser_client import Browser
 from tests.api_client import Client
-from tests.cluster import programs
-from tests.cluster.cluster import running_cluster, wait_until
 from tests.databases import close
 from tests.serving import SECRET
 

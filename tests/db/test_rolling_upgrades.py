@@ -35,7 +35,7 @@ from sqlalchemy.exc import DBAPIError
 from app.cli.failures import explain
 from app.db.migrations import MIGRATIONS
 from app.db.session import db
-from tests.cluster.demonstrations.upgrade import extract, previous_release
+from qa.cluster.demonstrations.upgrade import extract, previous_release
 from tests.databases import SECRET
 from tests.db.test_upgrades import REVISIONS, VALUES, fill, tables
 from tests.serving import ROOT, Gunicorn, reserved_port

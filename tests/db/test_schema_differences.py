@@ -9,8 +9,8 @@ from sqlalchemy import inspect, text
 
 from app.db.migrations import first_migrations, migration_head, migration_numbers
 from app.db.session import db, run_in_transaction
-from tests.cluster import programs
-from tests.cluster.postgresql import PostgreSQL
+from qa.cluster import programs
+from qa.cluster.postgresql import PostgreSQL
 from tests.databases import close
 
 BEFORE = "0034"  # before order_sums

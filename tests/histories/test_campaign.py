@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories import campaign, narrow_plants, planting, plants, report
-from tests.histories.faults import KINDS
-from tests.histories.planted import DATABASES, table
-from tests.histories.plants import PLANTS
-from tests.histories.system import SHOPS, missing
+from qa.histories import campaign, narrow_plants, planting, plants, report
+from qa.histories.faults import KINDS
+from qa.histories.planted import DATABASES, table
+from qa.histories.plants import PLANTS
+from qa.histories.system import SHOPS, missing
 
 SECONDS = 20
 PLANTED_SECONDS = 60

@@ -15,13 +15,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.histories import report
-from tests.histories.checkers import check_recorded
-from tests.histories.checkers.coupons import CouponChecker
-from tests.histories.checkers.idempotency import IdempotencyChecker
-from tests.histories.checkers.orders import HELD
-from tests.histories.checkers.records import RecordChecker
-from tests.histories.history import Operation, dump, load
+from qa.histories import report
+from qa.histories.checkers import check_recorded
+from qa.histories.checkers.coupons import CouponChecker
+from qa.histories.checkers.idempotency import IdempotencyChecker
+from qa.histories.checkers.orders import HELD
+from qa.histories.checkers.records import RecordChecker
+from qa.histories.history import Operation, dump, load
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.histories.generator import Generator, World
+from qa.histories.generator import Generator, World
 
 
 class Deleted(dict):

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from tests.histories.model import CONFIRMED, RESERVED, Coupon, Person, Rejected, Use
-from tests.histories.search import Action, find_order
+from qa.histories.model import CONFIRMED, RESERVED, Coupon, Person, Rejected, Use
+from qa.histories.search import Action, find_order
 
 COUPON = Coupon(1, "spring", limit=2, per_user=1)
 ANN, BOB = Person(frozenset({5}), frozenset({"ann@x"})), Person(frozenset(), frozenset({"bob@x"}))

@@ -2,12 +2,12 @@
 
 import time
 
+from qa.histories.checkers.conditions import check_conditions
+from qa.histories.checkers.coupons import CouponChecker
+from qa.histories.checkers.records import RecordChecker
+from qa.histories.generator import CONDITIONS
+from qa.histories.history import Event, Operation, Segment
 from tests.events.feed import feed, make_order
-from tests.histories.checkers.conditions import check_conditions
-from tests.histories.checkers.coupons import CouponChecker
-from tests.histories.checkers.records import RecordChecker
-from tests.histories.generator import CONDITIONS
-from tests.histories.history import Event, Operation, Segment
 from tests.redemptions.calls import expire
 
 __all__ = ["expire", "feed", "make_order"]  # fixtures

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster import programs
+from qa.cluster import programs
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from threading import Event
 
-from tests.cluster.writers import SECONDS, Caller
+from qa.cluster.writers import SECONDS, Caller
 from tests.serving import ROOT, ShopServer
 from tests.webhooks.receivers import LOOPBACK
 

@@ -13,12 +13,12 @@ from sqlalchemy import inspect
 
 from app.db.search import is_of_models
 from app.db.session import db
-from tests.cluster import programs
-from tests.cluster.client import Client
-from tests.cluster.cluster import running_cluster, wait_until
-from tests.cluster.demonstrations import failover, own_writes, patroni, two_machines
-from tests.cluster.demonstrations import upgrade as rolling_upgrade
-from tests.cluster.patroni import running_patroni
+from qa.cluster import programs
+from qa.cluster.client import Client
+from qa.cluster.cluster import running_cluster, wait_until
+from qa.cluster.demonstrations import failover, own_writes, patroni, two_machines
+from qa.cluster.demonstrations import upgrade as rolling_upgrade
+from qa.cluster.patroni import running_patroni
 from tests.serving import ROOT
 
 pytestmark = [
@@ -146,7 +146,7 @@ def test_make_cluster_serves_until_it_is_interrupted(tmp_path):
     log = tmp_path / "log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.cluster", "start"],
+            [sys.executable, "-m", "qa.cluster", "start"],
             cwd=ROOT,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
+from qa.cluster import programs
+from qa.cluster.client import Client
+from qa.cluster.cluster import running_cluster, wait_until
 from tests.auth.oauth_requests import sign
-from tests.cluster import programs
-from tests.cluster.client import Client
-from tests.cluster.cluster import running_cluster, wait_until
 
 pytestmark = pytest.mark.skipif(bool(programs.missing()), reason=programs.missing())
 

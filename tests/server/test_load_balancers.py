@@ -19,10 +19,10 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cluster import programs, proxies
-from tests.cluster.cluster import running_cluster, wait_until
-from tests.cluster.pgbouncer import PgBouncer
-from tests.cluster.postgresql import PATIENCE
+from qa.cluster import programs, proxies
+from qa.cluster.cluster import running_cluster, wait_until
+from qa.cluster.pgbouncer import PgBouncer
+from qa.cluster.postgresql import PATIENCE
 
 pytestmark = [
     pytest.mark.slow,

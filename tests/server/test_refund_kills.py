@@ -11,7 +11,7 @@ from decimal import Decimal
 import psutil
 import pytest
 
-from tests.cluster.writers import Caller
+from qa.cluster.writers import Caller
 from tests.server.service import Service
 
 CLIENTS = 6

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 import psutil
 import pytest
 
-from tests.cluster.writers import SECONDS, Caller
+from qa.cluster.writers import SECONDS, Caller
 from tests.server.service import Service, begin, copied_code, get, load, refuses, response_of
 from tests.serving import SECRET, Gunicorn, reserved_port, wait_for
 

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from tests.cluster.writers import SECONDS, Caller
+from qa.cluster.writers import SECONDS, Caller
 from tests.server.test_server import Server
 
 

@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from tests.cluster.writers import SECONDS, Caller
+from qa.cluster.writers import SECONDS, Caller
 from tests.server.service import Service
 from tests.serving import wait_for
 

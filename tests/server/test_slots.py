@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from qa.cluster import programs
+from qa.cluster.client import Client
 from server.client_socket import ClientSocket
 from server.gunicorn_worker import Worker, is_without_end
-from tests.cluster import programs
-from tests.cluster.client import Client
 from tests.serving import ShopServer, wait_for
 
 DEADLINE = 4

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from app.config import VERSION
-from tests.cluster.writers import SECONDS, Caller
+from qa.cluster.writers import SECONDS, Caller
 from tests.server.service import Service
 from tests.serving import wait_for
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack, closing
 import pytest
 import trustme
 
+from qa.cluster.writers import SECONDS
 from server.client_socket import CLIENT_TIMEOUT
-from tests.cluster.writers import SECONDS
 from tests.server.service import begin, response_of
 from tests.serving import ShopServer
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, select, table
 from app.cli.demo.command import load_demo_shop
 from app.db.read_pool import fetch
 from app.models import COUPONS, ORDERS, USERS
-from bench.copies import COPIES, multiply
+from qa.bench.copies import COPIES, multiply
 from tests.databases import close
 
 PRESENT = datetime(2026, 11, 20, tzinfo=UTC)

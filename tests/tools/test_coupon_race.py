@@ -1,4 +1,4 @@
-"""``tools/coupon_race`` against this service, and against a shop with a race."""
+"""``qa/coupon_race`` against this service, and against a shop with a race."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.cluster.client import Client
+from qa.cluster.client import Client
 from tests.serving import ROOT, reserved_port, running_service
 from tests.tools.shop_server import KEY, SECRET, Mode, running_shop
 
@@ -20,7 +20,7 @@ def race(url, adapter, *options, key=KEY, secret=SECRET):
     ours = {"COUPON_RACE_KEY": key, "COUPON_RACE_SECRET": secret}
     numbers = ["--clients", str(CLIENTS), "--limit", str(LIMIT)]
     done = subprocess.run(
-        [sys.executable, "tools/coupon_race", url, "--adapter", adapter, *numbers, *options],
+        [sys.executable, "qa/coupon_race", url, "--adapter", adapter, *numbers, *options],
         cwd=ROOT,
         env=os.environ | ours,
         capture_output=True,

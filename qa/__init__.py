@@ -1,0 +1,1 @@
+"""Programs that test the service and have commands of their own (README.md)."""
