@@ -261,6 +261,9 @@ _ERRORS = {
     409: (_("This is not possible now"), _("Go back, and open the record again.")),
     410: (_("This link does not work any more"),
           _("Ask the person who sent it for another one, or sign in with a key.")),
+    412: (_("This record has changed since"),
+          _("Someone else changed it after you opened the page. Nothing of yours is stored yet. Go "
+            "back, reload the page, and repeat the action if it is still right.")),
     413: (_("This is too large"), ""),
     429: (_("Too many failed attempts"), _("Wait %(seconds)s seconds, then try again.")),
     500: (_("Something went wrong"), _("Try again. If it happens again, give the request ID to the "

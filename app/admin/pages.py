@@ -26,6 +26,7 @@ class Button:
     tone: str = ""  # ``primary`` for the main action of a page
     name: str = ""  # the record, with which the accessible name ends
     fields: Mapping[str, str] = field(default_factory=dict)  # hidden inputs
+    shown: Mapping[str, str] = field(default_factory=dict)  # what the page shows of what it changes
     spec: FieldSpec | None = None  # an input instead of the first hidden one
     question: str = ""
     note: str = ""  # what the question adds

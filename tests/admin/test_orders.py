@@ -252,3 +252,29 @@ def test_trash_can_be_undone(browser, new_order, admin):
     undone = {"action": "restore", "id": [str(first["id"]), str(second["id"])]}
     assert "2 records done" in browser.post("/orders/selected", undone).text
     assert admin.get("/orders/count").json == {"count": 2}
+
+
+@pytest.mark.one_database
+def test_status_of_a_stale_page_changes_nothing(admin, browser):
+    order = admin.post("/orders", {"order": {"status": "processing"}}).json["order"]
+    path = f"/orders/{order['id']}"
+    shown = browser.get(path).form("status")
+    assert shown["_etag"]
+    admin.put(path, {"order": {"status": "cancelled"}})
+    page = browser.post(f"{path}/status", shown | {"status": "completed"})
+    assert page.status == 409
+    assert "Someone else changed this order" in page.text
+    assert admin.get(path).json["order"]["status"] == "cancelled"
+    chosen = page.form("_etag") | {"status": "completed"}
+    assert browser.post(f"{path}/status", chosen).location.endswith("done=saved")
+    assert admin.get(path).json["order"]["status"] == "completed"
+
+
+@pytest.mark.one_database
+def test_status_of_a_page_whose_order_has_changed_otherwise(admin, browser):
+    order = admin.post("/orders", {"order": {"status": "processing"}}).json["order"]
+    path = f"/orders/{order['id']}"
+    shown = browser.get(path).form("status")
+    admin.put(path, {"order": {"note": "Ring twice."}})
+    page = browser.post(f"{path}/status", shown | {"status": "completed"})
+    assert page.location.endswith("done=saved")

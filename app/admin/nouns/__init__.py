@@ -114,6 +114,8 @@ class Noun:
             record_id, headers, body = variables[f"{self.name}_id"], {}, None
             if fields := specs():
                 form, headers = Form.submitted(fields, key), form_headers()
+                if form.etag and "_show" not in request.form:
+                    return self._save(form, operation, record_id, done)
                 values = form.read(everything=True)
                 body = {key: values} if key else values
                 form.sent = api_request(operation, body=body, **variables)
@@ -287,7 +289,7 @@ class Noun:
             sent: the request of a small form, which it shows instead of sending it.
             more: further values of ``record_page``.
         """
-        record, _etag = self.read(record_id)
+        record, etag = self.read(record_id)
         parts = self.parts(record)
         kept = [self._history(record_id)] if self.resource in history.RESOURCES else []
         added = [Section(label, "plain", value) for label, value in panels(self.name, record)]
@@ -299,7 +301,7 @@ class Noun:
         return record_page(
             self.title_of(record), back, shown,
             sent or api_request(f"get_{self.operation}", **self._path(record_id)), self.name,
-            status_badge=self.badge(record), opens=bool(sent), **more,
+            status_badge=self.badge(record), opens=bool(sent), etag=etag, **more,
         )  # fmt: skip
 
     def _history(self, record_id: int) -> Section:
@@ -338,12 +340,26 @@ class Noun:
             record, etag = self.read(record_id)
             return self._form(Form.of_record(specs, self.name, record, etag), record_id)
         form = Form.submitted(specs, self.name)
-        if conflict := form.save(f"get_{noun}", f"update_{noun}", **path):
+        return self._save(form, f"update_{noun}", record_id)
+
+    def _save(self, form: Form, operation: str, record_id: int, done: str = "") -> AnyResponse:
+        """Save a form, or show what another editor has changed of its fields in between.
+
+        Args:
+            form: the form with the entity tag that it showed.
+            operation: the operation that updates the record.
+            record_id: the ID of the record.
+            done: what a small form reports; a form with a page of its own shows its errors there.
+        """
+        noun = self.operation
+        if conflict := form.save(f"get_{noun}", operation, **self._path(record_id)):
             return render(
                 "conflict.html", title=_("Someone else changed this %(noun)s", noun=noun),
                 form=form, differences=conflict, back=self.url("show", record_id), status=409,
                 merged=form.shown | {each.spec.name: each.theirs for each in conflict},
             )  # fmt: skip
+        if form.errors and done:
+            raise InvalidParams(form.errors)
         return self.see(record_id, form.done) if form.done else self._form(form, record_id)
 
     def _form(self, form: Form, record_id: int | None = None) -> Response:

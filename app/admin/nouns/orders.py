@@ -137,7 +137,8 @@ class Orders(Noun):
         items = Section(_("Items"), "rows", _lines(record), _("The order has no items."),
                         after=_sums(record, refunded, left))  # fmt: skip
         uses = uses_section(_("Coupon uses"), {"order_id": number}, currency)
-        status = {"fields": {"status": record["status"]}, "spec": _status_field()[0]}
+        shown = {"status": record["status"]}
+        status = {"fields": shown, "shown": shown, "spec": _status_field()[0]}
         return Parts(
             buttons=[
                 *([self.button(_("Refund"), "refund", record)] if left > 0 else []),

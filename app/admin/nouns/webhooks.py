@@ -91,7 +91,8 @@ class Webhooks(Noun):
             notices = [_("Deliveries fail. Fix the receiver, then send a ping.")]
         label, status = (_("Pause"), "paused") if active else (_("Activate"), "active")
         question = _("Rotate the secret of %(name)s?", name=record["name"])
-        change = self.button(label, "change_status", record, fields={"status": status})
+        change = self.button(label, "change_status", record, fields={"status": status},
+                             shown={"status": record["status"]})  # fmt: skip
         edit = self.button(_("Edit"), "edit", record, tone="primary")
         rotate = self.button(_("Rotate the secret"), "rotate", record, question=question)
         ping = self.button(_("Ping"), "ping", record)
