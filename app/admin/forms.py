@@ -58,7 +58,15 @@ CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
 _KINDS: Mapping[str, tuple[type[ma.fields.Field[Any]], ...]] = {
     "checkbox": (inputs.StrictTrue,),
     "amount": (inputs.DecimalInput, inputs.Price),
-    "number": (inputs.Count, inputs.Integer, inputs.Quantity, inputs.AccountId, CodeCount, EventId),
+    "number": (
+        inputs.Count,
+        inputs.Integer,
+        inputs.Quantity,
+        inputs.ExactInteger,
+        inputs.AccountId,
+        CodeCount,
+        EventId,
+    ),
     "date": (inputs.DateText,),
     "time": (inputs.TimestampInput,),
     "select": (inputs.Choice,),

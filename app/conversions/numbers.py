@@ -42,6 +42,21 @@ def whole_number(text: str) -> int | None:
     return min(int(digits), INT64_MAX) if len(digits) <= 19 else INT64_MAX
 
 
+def exact_integer(value: Any) -> int:
+    """Return an integer, a number without a fraction such as 2.0, or a text of digits.
+
+    For quantities, because a part of another value would be another amount of money.
+    """
+    if isinstance(value, str):
+        if not re.fullmatch(r"[+-]?[0-9]{1,40}", value := value.strip()[:50]):
+            raise ValueError("must be an integer.")
+    elif isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError("must be an integer.")
+    elif isinstance(value, Decimal) and value.adjusted() < 20 and value != int(value):
+        raise ValueError("must be an integer.")  # integer() rejects larger numbers
+    return integer(value)
+
+
 def int_if_integral(value: Any) -> Any:
     """Return a Decimal without a fraction as an int, because 5.0 and 5 are equal in JSON."""
     return int(value) if isinstance(value, Decimal) and value == value.to_integral() else value

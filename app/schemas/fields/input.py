@@ -292,6 +292,15 @@ class Integer(Input):
         return numbers.integer(value)
 
 
+class ExactInteger(Input):
+    """An integer, as a number or as text. Never a part of another value."""
+
+    openapi = json_schema.INTEGER_IN
+
+    def convert(self, value: Any) -> int:
+        return numbers.exact_integer(value)
+
+
 class AccountId(Input):
     """The ID of a customer account, or 0 for a guest. Text must be a number."""
 
@@ -306,12 +315,12 @@ class AccountId(Input):
 
 
 class Quantity(Input):
-    """A number of units, from 1 to 1,000,000,000."""
+    """A number of units, from 1 to 1,000,000,000. Never a part of another value."""
 
     openapi = json_schema.QUANTITY_IN
 
     def convert(self, value: Any) -> int:
-        number = numbers.integer(value)
+        number = numbers.exact_integer(value)
         if not 1 <= number <= 10**9:
             raise ValueError("must be between 1 and 1,000,000,000.")
         return number

@@ -45,7 +45,7 @@ class Quantity(inputs.Input):
 
     def convert(self, value: Any) -> int:
         """Return the quantity: 0 only for the number 0, and -1 for any other invalid value."""
-        number = numbers.integer(value)
+        number = numbers.exact_integer(value)
         is_zero = isinstance(value, int | Decimal) and not isinstance(value, bool) and value == 0
         return number if number > 0 or is_zero else -1
 

@@ -62,7 +62,7 @@ class RefundItemCreate(Base):
     """What is refunded of an item of the order."""
 
     id = inputs.Integer(_ITEM_ID, required=True)
-    quantity = inputs.Integer("Refunded quantity: at most what is left of it. By default 0.")
+    quantity = inputs.ExactInteger("Refunded quantity: at most what is left of it. By default 0.")
     total = inputs.AmountInput("Amount without tax: at most what is left of it. By default 0.00.")
     total_tax = inputs.AmountInput("Tax: at most what is left of it. By default 0.00.")
     metadata = inputs.MetadataInput(inputs.METADATA)
