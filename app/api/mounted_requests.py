@@ -17,6 +17,16 @@ _STRAY = re.compile(
 """A question mark that the Python client appends to signed URLs that have parameters."""
 
 
+_SLASHES = re.compile(r"/{2,}")
+_EMAIL = re.compile("(?<=/email/)", re.IGNORECASE)
+
+
+def without_empty_parts(path: str) -> str:
+    """Return a path in which several slashes are one, except in an e-mail address."""
+    start, *email = _EMAIL.split(path, maxsplit=1)
+    return _SLASHES.sub("/", start) + "".join(email)
+
+
 class MountedRequests:
     """WSGI middleware that sets the API version of requests below a path.
 
@@ -47,7 +57,8 @@ class MountedRequests:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Handle a request."""
         sent = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
-        path, query = self._located(sent, environ.get("QUERY_STRING", ""))
+        path = without_empty_parts(sent)
+        path, query = self._located(path, environ.get("QUERY_STRING", ""))
         start = len(self._start)
         if f"{path}/"[:start].translate(_LOWER) == self._start:
             sent_query = environ.get("QUERY_STRING", "")

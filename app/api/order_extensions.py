@@ -70,7 +70,7 @@ def extend_response(response: Response) -> Response:
     selection = None
     if request.method in {"GET", "HEAD"}:
         try:
-            selection = FieldList().deserialize(request.args.get("fields"))
+            selection = FieldList().deserialize(",".join(request.args.getlist("fields")))
         except ma.ValidationError as error:
             raise InvalidParams({"fields": " ".join(map(str, error.messages))}) from None
     new: list[dict[str, Any]] = [{} for _ in orders]

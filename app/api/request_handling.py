@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 from string import punctuation
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from flask import Flask, Request, current_app, request
 from flask.sessions import SessionInterface
+from werkzeug.utils import cached_property
 
 from app.api import authentication, converters
 from app.api.error_handlers import handle_exception
+from app.api.mounted_requests import without_empty_parts
 from app.api.responses import JsonProvider, drain_request_body
 from app.db import deadline
-from app.errors import unavailable
+from app.errors import ShopError, unavailable
 
 
 def _begin_time() -> None:
@@ -34,12 +36,35 @@ class NoSessionInterface(SessionInterface):
         """Return None, so that writing to ``flask.session`` raises an error."""
 
 
+class UncompressedRequest(Request):
+    """A request whose body must not be compressed. Extension point: ``Flask.request_class``."""
+
+    @cached_property
+    def stream(self) -> IO[bytes]:
+        """Return the body, which everything that reads it uses.
+
+        Raises:
+            ShopError: the body is compressed. A few bytes could expand to gigabytes.
+        """
+        coding = self.headers.get("Content-Encoding", "").strip()
+        has_body = self.content_length or "HTTP_TRANSFER_ENCODING" in self.environ
+        if has_body and coding.lower() not in {"", "identity"}:
+            raise ShopError(
+                "shop_api_unsupported_media_type",
+                param="Content-Encoding",
+                coding=coding[:40],
+                headers={"Accept-Encoding": "identity"},  # RFC 9110, section 12.5.3
+            )
+        return super().stream
+
+
 class PreparedRequests:
     """WSGI middleware that makes werkzeug understand each request, before any hook reads it.
 
     It ignores ``Upgrade``, which RFC 9110 (7.8) allows: with ``Upgrade: websocket``, werkzeug would
     find only routes of websockets, of which there are none. It percent-encodes bytes of the query
-    that are not ASCII, which werkzeug cannot decode unless they are UTF-8.
+    that are not ASCII, which werkzeug cannot decode unless they are UTF-8. Several slashes in the
+    path are one, without a redirect.
     """
 
     def __init__(self, app: Any) -> None:
@@ -48,6 +73,7 @@ class PreparedRequests:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Handle a request."""
         environ.pop("HTTP_UPGRADE", None)
+        environ["PATH_INFO"] = without_empty_parts(environ["PATH_INFO"])
         query = environ.get("QUERY_STRING", "")
         if not query.isascii():
             environ["QUERY_STRING"] = quote(query.encode("latin-1"), safe=punctuation)
@@ -62,6 +88,7 @@ def init_app(app: Flask) -> None:
     """Set what applies to every request: JSON, paths, authentication and errors."""
     app.json = JsonProvider(app)
     app.session_interface = NoSessionInterface()
+    app.request_class = UncompressedRequest
     app.url_map.converters |= converters.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False

@@ -18,7 +18,7 @@ from app.api.authentication import current_principal, limit_body
 from app.api.strictness import is_strict
 from app.api.versions import current_api_version, current_dialect
 from app.auth.principals import Capability
-from app.errors import InvalidParams, ShopError
+from app.errors import ShopError
 from app.schemas.loading import checker_of, instance_of, invalid_params
 from app.schemas.queries import Query
 
@@ -68,23 +68,26 @@ class ArgumentParser(FlaskParser):
         return super().parse(schema, location="query")
 
     def load_querystring(self, req: Any, schema: Any) -> Any:
-        """Return the query. The native API also accepts the plain names of filters."""
-        sent = req.args
-        if isinstance(schema, Query) and current_dialect().has_plain_filters:
-            named = [(schema.specified_name(name), name, value)
-                     for name, value in sent.items(multi=True)]  # fmt: skip
+        """Return the query. The native API also accepts the plain names of filters.
+
+        Raises:
+            InvalidParams: a parameter that is not a list is repeated.
+        """
+        if not isinstance(schema, Query):
+            return self._makeproxy(req.args, schema)
+        pairs = [(schema.without_index(name), value) for name, value in req.args.items(multi=True)]
+        if "oauth_signature" in req.args:
+            # Some clients send a parameter twice, once as given and once as signed.
+            pairs = list(dict.fromkeys(pairs))
+        if current_dialect().has_plain_filters:
             # The specified name takes precedence over the plain name (decisions 16).
-            sent = MultiDict((own, value) for own, name, value in named
-                             if own == name or own not in sent)  # fmt: skip
-        return self._makeproxy(sent, schema)
+            sent = {name for name, _ in pairs}
+            named = [(schema.specified_name(name), name, value) for name, value in pairs]
+            pairs = [(own, value) for own, name, value in named if own == name or own not in sent]
+        return self._makeproxy(MultiDict(schema.joined(pairs)), schema)
 
     def load_json(self, req: Any, schema: Any) -> Any:
         """Return the JSON object in the body, or {} for other values. Ignores the Content-Type."""
-        # Compressed bodies are not supported, because a few bytes could expand to gigabytes.
-        if req.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
-            raise InvalidParams(
-                {"Content-Encoding": "is not supported. Send the body without compression."}
-            )
         body = _body_of(req)
         # For a body without Content-Length, werkzeug reads up to the limit without an error.
         if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
@@ -133,7 +136,7 @@ def _parse_number(text: str) -> Decimal:
 def _body_of(req: Any) -> bytes:
     try:
         body: bytes = req.get_data()
-    except HTTPException:
+    except (HTTPException, ShopError):
         raise
     except Exception as error:
         # Malformed chunks, or a closed connection. Each server raises different errors.

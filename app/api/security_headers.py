@@ -27,6 +27,9 @@ _SIMPLE_TYPES = frozenset(
     {"", "text/plain", "multipart/form-data", "application/x-www-form-urlencoded"}
 )
 
+_TOTALS = [f"X-{dialect}-{name}" for dialect in ("WC", "WP") for name in ("Total", "TotalPages")]
+"""Names of the totals of lists in the legacy API and in wc/v3."""
+
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 # Allows the files of Swagger UI, requests to the service, and the inline styles of Swagger UI.
@@ -126,7 +129,7 @@ def _enable_cors(app: Flask, origins: tuple[str, ...]) -> None:
         # The pages of other sites have no business with the admin pages.
         resources=rf"{re.escape(app.config['SHOP_URL_PREFIX'])}/(?!admin(/|$)).*",
         origins=list(origins),
-        expose_headers=[*openapi.HEADERS, "Preference-Applied"],
+        expose_headers=[*openapi.HEADERS, *_TOTALS, "Preference-Applied"],
         max_age=600,
         always_send=False,
         intercept_exceptions=False,  # errors pass through the same hooks as other responses

@@ -55,7 +55,11 @@ _USER = select(USERS.c.id).where(USERS.c.id == bindparam("user_id"))
 
 
 def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
-    """Return one row for each role of the user of a key, or no rows for an unknown key."""
+    """Return one row for each role of the user of a key, or no rows for an unknown key.
+
+    White space at the ends of the key is ignored, because it is often copied together with it.
+    """
+    consumer_key = consumer_key.strip()
     hashes = {
         "consumer_key_hash": keyed_hash(consumer_key),
         "woocommerce_key_hash": woocommerce_hash(consumer_key),
@@ -105,7 +109,7 @@ def allowed_resources(stored: str) -> frozenset[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class ApiKeyCredentials:
-    """A consumer key and its secret (decisions 2)."""
+    """A consumer key and its secret, without the white space at their ends (decisions 2)."""
 
     consumer_key: str
     consumer_secret: str = field(repr=False)
@@ -119,7 +123,7 @@ class ApiKeyCredentials:
         key = key_with_roles(self.consumer_key)
         # Unknown keys take as much work as wrong secrets.
         expected = key[0].consumer_secret_hash if key else NO_SECRET
-        if not hmac.compare_digest(keyed_hash(self.consumer_secret), expected) or not key:
+        if not hmac.compare_digest(keyed_hash(self.consumer_secret.strip()), expected) or not key:
             raise InvalidCredentials(UNKNOWN_KEY)
         return principal_of(key)
 

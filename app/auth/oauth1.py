@@ -21,6 +21,16 @@ MAX_PARAMETERS = 100
 MAX_FORM_FIELDS = 200
 """Maximum number of fields of a form in the body that is signed."""
 
+PASTED = tuple(
+    form
+    for start, end in [("", "\n"), ("", "\r\n"), ("", " "), ("", "\t"), (" ", ""), ("\t", "")]
+    for form in (f"{start}{{}}{end}&", f"{quote(start)}{{}}{quote(end)}&")
+)
+"""Signing keys of a secret that was pasted with white space, as it is and percent-encoded."""
+
+PASTED_FORMS = 4
+"""Number of forms that are compared with those keys."""
+
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -92,11 +102,13 @@ class SignedRequest:
         given = signature.forms()
         # RFC 5849 uses the consumer secret, an ampersand and an empty token secret. Some clients
         # omit the ampersand.
-        keys = f"{secret}&".encode(), secret.encode()
-        for text, key in product(islice(self._forms(), max_forms), keys):
-            made = b64encode(hmac.digest(key, text.encode(), algorithm))
-            if any(hmac.compare_digest(made, each) for each in given):
-                return True
+        keys = f"{secret}&", secret
+        pasted = [form.format(secret) for form in PASTED]
+        for at, text in enumerate(islice(self._forms(), max_forms)):
+            for key in (*keys, *(pasted if at < PASTED_FORMS else ())):
+                made = b64encode(hmac.digest(key.encode(), text.encode(), algorithm))
+                if any(hmac.compare_digest(made, each) for each in given):
+                    return True
         return False
 
     def _forms(self) -> Iterator[str]:

@@ -242,6 +242,10 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_invalid_json": (400, "The request body is not valid JSON: {reason}"),
     "shop_api_invalid_param": (400, "{param}: {reason}"),
     "shop_api_request_entity_too_large": (413, "The request body is larger than {limit} bytes."),
+    "shop_api_unsupported_media_type": (
+        415,
+        "The request body has the Content-Encoding '{coding}'. Send it without compression.",
+    ),
     # RFC 9110
     "shop_api_precondition_failed": (
         412,

@@ -8,12 +8,13 @@ turn a loaded query into SQL.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import marshmallow as ma
 
+from app.errors import InvalidParams
 from app.schemas.base import Base
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.fields import json_schema
@@ -21,6 +22,9 @@ from app.schemas.fields import query as params
 from app.schemas.fields.json_schema import MAX_IDS
 
 TIMES = "A date-time in UTC or with an offset."
+
+
+_INDEX = re.compile(r"\[\d*\]$")
 
 
 class Query(Base):
@@ -52,6 +56,41 @@ class Query(Base):
         if self.further and self.further.fullmatch(further):
             return further
         return self.names.get(name, name)
+
+    @cached_property
+    def lists(self) -> set[str]:
+        """The names of the parameters that are lists."""
+        return {
+            field.data_key or name
+            for name, field in self.load_fields.items()
+            if isinstance(field, params.QueryField) and field.is_list
+        }
+
+    def without_index(self, name: str) -> str:
+        """Return ``status`` for ``status[]`` and ``status[0]`` if it is a list."""
+        own = _INDEX.sub("", name)
+        return own if self.specified_name(own) in self.lists else name
+
+    def joined(self, sent: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """Return the value of each parameter. The values of a repeated list are joined.
+
+        Raises:
+            InvalidParams: a parameter that is not a list is repeated.
+        """
+        values: dict[str, list[str]] = {}
+        for name, value in sent:
+            values.setdefault(name, []).append(value)
+        repeated = {
+            name: "must be sent only once."
+            for name, each in values.items()
+            if len(each) > 1 and name not in self.lists and self._has(name)
+        }
+        if repeated:
+            raise InvalidParams(repeated)
+        return {name: ",".join(each) for name, each in values.items()}
+
+    def _has(self, name: str) -> bool:
+        return name in self.names or bool(self.further and self.further.fullmatch(name))
 
 
 class ReadQuery(Query):

@@ -85,6 +85,8 @@ class CurrencyParam(QueryField):
 class FiguresParam(QueryField):
     """``fields``: names of figures, separated by commas. By default, all of them."""
 
+    is_list = True
+
     def __init__(self, figures: type[Base]) -> None:
         meaning = "Figures in the response, separated by commas. The others are not computed."
         self.names = tuple(figures._declared_fields)

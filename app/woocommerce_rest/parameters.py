@@ -30,7 +30,7 @@ _MALFORMED = "Malformed UTF-8 characters, possibly incorrectly encoded"
 def nested(text: str) -> dict[str, Any]:
     """Parse a query or a form with names such as ``status[]`` and ``billing[city]``.
 
-    A name that occurs twice counts once, with its last value.
+    A name that occurs twice is a list, as ``status[]`` is.
 
     Raises:
         RestError: there are too many names, or too many brackets in a name.
@@ -38,6 +38,8 @@ def nested(text: str) -> dict[str, Any]:
     pairs = parse_qsl(text, keep_blank_values=True)
     if len(pairs) > MAX_NAMES:
         raise _invalid("query", f"has more than {MAX_NAMES} names.")
+    # Some clients send a parameter twice, once as given and once as signed.
+    is_signed = "oauth_signature" in dict(pairs)
     result: dict[str, Any] = {}
     for name, value in pairs:
         if not (found := _NAME.match(name)):
@@ -47,12 +49,22 @@ def nested(text: str) -> dict[str, Any]:
             raise _invalid(found[1], f"has more than {MAX_DEPTH} brackets.")
         place = result
         for part in path[:-1]:
-            key = part or str(len(place))
-            if not isinstance(place.get(key), dict):
-                place[key] = {}
-            place = place[key]
-        place[path[-1] or str(len(place))] = value
+            place = _inner(place, part or str(len(place)))
+        key = path[-1] or str(len(place))
+        if key not in place:
+            place[key] = value
+        elif not (is_signed and place[key] == value):
+            inner = _inner(place, key)
+            inner[str(len(inner))] = value
     return {name: _with_lists(value) for name, value in result.items()}
+
+
+def _inner(place: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the object with a key. A value that is there already becomes its first item."""
+    if not isinstance(place.get(key), dict):
+        place[key] = {"0": place[key]} if key in place else {}
+    inner: dict[str, Any] = place[key]
+    return inner
 
 
 def _with_lists(value: Any) -> Any:

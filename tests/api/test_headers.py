@@ -10,7 +10,8 @@ from app.api.openapi import document as openapi
 from tests.api_client import Client, codes
 
 ORIGIN = "https://admin.example"
-EXPOSED = ", ".join(sorted([*openapi.HEADERS, "Preference-Applied"]))
+TOTALS = ["X-WC-Total", "X-WC-TotalPages", "X-WP-Total", "X-WP-TotalPages"]
+EXPOSED = ", ".join(sorted([*openapi.HEADERS, *TOTALS, "Preference-Applied"]))
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,16 @@ def test_preflight_says_nothing_of_other_origins(open_app):
     assert allowed(preflight(Client(open_app), origin="https://evil.example")) == {}
     assert allowed(preflight(Client(open_app), origin="https://admin.example.evil.example")) == {}
     assert allowed(preflight(Client(open_app), origin="null")) == {}
+
+
+@pytest.mark.parametrize("path", ["/orders", "/wc-api/v3/orders", "/wp-json/wc/v3/orders"])
+def test_page_of_another_site_can_read_the_totals(open_app, admin, path):
+    pair = (admin.key.consumer_key, admin.key.consumer_secret)
+    response = open_app.test_client().get(path, auth=pair, headers={"Origin": ORIGIN})
+    totals = {name for name in dict(response.headers) if "Total" in name}
+    exposed = response.headers["Access-Control-Expose-Headers"].split(", ")
+    assert len(totals) == 2
+    assert totals <= {*exposed}
 
 
 def test_answers_and_errors_are_open_to_an_origin_of_the_setting(open_app, admin):

@@ -1,5 +1,6 @@
 """Request bodies: JSON, wrapper keys and size (decisions 1, 3, 13)."""
 
+import gzip
 import io
 
 import pytest
@@ -17,6 +18,58 @@ MISSING = {
     ("PUT", "/coupons/bulk"): "shop_api_missing_coupons_data",
 }
 BODIES = [pytest.param(*key, id=" ".join(key)) for key in MISSING]
+
+
+# --- compression ---
+
+
+@pytest.mark.parametrize("coding", ["gzip", "DEFLATE", "br", "gzip, identity", "x-unknown"])
+@pytest.mark.parametrize(
+    ("method", "path"), [*BODIES, pytest.param("POST", "/orders", id="POST /orders")]
+)
+def test_compressed_body(app, admin, make_coupon, method, path, coding):
+    path, headers = path.format_map(make_coupon()), {"Content-Encoding": coding}
+    body = gzip.compress(b'{"coupon": {"code": "x"}}')
+    response = admin.request(method, path, data=body, headers=headers)
+    assert reply(response) == refusal(
+        "shop_api_unsupported_media_type", "Content-Encoding", coding=coding
+    )
+    assert response.headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
+def test_compressed_body_in_other_dialects_and_pages(app, admin, kind):
+    options = {
+        "auth": (admin.key.consumer_key, admin.key.consumer_secret),
+        "base_url": "https://localhost",
+        "data": gzip.compress(b'{"code": "x"}'),
+        "headers": {"Content-Encoding": "gzip", "Content-Type": kind},
+    }
+    http = app.test_client()
+    words = "The request body has the Content-Encoding 'gzip'. Send it without compression."
+    response = http.post("/wc-api/v3/coupons", **options)
+    (error,) = response.get_json()["errors"]
+    assert (response.status_code, error["message"]) == (415, words)
+    assert error["code"] == "woocommerce_api_unsupported_media_type"
+    response = http.post("/wp-json/wc/v3/coupons", **options)
+    assert (response.status_code, response.get_json()["message"]) == (415, words)
+    assert response.get_json()["code"] == "woocommerce_rest_unsupported_media_type"
+    if "form" in kind:
+        del options["auth"]
+        options["headers"]["Origin"] = "https://localhost"
+        response = http.post("/admin/sign-in", **options)
+        assert response.status_code == 415
+        assert "without compression" in response.text
+
+
+def test_identity_and_requests_without_a_body_are_not_compressed(admin, make_coupon):
+    identity, gzipped = {"Content-Encoding": "Identity"}, {"Content-Encoding": "gzip"}
+    coupon = {"coupon": {"code": "plain"}}
+    assert admin.post("/coupons", coupon, headers=identity).status_code == 201
+    assert admin.get("/coupons", headers=gzipped).status_code == 200
+    assert reply(admin.request("POST", "/coupons", headers=gzipped)) == refusal(
+        "shop_api_missing_coupon_data"
+    )
 
 
 # --- what is JSON ---

@@ -21,7 +21,6 @@ from tests.api_client import refusal, reply, without_suggestion
         "/coupons/bulk/1",
         "/coupons.json",
         "/coupons/%00",
-        "/coupons//1",
         "/%F0%9F%8E%89",
         "/%ff%fe",
         "/" + "a" * 10_000,
@@ -124,6 +123,32 @@ def test_trailing_slash_of_writes(admin, make_coupon):
     assert admin.post("/coupons/bulk/", {"coupons": []}).status_code == 200
     assert admin.put("/coupons/bulk/", {"coupons": []}).status_code == 200
     assert admin.delete(path).status_code == 200
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/coupons//{id}",
+        "/coupons///{id}//",
+        "/wc-api//v3///coupons//{id}",
+        "/wp-json//wc/v3//coupons/{id}",
+        "/index.php//wp-json/wc/v3/coupons/{id}",
+    ],
+)
+def test_several_slashes_are_one(app, admin, make_coupon, path):
+    sent = path.format_map(make_coupon())
+    pair = (admin.key.consumer_key, admin.key.consumer_secret)
+    response = app.test_client().get(f"https://localhost{sent}", auth=pair)
+    assert response.status_code == 200
+
+
+@pytest.mark.one_database
+def test_slashes_of_an_email_address_stay(admin, make_customer):
+    customer = make_customer(email="a//b@example.com")
+    response = admin.get("/customers//email/a//b@example.com")
+    assert response.get_json()["customer"]["id"] == customer["id"]
+    assert admin.get("/customers/email/a/b@example.com").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/coupons", "/docs", "/wc-api/v3/coupons"])

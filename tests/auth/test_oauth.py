@@ -11,8 +11,9 @@ from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER, SIGNATURE_TYPE_QUERY
 from sqlalchemy import update
 
 from app.auth import credentials
+from app.auth.api_keys import ApiKeyCredentials
 from app.auth.encryption import decrypt, encrypt
-from app.auth.oauth1 import MAX_FORMS, SignedRequest
+from app.auth.oauth1 import MAX_FORMS, PASTED, PASTED_FORMS, SignedRequest
 from app.auth.principals import Permission
 from app.db.session import db, run_in_transaction
 from app.models import ApiKey
@@ -103,6 +104,20 @@ def test_signature_of_the_address_as_the_client_knows_it(anonymous, key, signed,
 def test_overridden_method_may_be_signed_either_way(anonymous, key, make_coupon, method):
     path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?_method=DELETE", method)
     assert reply(anonymous.post(path)) == (202, {"message": "Deleted coupon"})
+
+
+# --- with a pair that was pasted with white space ---
+
+
+@pytest.mark.parametrize("pasted", ["{}\n", "{}\r\n", "{} ", "{}\t", " {}", "\t{}"])
+@pytest.mark.parametrize("mount", ["/wc-api/v3", "/wp-json/wc/v3"])
+def test_white_space_around_a_pasted_pair_is_ignored(app, key, mount, pasted):
+    pair = ApiKeyCredentials(pasted.format(PAIR.consumer_key), pasted.format(PAIR.consumer_secret))
+    path, headers = sign(pair, f"{mount}/coupons?page=1")
+    assert app.test_client().get(path, headers=headers).status_code == 200
+    other = ApiKeyCredentials(PAIR.consumer_key, f"{pair.consumer_secret}x")
+    path, headers = sign(other, f"{mount}/coupons?page=1")
+    assert app.test_client().get(path, headers=headers).status_code == 401
 
 
 # --- as the Ruby library signs: the signature is percent-encoded twice, or never ---
@@ -285,7 +300,7 @@ def test_forms_are_bounded(monkeypatch):
     digest = hmac.digest
     monkeypatch.setattr(hmac, "digest", lambda *args: made.append(args) or digest(*args))
     assert not request.is_signed_with("cs", request.signature())
-    assert len(made) == 2 * MAX_FORMS
+    assert len(made) == 2 * MAX_FORMS + PASTED_FORMS * len(PASTED)
 
 
 # --- the secret at rest ---

@@ -223,7 +223,7 @@ def test_body_of_broken_chunks_is_rejected(service, body, path):
 )
 def test_compressed_body_is_rejected(service, coding, pack):
     status, body = answer(service, request(service, f"Content-Encoding: {coding}", body=pack(BODY)))
-    assert (status, body["errors"][0]["code"]) == (400, "shop_api_invalid_param")
+    assert (status, body["errors"][0]["code"]) == (415, "shop_api_unsupported_media_type")
     assert body["errors"][0]["param"] == "Content-Encoding"
     assert_others_are_served(service)
 

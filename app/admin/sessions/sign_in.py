@@ -36,7 +36,7 @@ def safe_next(address: str) -> str:
 @blp.page("/sign-in")
 def sign_in() -> Response | BaseResponse:
     """Show the form to sign in, or what a link is for. Changes nothing."""
-    if token := request.args.get("token", ""):
+    if token := request.args.get("token", "").strip():
         return _show_link(token)
     if "admin_session" in g:
         return redirect(safe_next(request.args.get("next", "")), 303)
@@ -68,11 +68,11 @@ def submit_sign_in() -> Response | BaseResponse:
     """Begin a session with a key and its secret, or with a link."""
     if not cookies.is_possible():
         return sign_in_page(403)
-    if token := request.form.get("token", ""):
+    if token := request.form.get("token", "").strip():
         return _use_link(token)
     credentials = ApiKeyCredentials(
         request.form.get("consumer_key", "").strip(),
-        request.form.get("consumer_secret", "").strip(),
+        request.form.get("consumer_secret", ""),
     )
     try:
         principal = authenticate(credentials, record_failed_login)

@@ -64,6 +64,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "remedy": "Add # signs, or set allow_guessable.",
     },
     "shop_api_request_entity_too_large": {"limit": 5 * 1024 * 1024},
+    "shop_api_unsupported_media_type": {"coding": "gzip"},
     "shop_api_response_too_large": {"limit": 16 * 1024 * 1024},
     "shop_api_insufficient_key_rights": {"param": "key.permission"},
     "shop_api_invalid_webhook_topic": {

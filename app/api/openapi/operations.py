@@ -92,6 +92,7 @@ def _common_codes(
         "shop_api_no_route": declared.get("has_variable"),
         "shop_api_invalid_json": has_body,
         "shop_api_request_entity_too_large": has_body,
+        "shop_api_unsupported_media_type": has_body,
         "shop_api_invalid_param": has_body or operation.get("parameters") or is_checked,
         "shop_api_internal_error": True,
         "shop_api_unavailable": True,

@@ -48,6 +48,9 @@ def _nothing() -> None:
 class QueryField(Input):
     """A query parameter. Blank text means "not supplied"."""
 
+    is_list = False
+    """Whether it is a list, separated by commas, whose name can also be repeated."""
+
     def __init__(self, data_key: str | None = None, meaning: str = "", **kwargs: Any) -> None:
         kwargs.setdefault("load_default", _nothing)
         super().__init__(meaning, data_key=data_key, allow_none=False, **kwargs)
@@ -91,6 +94,7 @@ class StatusListParam(TextParam):
     """Order statuses, separated by commas."""
 
     openapi = json_schema.STATUSES_PARAMETER
+    is_list = True
 
     def read(self, value: str) -> list[str]:  # type: ignore[override] # a list instead of text
         return _entries(super().read(value)) or self.deserialize(None)
@@ -107,6 +111,7 @@ class FieldList(QueryField):
     """``fields``: names, separated by commas, with one level of dots (decisions 6)."""
 
     openapi = json_schema.FIELDS_PARAMETER
+    is_list = True
 
     def read(self, value: str) -> Selection:
         selection: Selection = {}
@@ -196,6 +201,7 @@ class IdListParam(QueryField):
     """IDs, separated by commas. Empty entries are skipped (decisions 14)."""
 
     openapi = json_schema.IDS_PARAMETER
+    is_list = True
 
     def read(self, value: str) -> list[int]:
         """Return the IDs, or the default without any. IDs beyond 64 bits are dropped."""
