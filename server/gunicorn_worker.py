@@ -6,6 +6,7 @@ A thread waits briefly for the next request of its connection instead of returni
 from __future__ import annotations
 
 import errno
+import math
 import re
 import select
 import signal
@@ -91,7 +92,7 @@ class Worker(ThreadWorker):
         self._writes = Slot(threading.Semaphore(max(self.cfg.threads - 1, 1)), slots)
         self._lists = Slot(threading.Semaphore(max(self.cfg.threads // 2, 1)), slots)
         self._readiness = Slot(threading.Semaphore())
-        self._notified, self._frozen_until = time.monotonic(), 0.0
+        self._notified, self._frozen_until = math.inf, 0.0  # until the app is loaded
         self._handled: set[Any] = set()  # connections that have a thread
         self._stops_at: float | None = None
         # Half of the threads remain for rejections and health checks.
