@@ -642,7 +642,7 @@ def test_percentages_have_a_limit(shop):
     [
         ("POST", "/customers", {"email": "q@x.example", "username": "a" * 61},
          "username", "username: is longer than 60 characters."),
-        ("PUT", "/customers/5", {"email": "\u00fc@x.example"}, "email", "Invalid email address."),
+        ("PUT", "/customers/5", {"email": "q@@x.example"}, "email", "Invalid email address."),
         ("POST", "/coupons", {"code": "z", "meta_data": [{"key": "a", "value": 2**64}]},
          "meta_data", "coupon.metadata.a: contains an integer outside 64 bits."),
         ("POST", "/coupons", {"code": "z", "amount": "1e2"},
