@@ -25,7 +25,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from server.client_socket import ClientSocket
 from server.error_responses import RepeatedHeader, error_response
-from server.slots import Slot
+from server.slots import Slot, Slots
 
 KEEPALIVE_WAIT_MS = 100
 """Milliseconds that a thread waits for the next request of its connection."""
@@ -87,11 +87,12 @@ class Worker(ThreadWorker):
 
     def get_thread_pool(self) -> ThreadPoolExecutor:
         """Return a pool with a thread for each connection."""
-        slots = threading.Semaphore(self.cfg.threads)
-        self._reads = Slot(slots)
-        self._writes = Slot(threading.Semaphore(max(self.cfg.threads - 1, 1)), slots)
-        self._lists = Slot(threading.Semaphore(max(self.cfg.threads // 2, 1)), slots)
-        self._readiness = Slot(threading.Semaphore())
+        threads = self.cfg.threads
+        slots = Slots(threads)
+        self._reads = Slot(slots, threads)
+        self._writes = Slot(slots, max(threads - 1, 1))
+        self._lists = Slot(slots, max(threads // 2, 1))
+        self._readiness = Slot(Slots(1), 1)
         self._notified, self._frozen_until = math.inf, 0.0  # until the app is loaded
         self._handled: set[Any] = set()  # connections that have a thread
         self._stops_at: float | None = None

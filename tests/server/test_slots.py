@@ -14,6 +14,7 @@ from qa.cluster import programs
 from qa.cluster.client import Client
 from server.client_socket import ClientSocket
 from server.gunicorn_worker import Worker, is_without_end
+from server.slots import Slot, Slots
 from tests.serving import ShopServer, wait_for
 
 DEADLINE = 4
@@ -133,6 +134,37 @@ def test_write_that_a_frozen_worker_finds_after_its_client_has_gone_is_dropped(s
     wait_for(lambda: connections(service) == 1, "the worker has handled the connection")
     assert new(client, "next").status == 201
     assert sorted(codes(client)) == sorted([*before, "next"])
+
+
+def test_a_released_slot_goes_to_the_request_that_waits():
+    """Even if the same thread asks for it again before the other one runs."""
+    slots = Slots(2)
+    reads, writes = Slot(slots, 2), Slot(slots, 1)
+    assert reads.acquire()
+    assert writes.acquire()
+    order = []
+
+    def wait(name, slot):
+        assert slot.acquire()
+        order.append(name)
+
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [("second write", writes), ("read", reads), ("last write", writes)]
+        for number, each in enumerate(waiting, 1):
+            pool.submit(wait, *each)
+            wait_for(lambda number=number: len(slots.waiting) == number, "a request waits")
+        reads.release()  # not for a write, because another one runs
+        assert not reads.acquire(0)
+        wait_for(lambda: order == ["read"], "the read runs")
+        writes.release()
+        assert not writes.acquire(0)
+        wait_for(lambda: order == ["read", "second write"], "the second write runs")
+        assert not reads.acquire(0.01)  # it no longer waits
+        writes.release()
+    assert order == ["read", "second write", "last write"]
+    for slot in (reads, writes):
+        slot.release()
+    assert (slots.free, len(slots.waiting)) == (2, 0)
 
 
 def test_header_is_sent_together_with_the_body():
