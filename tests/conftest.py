@@ -38,7 +38,10 @@ def settings(database_url, tmp_path_factory):
         "SECRET_KEY": SECRET,
         "INSTANCE_PATH": str(tmp_path_factory.mktemp("instance")),
         "SHOP_AUTH_FAILURES_PER_MINUTE": 0,
-        "SHOP_SLOW_REQUEST_SECONDS": 0,  # what is slow here is the machine of the tests
+        # What is slow here is the machine of the tests. Tests of these limits have settings of their own.
+        "SHOP_SLOW_REQUEST_SECONDS": 0,
+        "SHOP_REQUEST_TIMEOUT_SECONDS": 60,
+        "SHOP_STATEMENT_TIMEOUT_SECONDS": 60,
         # The cheapest hash: the tests set many passwords.
         "SHOP_ARGON2_TIME_COST": 1,
         "SHOP_ARGON2_MEMORY_KIB": 8,

@@ -182,7 +182,6 @@ def test_no_write_key_lookup_or_event_feed_reads_from_a_replica(admin, client_on
     assert [each for each in on_replicas if each.startswith(words) or "FOR UPDATE" in each] == []
 
 
-@pytest.mark.slow
 def test_pages_read_reports_from_a_replica_and_all_else_from_the_primary(app, admin, on_replicas):
     browser = Browser(app, admin.key)
     coupon, position = create(admin)
@@ -203,7 +202,6 @@ def test_pages_read_reports_from_a_replica_and_all_else_from_the_primary(app, ad
         on_replicas.clear()
 
 
-@pytest.mark.slow
 def test_pages_read_the_rows_of_csv_files_from_a_replica(app, admin, on_replicas):
     browser = Browser(app, admin.key)
     new = {"generate": {"count": 2, "prefix": f"{next(codes)}-"}}
