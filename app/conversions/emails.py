@@ -48,6 +48,8 @@ def comparable_email(address: str) -> str:
     address is converted to lower case and NFC, like a domain that IDNA does not allow.
     """
     local, at, domain = address.rpartition("@")
+    if not at:
+        return comparable(address)
     return comparable(local) + at + _comparable_domain(domain)
 
 

@@ -18,7 +18,8 @@ def count(app):
         seen = []
 
         def note(connection, cursor, statement, *_):
-            seen.append(statement)
+            if not statement.startswith(("BEGIN", "COMMIT")):
+                seen.append(statement)
 
         for engine in engines:
             event.listen(engine, "before_cursor_execute", note)

@@ -213,7 +213,7 @@ def test_bulk_failing_update(admin, bulk, make_coupon, fields, code):
 
 @pytest.mark.both_databases
 def test_bulk_create_that_cannot_be_stored(bulk):
-    assert [refused(result) for result in bulk({"code": " "}, {"code": "İ" * 251})] == [
+    assert [refused(result) for result in bulk({"code": " "}, {"code": "ﷺ" * 30})] == [
         (0, "shop_api_cannot_create_coupon")
     ] * 2
 

@@ -15,6 +15,8 @@ RETRIED = {
     "POST /redemptions",
     "POST /coupons/generate",
     "POST /keys",
+    "POST /keys/{key_id}/rotate",
+    "POST /webhooks/{webhook_id}/rotate-secret",
     "POST /webhooks",
     *(f"POST /{what}/bulk" for what in ("coupons", "customers", "orders")),
 }

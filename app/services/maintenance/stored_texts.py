@@ -8,7 +8,7 @@ The codes of redemptions, coupon lines of orders, refusals and events are not ch
 what was used, and a coupon line is compared with its redemptions.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -175,7 +175,5 @@ def _store(table: Table, row: dict[str, Any], name: str, value: str) -> None:
     if value == row[name]:
         return
     unchanged = table.c.id == row["id"], table.c[name] == row[name]
-    work: Callable[[Session], object] = lambda session: session.execute(  # noqa: E731
-        update(table).where(*unchanged).values({name: value})
-    )
-    run_in_transaction(work)
+    change = update(table).where(*unchanged).values({name: value})
+    run_in_transaction(lambda session: session.execute(change))
