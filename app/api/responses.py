@@ -27,7 +27,7 @@ MAX_DRAIN_SECONDS = 5
 _IN_PATH = "/!$&'()*+,;=:@"
 """Characters that a URL path can contain unencoded, besides letters and digits (RFC 3986, 3.3)."""
 
-Make = Callable[[Sequence[Any]], Sequence[Any]]
+Make = Callable[[Sequence[Any]], Sequence[Any] | Mapping[str, Any]]
 
 
 class JsonProvider(JSONProvider):
@@ -198,11 +198,13 @@ def next_link(parameter: str, value: int) -> dict[str, str]:
 
 
 def _list_in_pieces(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
-    """Yield a list in batches, and its closing bracket at the end."""
-    prefix = f'{{"{wrapper}":['.encode()
+    """Yield a list, or an object, in batches, and its closing bracket at the end."""
+    with rows.reading():
+        brackets = orjson.dumps(make([]))
+    prefix = f'{{"{wrapper}":'.encode() + brackets[:1]
     for batch in rows.batches():
         with rows.reading():
             made = make(batch)
         yield prefix + orjson.dumps(made)[1:-1]
         prefix = b","
-    yield (prefix if prefix != b"," else b"") + b"]}\n"
+    yield (prefix if prefix != b"," else b"") + brackets[1:] + b"}\n"

@@ -1,15 +1,20 @@
 """The orders and downloads of a customer (spec 4.2, decisions 7 and 8)."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from flask import Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
 from app.api.representations import DOWNLOAD, OrderSerializer
-from app.api.responses import json_response, page_response
+from app.api.responses import page_response
 from app.api.versions import current_api_version
+from app.db.records import Row
 from app.schemas.examples import orders as examples
 from app.schemas.orders.order import DownloadList, OrderList
 from app.schemas.queries import CustomerOrdersQuery, ReadQuery
+from app.services.common.pagination import Page
 from app.services.orders import queries as order_queries
 
 READ_ERRORS = (
@@ -60,6 +65,9 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
     """
     serializer = DOWNLOAD.only(query["selection"])
     rows = order_queries.downloads_of_customer(current_principal(), customer_id, serializer.columns)
-    downloads = {key: serializer.row(row) for key, row in rows.items()}
     in_a_list = DownloadList in current_api_version().schemas
-    return json_response({"downloads": [*downloads.values()] if in_a_list else downloads})
+
+    def by_id(found: Sequence[Row]) -> dict[str, Any]:
+        return {str(row[-1]): serializer.row(row) for row in found}
+
+    return page_response("downloads", serializer.rows if in_a_list else by_id, Page(rows, None))

@@ -10,12 +10,13 @@ from app.api.blueprint import Blueprint, Body, Query
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.representations import ORDER_NOTE
-from app.api.responses import delete_response, json_response
+from app.api.responses import delete_response, json_response, page_response
 from app.auth.principals import Capability
 from app.schemas.base import DeleteResponse
 from app.schemas.examples import orders as examples
 from app.schemas.orders import note as schemas
 from app.schemas.queries import ReadQuery
+from app.services.common.pagination import Page
 from app.services.orders import notes as order_notes
 
 blp = Blueprint(
@@ -46,7 +47,7 @@ def list_order_notes(query: Query, order_id: int) -> Response:
     """
     serializer = ORDER_NOTE.only(query["selection"])
     rows = order_notes.list_notes(current_principal(), order_id, serializer.columns)
-    return json_response({"order_notes": serializer.rows(rows)})
+    return page_response("order_notes", serializer.rows, Page(rows, None))
 
 
 @blp.route("/<id:order_id>/notes", methods=["POST"])

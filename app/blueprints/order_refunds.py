@@ -25,6 +25,7 @@ from app.schemas.orders.refund import (
     RefundListQuery,
 )
 from app.schemas.queries import RecordQuery
+from app.services.common.pagination import Page
 from app.services.orders import refunds
 
 blp = Blueprint(
@@ -66,7 +67,7 @@ def list_order_refunds(query: Query, order_id: int) -> Response:
     """
     serializer = RefundSerializer(query)
     rows = refunds.list_refunds(current_principal(), order_id, serializer.columns)
-    return json_response({"order_refunds": serializer.rows(rows)})
+    return page_response("order_refunds", serializer.rows, Page(rows, None))
 
 
 @blp.route("/<id:order_id>/refunds", methods=["POST"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flask import current_app
-from sqlalchemy import Connection, Engine, Executable, Result, Row
+from sqlalchemy import Connection, Engine, Executable, Result, Row, Select
 from sqlalchemy.exc import DBAPIError
 
 from app.db import timeouts
@@ -21,6 +21,9 @@ READ, STREAM = "read", "stream"
 
 MAX_SELECTS = 100
 """Cache size for compiled selects of one kind."""
+
+STREAM_ABOVE = 1000
+"""More rows are not collected in memory but written row by row."""
 
 Parameters = Mapping[str, Any] | None
 Fetch = Callable[..., Sequence[Any]]
@@ -269,3 +272,14 @@ class RowStream:
         """Release the connection if the response was never sent."""
         if hasattr(self, "_connection"):
             self.close()
+
+
+def every_row(statement: Select[Any], parameters: Parameters = None) -> Sequence[Any] | RowStream:
+    """Return all rows of a select: as a stream, if they are more than STREAM_ABOVE.
+
+    Args:
+        statement: a select that finds its rows in their order, because its first rows are read
+            twice if there are many.
+    """
+    rows = fetch(statement.limit(STREAM_ABOVE + 1), parameters)
+    return rows if len(rows) <= STREAM_ABOVE else RowStream(statement, dict(parameters or {}))

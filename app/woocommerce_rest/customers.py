@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import marshmallow as ma
@@ -13,6 +14,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import ROLES, Capability, Principal, capabilities_of
 from app.conversions.emails import comparable_email, is_email
 from app.conversions.text import clean
+from app.db.read_pool import RowStream
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
 from app.schemas.customers import CustomerCreate, CustomerUpdate
@@ -323,10 +325,11 @@ def list_downloads(call: Call) -> list[Object]:
     """Return the downloads that a customer may use."""
     CUSTOMERS.view(call)
     names = list(DOWNLOAD_COLUMNS)
-    rows = downloads_of_customer(
+    found = downloads_of_customer(
         call.actor, call.ids["id"], [DOWNLOAD_COLUMNS[name] for name in names]
     )
-    shown = [dict(zip(names, row, strict=False)) for row in rows.values()]
+    rows = chain.from_iterable(found.batches()) if isinstance(found, RowStream) else found
+    shown = [dict(zip(names, row, strict=False)) for row in rows]
     products = product_names([each["order_id"] for each in shown])
     return [_download(each, products, call) for each in shown]
 

@@ -16,7 +16,7 @@ from app.api.authentication import current_principal
 from app.api.representations import DOWNLOAD
 from app.auth.principals import ROLES
 from app.schemas.customers import CustomerCreate, CustomerUpdate
-from app.services.orders.queries import downloads_of_customer
+from app.services.orders.queries import latest_downloads
 
 FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date"
 MAX_USES = 10
@@ -111,10 +111,8 @@ def _downloads(number: int) -> Section:
     """Return the downloads of the latest orders, without those that the session may not read."""
     rows, note = [], ""
     if rights.can("list_customer_downloads"):
-        found = downloads_of_customer(
-            current_principal(), number, DOWNLOAD.columns, latest=MAX_DOWNLOADS + 1
-        )
-        rows = DOWNLOAD.rows([*found.values()][:MAX_DOWNLOADS])
+        found = latest_downloads(current_principal(), number, DOWNLOAD.columns, MAX_DOWNLOADS + 1)
+        rows = DOWNLOAD.rows(found[:MAX_DOWNLOADS])
         if len(found) > MAX_DOWNLOADS:
             shown = html.number(MAX_DOWNLOADS)
             note = _("The latest %(shown)s. The API returns all.", shown=shown)

@@ -44,7 +44,15 @@ from sqlalchemy import (
 )
 
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import MAX_SELECTS, Fetch, RowStream, fetch, read_engine, snapshot
+from app.db.read_pool import (
+    MAX_SELECTS,
+    STREAM_ABOVE,
+    Fetch,
+    RowStream,
+    fetch,
+    read_engine,
+    snapshot,
+)
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.db.search import Search
 from app.db.sql.functions import is_one_of
@@ -66,9 +74,6 @@ FEW_OTHERS = 5000
 
 FEW_LOOKED_UP = 100
 """The same for each search, which looks them up."""
-
-STREAM_ABOVE = 1000
-"""Longer pages are not collected in memory but written row by row."""
 
 _OPPOSITE = {"asc": "desc", "desc": "asc"}
 

@@ -1,37 +1,52 @@
 """Reads of the notes and refunds of an order."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Table, and_, select, true
+from sqlalchemy import ColumnElement, Select, Table, and_, select, true
 
 from app.catalog import TRASH
-from app.db.read_pool import fetch
+from app.db.read_pool import RowStream, every_row, fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
 from app.models import ORDERS
 
 
-def fetch_children(
-    table: Table, order_id: int, columns: Columns, child_id: int | None = None
-) -> Sequence[Row]:
+def list_children(table: Table, order_id: int, columns: Columns) -> Sequence[Row] | RowStream:
     """Return the selected columns and the ID of each note or refund of an order, oldest first.
-
-    The outer join returns a row of nulls for an order without any, so one statement is enough.
 
     Args:
         table: the table of the notes or refunds.
-        child_id: only the note or refund with this ID.
 
     Raises:
         ShopError: the order does not exist or is in the trash.
     """
-    is_wanted = true() if child_id is None else table.c.id == child_id
-    rows = fetch(
+    rows = every_row(_of_order(table, order_id, columns, true()))
+    return rows if isinstance(rows, RowStream) else _existing(rows)
+
+
+def fetch_child(table: Table, order_id: int, columns: Columns, child_id: int) -> Sequence[Row]:
+    """Return the same of the note or refund with an ID, which the order may not have.
+
+    Raises:
+        ShopError: the order does not exist or is in the trash.
+    """
+    return _existing(fetch(_of_order(table, order_id, columns, table.c.id == child_id)))
+
+
+def _of_order(
+    table: Table, order_id: int, columns: Columns, is_wanted: ColumnElement[bool]
+) -> Select[Any]:
+    """Return a select with a row of nulls for an order without any, so that one is enough."""
+    return (
         select(*map(as_printed, columns), table.c.id)
         .select_from(ORDERS.outerjoin(table, and_(table.c.order_id == ORDERS.c.id, is_wanted)))
         .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
         .order_by(table.c.id)
     )
+
+
+def _existing(rows: Sequence[Row]) -> Sequence[Row]:
     if not rows:
         raise ShopError("shop_api_invalid_order_id")
     return [row for row in rows if row[-1] is not None]

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
+from app.db.read_pool import RowStream
 from app.db.records import Columns, Row
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
@@ -15,19 +16,19 @@ from app.models import ORDER_NOTES, ORDERS
 from app.services.common.bulk import Precondition, Record
 from app.services.common.locks import hold_accounts
 from app.services.events.hooks import notify
-from app.services.orders.children import fetch_children
+from app.services.orders.children import fetch_child, list_children
 from app.services.orders.columns import note_created
 
 _CANNOT_READ = "shop_api_user_cannot_read_order_notes"
 
 
-def list_notes(actor: Principal, order_id: int, columns: Columns) -> Sequence[Row]:
+def list_notes(actor: Principal, order_id: int, columns: Columns) -> Sequence[Row] | RowStream:
     """Return the notes of an order, oldest first.
 
     Raises:
         ShopError: the order does not exist, or the capability is missing.
     """
-    rows = fetch_children(ORDER_NOTES, order_id, columns)
+    rows = list_children(ORDER_NOTES, order_id, columns)
     actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
     return rows
 
@@ -39,7 +40,7 @@ def get_note(actor: Principal, order_id: int, note_id: int, columns: Columns) ->
         ShopError: the order or the note does not exist, the note belongs to another order, or the
             capability is missing.
     """
-    rows = fetch_children(ORDER_NOTES, order_id, columns, note_id)
+    rows = fetch_child(ORDER_NOTES, order_id, columns, note_id)
     if not rows:
         raise ShopError("shop_api_invalid_order_note_id")
     actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, type_coerce
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, current_catalog
 from app.conversions.numbers import INT64_MAX, whole_number
-from app.db.read_pool import fetch
+from app.db.read_pool import RowStream, every_row, fetch
 from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.db.search import contains
 from app.db.session import now
@@ -139,21 +139,38 @@ def orders_of_customer(
         query = {**query, "customer_id": customer_id}
         return _fetch_orders(_matching(query), query, columns, may_read=True)
     theirs = select_where(tuple(columns), ORDERS.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
-    rows = fetch(theirs, {WANTED: customer_id})
-    return Page(rows, total=len(rows) if query.get("totals") else None)
+    rows = every_row(theirs, {WANTED: customer_id})
+    if not query.get("totals"):
+        return Page(rows, total=None)
+    return Page(rows, _number_of(customer_id, rows) if isinstance(rows, RowStream) else len(rows))
+
+
+def _number_of(customer_id: int, rows: RowStream) -> int:
+    """Return the number of orders of a customer in the state of the database of a stream."""
+    counted = select(func.count()).select_from(ORDERS).where(_IS_OF_CUSTOMER)
+    with rows.reading():
+        return int(fetch(counted, {WANTED: customer_id})[0][0])
 
 
 def downloads_of_customer(
-    actor: Principal, customer_id: int, columns: Columns, latest: int | None = None
-) -> dict[str, Row]:
-    """Return the available downloads of a customer by the ID of the permission (decisions 8).
+    actor: Principal, customer_id: int, columns: Columns
+) -> Sequence[Row] | RowStream:
+    """Return the available downloads of a customer, with their permission (decisions 8)."""
+    get_customer(actor, customer_id, [])
+    return every_row(_downloads(customer_id, columns).order_by(DOWNLOADS.c.id))
 
-    Args:
-        latest: return only this number of them, those of the latest orders first.
-    """
+
+def latest_downloads(
+    actor: Principal, customer_id: int, columns: Columns, limit: int
+) -> Sequence[Row]:
+    """Return a number of the same, those of the latest orders first."""
     get_customer(actor, customer_id, [])
     newest_first = (key.desc() for key in (*_OLDEST_FIRST, DOWNLOADS.c.id))
-    rows = fetch(
+    return fetch(_downloads(customer_id, columns).order_by(*newest_first).limit(limit))
+
+
+def _downloads(customer_id: int, columns: Columns) -> Select[Any]:
+    return (
         select(*map(as_printed, columns), DOWNLOADS.c.id)
         .join(ORDERS, ORDERS.c.id == DOWNLOADS.c.order_id)
         .where(
@@ -162,10 +179,7 @@ def downloads_of_customer(
             or_(DOWNLOADS.c.downloads_remaining.is_(None), DOWNLOADS.c.downloads_remaining > 0),
             or_(DOWNLOADS.c.access_expires.is_(None), DOWNLOADS.c.access_expires > now()),
         )
-        .order_by(*(newest_first if latest else [DOWNLOADS.c.id]))
-        .limit(latest)
     )
-    return {str(row[-1]): row for row in rows}
 
 
 def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import Fetch
+from app.db.read_pool import Fetch, RowStream
 from app.db.records import Columns, Row, as_printed
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
@@ -29,7 +29,7 @@ from app.services.common.metadata import METADATA, with_metadata
 from app.services.common.metadata_writes import delete_items, without_metadata
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
-from app.services.orders.children import fetch_children
+from app.services.orders.children import fetch_child, list_children
 from app.services.orders.columns import REFUNDED, note_created, status_note
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.items import items_of, last_item_id
@@ -46,13 +46,13 @@ FULLY_REFUNDED = "Order fully refunded."
 # --- reads ---
 
 
-def list_refunds(actor: Principal, order_id: int, columns: Columns) -> Sequence[Row]:
+def list_refunds(actor: Principal, order_id: int, columns: Columns) -> Sequence[Row] | RowStream:
     """Return the refunds of an order, oldest first.
 
     Raises:
         ShopError: the order does not exist, or the capability is missing.
     """
-    rows = fetch_children(ORDER_REFUNDS, order_id, columns)
+    rows = list_children(ORDER_REFUNDS, order_id, columns)
     actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
     return rows
 
@@ -65,7 +65,7 @@ def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns
             the capability is missing.
     """
     columns = [*columns, ORDER_REFUNDS.c.revision]
-    rows = fetch_children(ORDER_REFUNDS, order_id, columns, refund_id)
+    rows = fetch_child(ORDER_REFUNDS, order_id, columns, refund_id)
     actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
     if not rows:
         raise ShopError("shop_api_invalid_order_refund_id")
