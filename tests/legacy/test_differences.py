@@ -116,7 +116,6 @@ def test_update_by_three_methods(admin, make_coupon, make_customer, mount, metho
         ("GET", "/coupons/-1"),
         ("GET", "/coupons/1.5"),
         ("GET", "/coupons.json"),
-        ("GET", "//coupons"),
     ],
 )
 def test_no_route(admin, anonymous, mount, method, path):
