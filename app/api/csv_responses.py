@@ -2,9 +2,7 @@
 
 import csv
 import io
-from codecs import BOM_UTF8
 from collections.abc import Container, Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 import marshmallow as ma
@@ -13,6 +11,9 @@ from flask import Response
 from app.api.responses import streamed_response
 from app.conversions.text import safe_cell
 from app.schemas.fields.output import Amount, Number
+
+MARK = "\ufeff"
+"""The byte order mark."""
 
 
 def csv_response(
@@ -33,8 +34,7 @@ def csv_response(
         mark: whether the file begins with a byte order mark, without which Excel does not read it
             as UTF-8.
     """
-    lines = _lines(columns, batches)
-    response = streamed_response(chain((BOM_UTF8,), lines) if mark else lines, "text/csv", rows)
+    response = streamed_response(_lines(columns, batches, MARK if mark else ""), "text/csv", rows)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
     return response
 
@@ -69,8 +69,12 @@ def report_response(
     return response
 
 
-def _lines(columns: Iterable[str], batches: Iterable[Iterable[Iterable[str]]]) -> Iterator[bytes]:
+def _lines(
+    columns: Iterable[str], batches: Iterable[Iterable[Iterable[str]]], start: str
+) -> Iterator[bytes]:
+    """Yield the lines of a file. The first part, with the start, contains the first rows."""
     text = io.StringIO()
+    text.write(start)
     writer = csv.writer(text)
     writer.writerow(columns)
     for batch in batches:

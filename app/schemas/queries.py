@@ -71,11 +71,11 @@ class Query(Base):
         own = _INDEX.sub("", name)
         return own if self.specified_name(own) in self.lists else name
 
-    def joined(self, sent: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Return the value of each parameter. The values of a repeated list are joined.
+    def joined(self, sent: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the parameters. The values of a repeated list are joined.
 
         Raises:
-            InvalidParams: a parameter that is not a list is repeated.
+            InvalidParams: a parameter that is neither a list nor a further one is repeated.
         """
         values: dict[str, list[str]] = {}
         for name, value in sent:
@@ -83,14 +83,15 @@ class Query(Base):
         repeated = {
             name: "must be sent only once."
             for name, each in values.items()
-            if len(each) > 1 and name not in self.lists and self._has(name)
+            if len(each) > 1 and name not in self.lists and name in self.names
         }
         if repeated:
             raise InvalidParams(repeated)
-        return {name: ",".join(each) for name, each in values.items()}
-
-    def _has(self, name: str) -> bool:
-        return name in self.names or bool(self.further and self.further.fullmatch(name))
+        return [
+            (name, value)
+            for name, each in values.items()
+            for value in ([",".join(each)] if name in self.lists else each)
+        ]
 
 
 class ReadQuery(Query):

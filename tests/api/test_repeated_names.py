@@ -64,7 +64,6 @@ def test_lists_of_ids_fields_and_figures(admin, orders):
         ("limit=1&limit=1", "limit"),
         ("filter[limit]=1&filter[limit]=2", "filter[limit]"),
         ("q=a&q=b", "q"),
-        ("metadata[a]=1&metadata[a]=2", "metadata[a]"),
         ("metadata_key=a&metadata_key=b", "metadata_key"),
         ("created_at_min=2020-01-01&created_at_min=2021-01-01", "created_at_min"),
     ],
