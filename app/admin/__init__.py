@@ -27,7 +27,10 @@ def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature 
     for blp in (*(noun.blp for noun in NOUNS.values()), *(p.blp for p in pages)):
         app.register_blueprint(blp, url_prefix=prefix)
     app.extensions[frame.ADMIN].navigation += [
-        overview.NAVIGATION, refusals.NAVIGATION, data.NAVIGATION, invitations.NAVIGATION,
+        overview.NAVIGATION,
+        refusals.NAVIGATION,
+        data.NAVIGATION,
+        invitations.NAVIGATION,
         *(noun.item for noun in NOUNS.values()),
-    ]  # fmt: skip
+    ]
     add_error_pages(app, prefix, frame.error_page)

@@ -91,13 +91,18 @@ def _page(error: str = "") -> Response:
         for row in uploads.started(current_session().id)
     ]
     return render(
-        "data.html", title=_("Import and export"), conflicts=CONFLICTS, error=error,
+        "data.html",
+        title=_("Import and export"),
+        conflicts=CONFLICTS,
+        error=error,
         exports=[kind for kind in EXPORTS if rights.can(f"list_{kind}")],
         imports=[kind for kind in IMPORTS if rights.can(f"bulk_{kind}")],
-        runs=Table(_("Latest imports"), columns, rows), max_lines=MAX_LINES,
+        runs=Table(_("Latest imports"), columns, rows),
+        max_lines=MAX_LINES,
         files=Table(_("Your files"), files, started),
-        has_errors=bool(error), status=400 if error else 200,
-    )  # fmt: skip
+        has_errors=bool(error),
+        status=400 if error else 200,
+    )
 
 
 def _file(row: Row) -> Markup:
@@ -152,11 +157,19 @@ def upload() -> Response | BaseResponse:
         notices.append(_("You have already imported this file."))
     counts, failures = dry_run(current_principal(), kind, on_conflict, content)
     try:
-        upload_id = uploads.keep(session_id, {
-            "name": (file.filename or "")[:200] if file else "", "kind": kind,
-            "on_conflict": on_conflict, "digest": digest, "content": content, "size": size,
-            "failures": json.dumps({"notices": notices, "lines": failures}), **counts,
-        })  # fmt: skip
+        upload_id = uploads.keep(
+            session_id,
+            {
+                "name": (file.filename or "")[:200] if file else "",
+                "kind": kind,
+                "on_conflict": on_conflict,
+                "digest": digest,
+                "content": content,
+                "size": size,
+                "failures": json.dumps({"notices": notices, "lines": failures}),
+                **counts,
+            },
+        )
     except ValueError as error:
         return _page(_(str(error)))
     shown = {"show": "request"} if "_show" in request.form else {}
@@ -191,14 +204,21 @@ def show_upload(upload_id: int) -> Response:
         items = bulk_items(found.kind, found.on_conflict, found.content, limit)
         sent = api_request(f"bulk_{found.kind}", body={found.kind: items})
     return render(
-        "upload.html", back=(url_for("admin_data.show"), _("Import and export")),
-        title=found.name or _("Upload"), upload=found, notices=stored["notices"],
-        right=found.created + found.updated, table=Table(_("Lines with errors"), columns, rows),
-        sent=sent, opens="show" in request.args, is_running=is_running,
+        "upload.html",
+        back=(url_for("admin_data.show"), _("Import and export")),
+        title=found.name or _("Upload"),
+        upload=found,
+        notices=stored["notices"],
+        right=found.created + found.updated,
+        table=Table(_("Lines with errors"), columns, rows),
+        sent=sent,
+        opens="show" in request.args,
+        is_running=is_running,
         refresh=2 if is_running else None,
-        waits=is_running and not (found.position or found.claimed_at)
+        waits=is_running
+        and not (found.position or found.claimed_at)
         and now() - found.queued_at > PATIENCE,
-    )  # fmt: skip
+    )
 
 
 @blp.action("/data/uploads/<id:upload_id>/import")

@@ -208,9 +208,15 @@ def _declared(schema: type[Base], prefix: str = "") -> tuple[tuple[FieldSpec, in
             described = declared.metadata.get("description", "")
             shown = "" if described.removesuffix(".") == label else described
             length = declared.max_text_length or declared.openapi.get("maxLength")
-            spec = FieldSpec(f"{prefix}{name}", label, kind, form,
-                             shown if form.help is None else form.help, declared.required,
-                             max_length=length)  # fmt: skip
+            spec = FieldSpec(
+                f"{prefix}{name}",
+                label,
+                kind,
+                form,
+                shown if form.help is None else form.help,
+                declared.required,
+                max_length=length,
+            )
             if kind != "hidden":
                 found.append((form.order, spec, declared))
     return tuple(each[1:] for each in sorted(found, key=lambda each: each[0]))

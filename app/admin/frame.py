@@ -195,13 +195,16 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
     session = g.get("admin_session")
     items = sorted(admin.navigation, key=lambda item: item.position) if session else []
     page = render_template(
-        f"admin/{template}", title=title, session=session, can=rights.can,
+        f"admin/{template}",
+        title=title,
+        session=session,
+        can=rights.can,
         shop=current_app.config["SHOP_NAME"],
         navigation=[item for item in items if may_open(item.endpoint)],
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
         form_id=uuid.uuid4().hex,  # acts like an Idempotency-Key
         **context,
-    )  # fmt: skip
+    )
     return Response(page, status, mimetype="text/html")
 
 
@@ -212,9 +215,12 @@ def plain_page(title: str, *, button: str = "", status: int = 200, **context: An
     or shown.
     """
     return render(
-        "sessions/sign_in.html", title=title, button=button or _("Sign in"), status=status,
+        "sessions/sign_in.html",
+        title=title,
+        button=button or _("Sign in"),
+        status=status,
         **{"is_possible": cookies.is_possible(), "hidden": []} | context,
-    )  # fmt: skip
+    )
 
 
 def sign_in_page(
@@ -282,8 +288,12 @@ def error_page(error: ShopError) -> Response:
     if error.status == 429:
         advice %= {"seconds": error.headers.get("Retry-After", "60")}
     page = render(
-        "error.html", title=title, status=error.status, error=error, advice=advice,
+        "error.html",
+        title=title,
+        status=error.status,
+        error=error,
+        advice=advice,
         request_id=g.request_start.ids["request_id"],
-    )  # fmt: skip
+    )
     page.headers.update(error.headers)
     return secured(page)

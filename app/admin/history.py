@@ -24,10 +24,14 @@ LIMIT = 30
 _IGNORED = {"updated_at", "meta_data"}
 
 VERBS = {
-    "created": "Created", "updated": "Changed", "deleted": "Moved to the trash",
-    "restored": "Restored from the trash", "redeemed": "Used", "released": "Use released",
+    "created": "Created",
+    "updated": "Changed",
+    "deleted": "Moved to the trash",
+    "restored": "Restored from the trash",
+    "redeemed": "Used",
+    "released": "Use released",
     "reserved": "Use reserved",
-}  # fmt: skip
+}
 
 
 class Entry(NamedTuple):
@@ -78,9 +82,11 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
         entries.append(Entry(title, event["created_at"], _who(event, *row[-4:]), changes))
     if len(events) > LIMIT:
         older = url_for(
-            "admin_events.show_list", resource=resource, resource_id=resource_id,
+            "admin_events.show_list",
+            resource=resource,
+            resource_id=resource_id,
             before=events[LIMIT - 1]["id"],
-        )  # fmt: skip
+        )
         return History(entries, older, "")
     is_complete = events and events[-1]["type"].endswith(".created")
     since = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
@@ -102,9 +108,12 @@ def _part(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _who(
-    event: Mapping[str, Any], username: str | None, description: str | None, key_id: int | None,
+    event: Mapping[str, Any],
+    username: str | None,
+    description: str | None,
+    key_id: int | None,
     session_id: int | None,
-) -> str:  # fmt: skip
+) -> str:
     """Return who made a change: the user, the key, whether by a page or by the API, the plugin."""
     plugin, who = current_catalog().event_plugins.get(event["type"]), username
     if username is None and event["user_id"]:

@@ -173,8 +173,15 @@ def init_app(app: Any) -> None:
     env = app.jinja_env
     env.globals.update(
         help_text=help_text,
-        curl=curl, python=python,
-        badge=badge, money=money, number=number, time_tag=time,
-        external=external, works_until=works_until, page_url=url_for,
-        zone=zone, in_both_zones=in_both_zones,
-    )  # fmt: skip
+        curl=curl,
+        python=python,
+        badge=badge,
+        money=money,
+        number=number,
+        time_tag=time,
+        external=external,
+        works_until=works_until,
+        page_url=url_for,
+        zone=zone,
+        in_both_zones=in_both_zones,
+    )

@@ -28,9 +28,13 @@ NAVIGATION = NavigationItem("Overview", "admin_overview.show", "home", position=
 SLOW = "The report takes too long. Choose a shorter period."
 
 FIGURES = {
-    "total": "Revenue", "orders": "Orders", "average_order": "Average order",
-    "new_customers": "New customers", "uses": "Coupon uses", "discount": "Discount",
-}  # fmt: skip
+    "total": "Revenue",
+    "orders": "Orders",
+    "average_order": "Average order",
+    "new_customers": "New customers",
+    "uses": "Coupon uses",
+    "discount": "Discount",
+}
 """The labels of the figures of the tiles, by their names in the report."""
 
 
@@ -94,8 +98,14 @@ def _coupon_columns() -> list[Column]:
 
 def _latest_orders() -> Section:
     rows, link = ORDERS.panel({}, _("Ordered")), (ORDERS.url("show_list"), _("All orders"))
-    return Section(_("Latest orders"), "rows", rows, _("No orders yet."), _("orders"),
-                   link=link if rows else None)  # fmt: skip
+    return Section(
+        _("Latest orders"),
+        "rows",
+        rows,
+        _("No orders yet."),
+        _("orders"),
+        link=link if rows else None,
+    )
 
 
 @blp.page("/")
@@ -113,7 +123,10 @@ def show() -> Response:
         return render("first_steps.html", title=_("Welcome"), steps=steps, is_empty=is_empty)
     labels = {name: _(FIGURES[name]) for name in ("total", "orders", "uses")}
     return render(
-        "overview.html", title=_("Overview"), periods=reports.PERIODS, days=days,
+        "overview.html",
+        title=_("Overview"),
+        periods=reports.PERIODS,
+        days=days,
         problem="" if report else _(SLOW) if may_view else _("Your key cannot read reports."),
         tiles=_tiles(report) if report else [],
         plots=reports.plots(report["intervals"], labels) if report else [],
@@ -122,7 +135,7 @@ def show() -> Response:
         sections=[*([_top_coupons(days)] if may_view else []), _latest_orders()],
         warnings=_warnings(),
         sent=sales.request if sales else None,
-    )  # fmt: skip
+    )
 
 
 def _steps() -> list[tuple[str, str, str, str]]:
@@ -134,9 +147,11 @@ def _steps() -> list[tuple[str, str, str, str]]:
     if coupon and coupon["usage_count"]:
         return []
     create = (
-        _("Create a coupon"), _("A code that lowers the price of an order."),
-        COUPONS.url("create"), _("Create coupon"),
-    )  # fmt: skip
+        _("Create a coupon"),
+        _("A code that lowers the price of an order."),
+        COUPONS.url("create"),
+        _("Create coupon"),
+    )
     href = COUPONS.url("create", then="try")
     text = _("Create a coupon, enter a cart, and see what the customer would pay, and why.")
     if coupon:
@@ -147,9 +162,13 @@ def _steps() -> list[tuple[str, str, str, str]]:
     steps = [create, (_("Try it on a cart"), text, href, _("Try it"))]
     return [
         *(steps if rights.can("create_coupon", "evaluate_coupons") else []),
-        (_("Connect your shop"), _("Your shop sends its orders to the API, or you import them."),
-         url_for("swagger_ui.show"), _("Open the API documentation")),
-    ]  # fmt: skip
+        (
+            _("Connect your shop"),
+            _("Your shop sends its orders to the API, or you import them."),
+            url_for("swagger_ui.show"),
+            _("Open the API documentation"),
+        ),
+    ]
 
 
 def _most_used_coupon() -> dict[str, Any] | None:

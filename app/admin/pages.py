@@ -102,9 +102,13 @@ class Parts:
 
 
 def record_page(
-    title: str, back: tuple[str, str], parts: Parts, sent: ApiRequest | None = None, key: str = "",
+    title: str,
+    back: tuple[str, str],
+    parts: Parts,
+    sent: ApiRequest | None = None,
+    key: str = "",
     **more: Any,
-) -> Response:  # fmt: skip
+) -> Response:
     """Return the page of a record. It shows its request, and those of its buttons.
 
     Args:

@@ -51,11 +51,18 @@ def show() -> Response:
     table = Table.of_reply(_("Refused codes"), _columns(similar), reply)
     by_day = [Section(_("By day"), "plots", refusal_plots(days))] if rows else []
     return render(
-        "list.html", more=by_day, title=_("Refused codes"), table=table, days=days, periods=PERIODS,
-        intro=_("Codes that customers tried and that were not applied, most often first. They show "
-                "misspelt, expired and used up codes."),
+        "list.html",
+        more=by_day,
+        title=_("Refused codes"),
+        table=table,
+        days=days,
+        periods=PERIODS,
+        intro=_(
+            "Codes that customers tried and that were not applied, most often first. They show "
+            "misspelt, expired and used up codes."
+        ),
         empty=("No refused codes", "No code was refused in this period."),
-    )  # fmt: skip
+    )
 
 
 def _columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
@@ -72,13 +79,14 @@ def _columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
 
     return [
         Column(_("Code"), code),
-        Column(_("Reason"), lambda row: _(REASONS.get(row["reason"]) or row["reason"]),
-               on_phone=True),
+        Column(
+            _("Reason"), lambda row: _(REASONS.get(row["reason"]) or row["reason"]), on_phone=True
+        ),
         Column(_("Repair"), repair, on_phone=True),
         Column.of(_("First"), "first_at", html.time),
         Column.of(_("Last"), "last_at", html.time),
         Column.of(_("Refused"), "count", on_phone=True),
-    ]  # fmt: skip
+    ]
 
 
 def similar_codes(codes: Sequence[str]) -> dict[str, tuple[str, int]]:

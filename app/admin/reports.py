@@ -73,9 +73,12 @@ class Plot:
         best = max(self.points, key=lambda point: point.value)
         return _(
             "%(title)s, %(first)s to %(last)s, at most %(value)s (%(best)s)",
-            title=self.title, first=self.points[0].label, last=self.points[-1].label,
-            value=self.format(best.value), best=best.label,
-        )  # fmt: skip
+            title=self.title,
+            first=self.points[0].label,
+            last=self.points[-1].label,
+            value=self.format(best.value),
+            best=best.label,
+        )
 
     @property
     def slot(self) -> float:
@@ -170,9 +173,7 @@ def chosen_days() -> str:
 def period_query(days: str, *, with_interval: bool = True) -> dict[str, str]:
     """Return the parameters of a report for the last days: its period and its interval."""
     today, number = html.today(), int(days)
-    period = {
-        "from": (today - timedelta(days=number - 1)).isoformat(), "to": today.isoformat()
-    }  # fmt: skip
+    period = {"from": (today - timedelta(days=number - 1)).isoformat(), "to": today.isoformat()}
     return period | ({"interval": "day" if number <= 92 else "week"} if with_interval else {})
 
 

@@ -49,12 +49,24 @@ class Search(NamedTuple):
 
 
 SEARCHES = (
-    Search(ORDERS, OrderListQuery, first_orders, OrderSerializer,
-           "id,order_number,total,currency,customer_id,billing_address", {}),
-    Search(CUSTOMERS, CustomerListQuery, first_customers, customers,
-           "id,email,first_name,last_name,username", {"role": "all"}),
+    Search(
+        ORDERS,
+        OrderListQuery,
+        first_orders,
+        OrderSerializer,
+        "id,order_number,total,currency,customer_id,billing_address",
+        {},
+    ),
+    Search(
+        CUSTOMERS,
+        CustomerListQuery,
+        first_customers,
+        customers,
+        "id,email,first_name,last_name,username",
+        {"role": "all"},
+    ),
     Search(COUPONS, CouponListQuery, first_coupons, coupons, "id,code,description", {}),
-)  # fmt: skip
+)
 
 SHOWN = 10
 """The number of records of each kind."""
@@ -96,9 +108,8 @@ def show() -> Response | BaseResponse:
     """Show what matches, or open the record if one is exact or the only one."""
     text = " ".join(request.args.get("q", "").split())[:200]
     groups = [
-        _found(each, text)
-        for each in SEARCHES if text and rights.can(f"list_{each.noun.plural}")
-    ]  # fmt: skip
+        _found(each, text) for each in SEARCHES if text and rights.can(f"list_{each.noun.plural}")
+    ]
     every = [hit for _title, hits, *_rest in groups for hit in hits]
     exact = [hit for hit in every if hit.is_exact]
     chosen = exact if len(exact) == 1 else every

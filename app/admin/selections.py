@@ -99,10 +99,16 @@ def process(
             failures.append((str(record_id), error.message))
     state = {"after", "done", "failures", "failed", "failed_id", "changed"}
     return render(
-        "progress.html", title=action.title, back=back, done_count=done, failed=failed,
-        failures=failures[:MAX_FAILURES], is_last=is_last, after=max(part, default=0),
+        "progress.html",
+        title=action.title,
+        back=back,
+        done_count=done,
+        failed=failed,
+        failures=failures[:MAX_FAILURES],
+        is_last=is_last,
+        after=max(part, default=0),
         kept=[each for each in given.items(multi=True) if each[0] not in state],
         changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
         undo_action=action.undo if is_last and 0 < done <= MAX_UNDONE else "",
         requests=[("", action.request(part[0]))] if is_last and part else [],
-    )  # fmt: skip
+    )

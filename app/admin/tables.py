@@ -167,15 +167,20 @@ def list_query(**more: Any) -> dict[str, Any]:
     sort = args.get("sort", "")
     order = args.get("order", "") if sort else ""
     return {
-        "q": args.get("q", ""), "orderby": sort, "order": order, "page": page if page > 1 else "",
+        "q": args.get("q", ""),
+        "orderby": sort,
+        "order": order,
+        "page": page if page > 1 else "",
         **more,
-    }  # fmt: skip
+    }
 
 
 def csv_file(
-    name: str, names: Sequence[str], batches: Iterable[Iterable[Mapping[str, Any]]],
+    name: str,
+    names: Sequence[str],
+    batches: Iterable[Iterable[Mapping[str, Any]]],
     stream: Any = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Return a CSV file to download, with the values of some names in each row.
 
     It is sent while its rows are read. A ``stream`` that they are read from is closed at the end.

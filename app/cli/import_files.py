@@ -51,8 +51,14 @@ def _file_import(kind: str) -> click.Command:
     def command(
         file: str, given_format: str | None, on_conflict: str, login: str | None, *, dry_run: bool
     ) -> None:
-        _run(kind, file, format_of(given_format, file), OnConflict(on_conflict), author(login),
-             dry_run=dry_run)  # fmt: skip
+        _run(
+            kind,
+            file,
+            format_of(given_format, file),
+            OnConflict(on_conflict),
+            author(login),
+            dry_run=dry_run,
+        )
 
     return command
 

@@ -47,13 +47,19 @@ def _of_source(command: Any) -> Any:
     return command
 
 
+_NOTHING_WRITTEN = "Nothing was written (--dry-run)."
+_CONTINUE = "The records above are stored. Run the same command again to continue."
+
+
 @imports.command("woocommerce")
 @_of_source
 @click.option("--dry-run", is_flag=True, help="Run the whole import and write nothing.")
 @click.option(
-    "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path),
+    "--report",
+    "report_file",
+    type=click.Path(dir_okay=False, path_type=Path),
     help="File for one line of JSON for each record that is left out, altered, kept or missing.",
-)  # fmt: skip
+)
 @click.option(
     "--new-ids",
     is_flag=True,
@@ -90,9 +96,12 @@ def woocommerce(
     require_schema()
     location = Location(source, prefix, users_prefix, database)
     options = Options(
-        dry_run=dry_run, new_ids=new_ids, overwrite=overwrite, same_shop=same_shop,
+        dry_run=dry_run,
+        new_ids=new_ids,
+        overwrite=overwrite,
+        same_shop=same_shop,
         keep_keys=keep_keys,
-    )  # fmt: skip
+    )
     with (
         report_file.open("w", encoding="utf-8") if report_file else nullcontext() as lines,
         stopping_between_batches() as check,
@@ -104,22 +113,22 @@ def woocommerce(
             raise click.ClickException(str(error)) from None
         except Stopped as stopped:
             _show(report, report_file)
-            click.echo(
-                "Stopped. Nothing was written (--dry-run)." if dry_run else
-                "Stopped. The records above are stored. Run the same command again to continue."
-            )  # fmt: skip
+            click.echo(f"Stopped. {_NOTHING_WRITTEN if dry_run else _CONTINUE}")
             sys.exit(stopped.exit_code)
     _show(report, report_file)
     if dry_run:
-        click.echo("Nothing was written (--dry-run).")
+        click.echo(_NOTHING_WRITTEN)
 
 
 @imports.command("verify")
 @_of_source
 @click.option(
-    "--sample", default=200, show_default=True, type=click.IntRange(min=0),
+    "--sample",
+    default=200,
+    show_default=True,
+    type=click.IntRange(min=0),
     help="Records of each kind that are compared field by field.",
-)  # fmt: skip
+)
 @click.option("--seed", type=int, help="Seed of the random sample.")
 @with_appcontext
 def verify(
@@ -146,9 +155,13 @@ def verify(
     with stopping_between_batches() as check:
         try:
             found = verify_shop(
-                location, current_catalog(), ImportProgress(check), sample=sample, seed=seed,
+                location,
+                current_catalog(),
+                ImportProgress(check),
+                sample=sample,
+                seed=seed,
                 keep_keys=keep_keys,
-            )  # fmt: skip
+            )
         except SourceError as error:
             raise click.ClickException(str(error)) from None
         except Stopped as stopped:

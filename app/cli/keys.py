@@ -37,8 +37,15 @@ PERMISSION = click.Choice([permission.value for permission in principals.Permiss
 NEVER = "never"
 
 RESOURCES = (
-    "coupons", "customers", "events", "keys", "orders", "redemptions", "reports", "webhooks",
-)  # fmt: skip
+    "coupons",
+    "customers",
+    "events",
+    "keys",
+    "orders",
+    "redemptions",
+    "reports",
+    "webhooks",
+)
 """The resources of the core."""
 
 
@@ -205,10 +212,17 @@ def list_() -> None:
     row = "{:>6}  {:<20} {:<11} {:<11} {:<17} {:<17} {:<17} {:<20} {}"
     click.echo(
         row.format(
-            "key_id", "login", "permission", "key", "created", "last used", "expires",
-            "resources", "description",
+            "key_id",
+            "login",
+            "permission",
+            "key",
+            "created",
+            "last used",
+            "expires",
+            "resources",
+            "description",
         )
-    )  # fmt: skip
+    )
     for key in queries.every_key():
         click.echo(
             row.format(

@@ -30,9 +30,13 @@ def showing_progress(label: str, total: int | None = None) -> Iterator[NoteProgr
         return
     rate = TextColumn("{task.fields[rate]}/s")
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate,
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        rate,
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task(label, total=total, rate="0")
         begun = time.monotonic()

@@ -19,8 +19,20 @@ _DEFAULTS = (datetime(2000, 1, 1), datetime(2004, 2, 2))  # noqa: DTZ001  # see 
 _LEAP_SECOND = re.compile(r"([T ][0-9]{2}:[0-9]{2}:)60")
 _ZERO = "must be a date such as 2030-12-31. 0 is not a date."
 # Time zone names (RFC 2822, 4.3).
-_ZONES = {"UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
-          "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}  # fmt: skip
+_ZONES = {
+    "UT": 0,
+    "GMT": 0,
+    "UTC": 0,
+    "Z": 0,
+    "EST": -5,
+    "EDT": -4,
+    "CST": -6,
+    "CDT": -5,
+    "MST": -7,
+    "MDT": -6,
+    "PST": -8,
+    "PDT": -7,
+}
 
 
 def parse_timestamp(value: Any) -> datetime:

@@ -6,9 +6,17 @@ from typing import Any
 Item = Mapping[str, Any]
 
 NEWER_FIELDS = (
-    "transaction_id", "paid_at", "created_via", "parent_id", "prices_include_tax", "discount_tax",
-    "cart_hash", "version", "total_refunded", "refunds",
-)  # fmt: skip
+    "transaction_id",
+    "paid_at",
+    "created_via",
+    "parent_id",
+    "prices_include_tax",
+    "discount_tax",
+    "cart_hash",
+    "version",
+    "total_refunded",
+    "refunds",
+)
 """Fields of an order that the legacy API does not have."""
 
 NEWER_ITEM_FIELDS: Mapping[str, tuple[str, ...]] = {

@@ -21,10 +21,21 @@ _FULL_DISK = {"53100", "SQLITE_FULL"}
 # PostgreSQL: connection exception, insufficient resources, operator intervention (except 57014, a
 # statement timeout), lock not available, system errors such as I/O, read-only standby.
 _UNAVAILABLE = (
-    "08", "53", "57P", "55P03", "58", "25006", "25P03",
-    "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL",
-    "SQLITE_READONLY", "SQLITE_NOTADB",
-)  # fmt: skip
+    "08",
+    "53",
+    "57P",
+    "55P03",
+    "58",
+    "25006",
+    "25P03",
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_CANTOPEN",
+    "SQLITE_IOERR",
+    "SQLITE_FULL",
+    "SQLITE_READONLY",
+    "SQLITE_NOTADB",
+)
 
 # Of what psycopg cannot read, without a code, also while it connects.
 _OF_DRIVER = {DatabaseError, InterfaceError, InternalError, OperationalError}

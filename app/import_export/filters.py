@@ -64,8 +64,9 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
         InvalidParams: a filter is unknown, or its value is invalid.
     """
     schema: Any = _QUERIES[kind]()
-    names = {str(field.data_key).removeprefix("filter[").rstrip("]") for field in
-             schema.fields.values()}  # fmt: skip
+    names = {
+        str(field.data_key).removeprefix("filter[").rstrip("]") for field in schema.fields.values()
+    }
     further = getattr(schema, "further", None)
     query: MultiDict[str, str] = MultiDict()
     for text in given:
@@ -86,8 +87,10 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
         return _CONDITIONS[kind](schema.load(query))
     except (ma.ValidationError, InvalidParams) as error:
         found = error if isinstance(error, InvalidParams) else invalid_params(error)
-        reasons = {f"--filter {_name(each['param'])}": each["message"].partition(": ")[2]
-                   for each in found.entries}  # fmt: skip
+        reasons = {
+            f"--filter {_name(each['param'])}": each["message"].partition(": ")[2]
+            for each in found.entries
+        }
         raise InvalidParams(reasons) from None
 
 

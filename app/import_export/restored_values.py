@@ -125,12 +125,16 @@ def _customer(table: Table, record: Record) -> Rows:
     return {
         table: [row],
         USER_ROLES: [
-            {"user_id": row["id"], "role": _text("roles", role), "position": position,
-             "registered_at": row["created_at"]}
+            {
+                "user_id": row["id"],
+                "role": _text("roles", role),
+                "position": position,
+                "registered_at": row["created_at"],
+            }
             for position, role in enumerate(roles)
         ],
         **_metadata(CUSTOMER_METADATA, record, customer_id=row["id"]),
-    }  # fmt: skip
+    }
 
 
 def _coupon(table: Table, record: Record) -> Rows:

@@ -191,10 +191,13 @@ def _import(actor: Principal, kind: str, on_conflict: str) -> tuple[FileImport, 
     """Return an import of a file, and the list to which it adds warnings and failed lines."""
     failures: Failures = []
     reading = FileImport(
-        TARGETS[kind], actor, OnConflict(on_conflict), from_csv=True,
+        TARGETS[kind],
+        actor,
+        OnConflict(on_conflict),
+        from_csv=True,
         report=lambda number, reason: failures.append((number, reason)),
         warn=lambda text: failures.append((1, text)),
-    )  # fmt: skip
+    )
     return reading, failures
 
 

@@ -222,8 +222,10 @@ class CouponFilter(Times, MetadataFilter):
         "filter[state]",
         "Only coupons in this state: `expired`, `used_up` (not expired, and all uses are taken or "
         "reserved), or `active` (neither).",
-        "active", "expired", "used_up",
-    )  # fmt: skip
+        "active",
+        "expired",
+        "used_up",
+    )
     in_ = params.IdListParam(
         "filter[in]", f"Only these IDs, separated by commas. At most {MAX_IDS:,}."
     )
@@ -243,9 +245,16 @@ class CouponOrder(CouponFilter):
     orderby = params.ChoiceParam(
         "filter[orderby]",
         "Sort key. `date` is the creation time, `uses` the same as `usage_count`.",
-        "date", "modified", "id", "code", "amount", "usage_count", "uses", "expiry_date",
+        "date",
+        "modified",
+        "id",
+        "code",
+        "amount",
+        "usage_count",
+        "uses",
+        "expiry_date",
         default="date",
-    )  # fmt: skip
+    )
 
 
 class CouponCountQuery(CountQuery, CouponOrder):
@@ -286,10 +295,21 @@ class CustomerOrder(LimitQuery, CustomerFilter):
         "filter[orderby]",
         "Sort key. `meta_value` and `meta_value_num` sort by the field in "
         "`filter[orderby_meta_key]`, as text or as a number.",
-        "registered", "id", "email", "login", "username", "name", "first_name", "last_name",
-        "modified", "orders_count", "total_spent", "meta_value", "meta_value_num",
+        "registered",
+        "id",
+        "email",
+        "login",
+        "username",
+        "name",
+        "first_name",
+        "last_name",
+        "modified",
+        "orders_count",
+        "total_spent",
+        "meta_value",
+        "meta_value_num",
         default="registered",
-    )  # fmt: skip
+    )
     orderby_meta_key = params.ChoiceParam(
         "filter[orderby_meta_key]",
         "Field to sort by. Required by `meta_value` and `meta_value_num`.",
@@ -326,9 +346,12 @@ class OrderOrder(LimitQuery, OrderFilter):
     orderby = params.ChoiceParam(
         "filter[orderby]",
         "Sort key. `date` is the creation time.",
-        "date", "modified", "id", "total",
+        "date",
+        "modified",
+        "id",
+        "total",
         default="date",
-    )  # fmt: skip
+    )
 
 
 class OrderCountQuery(CountQuery, OrderOrder):

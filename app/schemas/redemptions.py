@@ -149,9 +149,11 @@ class RedemptionOrder(LimitQuery, RedemptionFilter):
     orderby = ChoiceParam(
         "filter[orderby]",
         "Sort key. `date` is the creation time.",
-        "date", "id", "expires_at",
+        "date",
+        "id",
+        "expires_at",
         default="date",
-    )  # fmt: skip
+    )
 
 
 class RedemptionCountQuery(CountQuery, RedemptionOrder):

@@ -154,9 +154,15 @@ class CouponReportListQuery(PageQuery, ReportQuery):
     limit = LimitParam()
     order = DirectionParam(default="desc")
     orderby = ChoiceParam(
-        "filter[orderby]", "Sort key.", "uses", "orders", "discount", "revenue", "code",
+        "filter[orderby]",
+        "Sort key.",
+        "uses",
+        "orders",
+        "discount",
+        "revenue",
+        "code",
         default="discount",
-    )  # fmt: skip
+    )
 
 
 class CustomerReportListQuery(PageQuery, ReportQuery):

@@ -34,9 +34,14 @@ from app.woocommerce.target.record_map import RecordMap
 from app.woocommerce.target.writer import RecordWriter
 
 WITH_OWN_TABLE = {
-    "users", "posts:shop_coupon", PostLayout.orders, TableLayout.orders, PostLayout.refunds,
-    TableLayout.refunds, "woocommerce_api_keys",
-}  # fmt: skip
+    "users",
+    "posts:shop_coupon",
+    PostLayout.orders,
+    TableLayout.orders,
+    PostLayout.refunds,
+    TableLayout.refunds,
+    "woocommerce_api_keys",
+}
 """Staged tables in which missing records are looked up, by kind."""
 
 
@@ -192,18 +197,24 @@ def plan_of(context: ImportContext) -> list[Step]:
         Step("posts:shop_coupon", "coupons", kinds.COUPON, coupons.coupons, coupons.claim_codes),
         Step(layout.orders, "orders", kinds.ORDER, orders.orders),
         Step(
-            "used_by", "redemptions", kinds.COUPON_USE, coupons.redemptions,
+            "used_by",
+            "redemptions",
+            kinds.COUPON_USE,
+            coupons.redemptions,
             pages=lambda context: context.index.uses_beyond_orders(),
         ),
         Step("comments", "order notes", kinds.ORDER_NOTE, order_children.notes),
         Step(
-            layout.refunds, "refunds", kinds.REFUND, order_children.refunds,
+            layout.refunds,
+            "refunds",
+            kinds.REFUND,
+            order_children.refunds,
             order_children.remove_notes_of_refunds,
         ),
         Step(order_children.DOWNLOADS, "downloads", kinds.DOWNLOAD, order_children.downloads),
         Step("woocommerce_api_keys", "API keys", kinds.API_KEY, accounts.api_keys),
         Step(webhooks, "webhooks", kinds.WEBHOOK, accounts.webhooks),
-    ]  # fmt: skip
+    ]
 
 
 def _record_event(records: RecordMap, report: Report) -> None:

@@ -38,11 +38,18 @@ ORDER_TEXTS = {
     "version": ("_order_version", "woocommerce_version"),
 }
 """The texts of an order: their key in the metadata of a post, and their column in order tables."""
-ORDER_KEYS = frozenset({
-    *(f"_{key}" for key in ADDRESS_KEYS), *TRASH_KEYS,
-    *(key for key, _ in ORDER_TEXTS.values() if key),
-    "_customer_user", "_completed_date", "_date_completed", "_paid_date", "_date_paid",
-})  # fmt: skip
+ORDER_KEYS = frozenset(
+    {
+        *(f"_{key}" for key in ADDRESS_KEYS),
+        *TRASH_KEYS,
+        *(key for key, _ in ORDER_TEXTS.values() if key),
+        "_customer_user",
+        "_completed_date",
+        "_date_completed",
+        "_paid_date",
+        "_date_paid",
+    }
+)
 """Metadata of orders in posts that are fields of an order."""
 REFUND_KEYS = frozenset({"_refund_amount", "_refund_reason", "_refunded_by"})
 """Metadata of refunds in posts and in order tables that are fields of a refund."""
@@ -56,9 +63,13 @@ COUPON_KEYS = frozenset({
 })  # fmt: skip
 """Metadata of coupons that are fields of a coupon. ``_used_by`` becomes redemptions."""
 POST_TYPES = (
-    "shop_order", "shop_order_refund", "shop_coupon", "shop_webhook", "product",
+    "shop_order",
+    "shop_order_refund",
+    "shop_coupon",
+    "shop_webhook",
+    "product",
     "product_variation",
-)  # fmt: skip
+)
 ITEM_KEYS: Mapping[str, frozenset[str]] = {
     "line_item": frozenset({
         "_qty", "_tax_class", "_product_id", "_variation_id", "_line_subtotal",
@@ -74,9 +85,14 @@ USER_KEYS = frozenset({"first_name", "last_name", "last_update", *ADDRESS_KEYS})
 """Metadata of users that are fields of a customer, in addition to the roles."""
 
 OPTIONS = (
-    "siteurl", "home", "timezone_string", "gmt_offset", "woocommerce_currency",
-    "woocommerce_custom_orders_table_enabled", "woocommerce_version",
-)  # fmt: skip
+    "siteurl",
+    "home",
+    "timezone_string",
+    "gmt_offset",
+    "woocommerce_currency",
+    "woocommerce_custom_orders_table_enabled",
+    "woocommerce_version",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,12 +74,29 @@ _CONVERTED = {"status", "date_expires", "date_expires_gmt", "meta_data"}
 _NATIVE = {name: native for native, name in errors.NAMES.items()}
 NAMES = {name: _NATIVE.get(name, name) for name in FIELDS if name not in _CONVERTED}
 """Native name of each field that needs no conversion."""
-_STORED = frozenset({
-    "discount_type", "coupon_amount", "individual_use", "product_ids", "exclude_product_ids",
-    "usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count", "date_expires",
-    "expiry_date", "free_shipping", "product_categories", "exclude_product_categories",
-    "exclude_sale_items", "minimum_amount", "maximum_amount", "customer_email", "_used_by",
-})  # fmt: skip
+_STORED = frozenset(
+    {
+        "discount_type",
+        "coupon_amount",
+        "individual_use",
+        "product_ids",
+        "exclude_product_ids",
+        "usage_limit",
+        "usage_limit_per_user",
+        "limit_usage_to_x_items",
+        "usage_count",
+        "date_expires",
+        "expiry_date",
+        "free_shipping",
+        "product_categories",
+        "exclude_product_categories",
+        "exclude_sale_items",
+        "minimum_amount",
+        "maximum_amount",
+        "customer_email",
+        "_used_by",
+    }
+)
 """Metadata with the name under which the original stores a field. It is not shown."""
 _SUMS = [name for name in NAMES if "amount" in name]
 _LIMITS = [name for name in NAMES if "limit" in name]
@@ -176,9 +193,11 @@ class Coupons(Resource):
 
     noun, kind = "coupon", "shop_coupon"
     needs = (
-        Capability.READ_PRIVATE_SHOP_COUPONS, Capability.PUBLISH_SHOP_COUPONS,
-        Capability.EDIT_SHOP_COUPONS, Capability.DELETE_SHOP_COUPONS,
-    )  # fmt: skip
+        Capability.READ_PRIVATE_SHOP_COUPONS,
+        Capability.PUBLISH_SHOP_COUPONS,
+        Capability.EDIT_SHOP_COUPONS,
+        Capability.DELETE_SHOP_COUPONS,
+    )
     listed = {
         **collection("date", "id", "include", "title", "slug", "modified"),
         "code": arg.TEXT,

@@ -41,11 +41,19 @@ from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
 
 EMAIL = {"type": "string", "format": "email"}
-_STORED = frozenset({
-    "first_name", "last_name", "last_update", "paying_customer", "nickname", "description",
-    "capabilities", *(f"billing_{part}" for part in BILLING_PARTS),
-    *(f"shipping_{part}" for part in SHIPPING_PARTS),
-})  # fmt: skip
+_STORED = frozenset(
+    {
+        "first_name",
+        "last_name",
+        "last_update",
+        "paying_customer",
+        "nickname",
+        "description",
+        "capabilities",
+        *(f"billing_{part}" for part in BILLING_PARTS),
+        *(f"shipping_{part}" for part in SHIPPING_PARTS),
+    }
+)
 """Metadata with the name under which the original stores a field. It is not shown."""
 
 
@@ -99,8 +107,10 @@ def customer_fields(record: Record, site: Site) -> Object:
     created, modified, local = record["created_at"], record["updated_at"], site.local
     return {
         "id": record["id"],
-        "date_created": local(created), "date_created_gmt": created[:19],
-        "date_modified": local(modified), "date_modified_gmt": modified[:19],
+        "date_created": local(created),
+        "date_created_gmt": created[:19],
+        "date_modified": local(modified),
+        "date_modified_gmt": modified[:19],
         "email": record["email"],
         "first_name": record["first_name"],
         "last_name": record["last_name"],
@@ -114,7 +124,7 @@ def customer_fields(record: Record, site: Site) -> Object:
         "orders_count": orders_count,
         "total_spent": total_spent,
         "last_order": {"id": last_id, "date": local(last_date)} if last_id else None,
-    }  # fmt: skip
+    }
 
 
 def _methods(record: Record, site: Site) -> Sequence[str]:
@@ -209,9 +219,15 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
 
 
 _ROLES = (
-    "all", "administrator", "editor", "author", "contributor", "subscriber", "customer",
+    "all",
+    "administrator",
+    "editor",
+    "author",
+    "contributor",
+    "subscriber",
+    "customer",
     "shop_manager",
-)  # fmt: skip
+)
 ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
 
 
@@ -220,9 +236,11 @@ class Customers(Resource):
 
     noun, kind, existing = "customer", "customer", "resource"
     needs = (
-        Capability.LIST_USERS, Capability.CREATE_USERS, Capability.EDIT_USERS,
+        Capability.LIST_USERS,
+        Capability.CREATE_USERS,
+        Capability.EDIT_USERS,
         Capability.DELETE_USERS,
-    )  # fmt: skip
+    )
     listed = {
         **collection(
             "id", "include", "name", "registered_date", "modified", default="name", order="asc"

@@ -17,9 +17,13 @@ class RestError(Exception):
     """An error response: ``{code, message, data: {status}}``, and further keys of ``data``."""
 
     def __init__(
-        self, code: str, message: str, status: int = 400, data: Mapping[str, Any] | None = None,
+        self,
+        code: str,
+        message: str,
+        status: int = 400,
+        data: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.code, self.message, self.status = code, message, status
         self.data = {"status": status, **(data or {})}
         self.headers = dict(headers or {})

@@ -35,11 +35,15 @@ _OF_PATHS = {
 }
 _VERBS = {"GET": "get", "POST": "post", "EDIT": "put", "DELETE": "delete"}
 _NOUNS = {
-    "meta_data": "MetadataCreate", "billing": "BillingCreate", "shipping": "ShippingCreate",
-    "line_items": "LineItemCreate", "shipping_lines": "ShippingLineCreate",
-    "fee_lines": "FeeLineCreate", "coupon_lines": "CouponLineCreate",
+    "meta_data": "MetadataCreate",
+    "billing": "BillingCreate",
+    "shipping": "ShippingCreate",
+    "line_items": "LineItemCreate",
+    "shipping_lines": "ShippingLineCreate",
+    "fee_lines": "FeeLineCreate",
+    "coupon_lines": "CouponLineCreate",
     "refund_tax": "RefundTaxCreate",
-}  # fmt: skip
+}
 """Names of the objects in requests, by their field."""
 _VARIABLE = re.compile(r"<id:(\w+)>")
 _HEADERS = {
@@ -48,9 +52,11 @@ _HEADERS = {
     "Link": ("Addresses of the previous and of the next page.", "string"),
 }
 _FIELDS = {
-    "name": "_fields", "in": "query", "description": "Only these fields, separated by commas.",
+    "name": "_fields",
+    "in": "query",
+    "description": "Only these fields, separated by commas.",
     "schema": {"type": "string"},
-}  # fmt: skip
+}
 
 
 class _Document:

@@ -73,44 +73,78 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
     created, modified = record["created_at"], record["updated_at"]
     completed, paid = record["completed_at"], record["paid_at"]
     metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
-    amount, local = site.amount, site.local
+    local = site.local
     shown = {
-        "id": order_id, "parent_id": record["parent_id"] or 0, "status": status,
-        "currency": record["currency"], "version": record["version"] or VERSION,
+        "id": order_id,
+        "parent_id": record["parent_id"] or 0,
+        "status": status,
+        "currency": record["currency"],
+        "version": record["version"] or VERSION,
         "prices_include_tax": record["prices_include_tax"],
-        "date_created": local(created), "date_modified": local(modified),
-        "discount_total": amount(record["total_discount"]),
-        "discount_tax": amount(record["discount_tax"]),
-        "shipping_total": amount(record["total_shipping"]),
-        "shipping_tax": amount(record["shipping_tax"]),
-        "cart_tax": amount(record["cart_tax"]), "total": amount(record["total"]),
-        "total_tax": amount(record["total_tax"]),
-        "customer_id": record["customer_id"] or 0, "order_key": key, "billing": record["billing"],
-        "shipping": record["shipping"], "payment_method": record["payment_method_id"],
-        "payment_method_title": record["payment_method_title"],
-        "transaction_id": record["transaction_id"], "customer_ip_address": record["customer_ip"],
-        "customer_user_agent": record["customer_user_agent"], "created_via": record["created_via"],
-        "customer_note": record["note"], "date_completed": local(completed),
-        "date_paid": local(paid), "cart_hash": record["cart_hash"],
-        "number": record["order_number"], "meta_data": site.metadata(metadata, _STORED),
-        "line_items": [_line(line, record, site) for line in record["line_items"]],
-        "tax_lines": [_tax_line(line, record, site) for line in record["tax_lines"]],
-        "shipping_lines": [_shipping_line(one, record, site) for one in record["shipping_lines"]],
-        "fee_lines": [_fee_line(line, record, site) for line in record["fee_lines"]],
-        "coupon_lines": [_coupon_line(line, record) for line in record["coupon_lines"]],
+        "date_created": local(created),
+        "date_modified": local(modified),
+        **_sums(record, site),
+        "customer_id": record["customer_id"] or 0,
+        "order_key": key,
+        "billing": record["billing"],
+        "shipping": record["shipping"],
+        **_payment(record),
+        "customer_note": record["note"],
+        "date_completed": local(completed),
+        "date_paid": local(paid),
+        "cart_hash": record["cart_hash"],
+        "number": record["order_number"],
+        "meta_data": site.metadata(metadata, _STORED),
+        **_lines(record, site),
         "refunds": _short_refunds(record, site),
         "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
         "is_editable": status in _EDITABLE,
         "needs_payment": status in _UNPAID and record["total"] > "0.00",
         "needs_processing": bool(record["line_items"]),
-        "date_created_gmt": created[:19], "date_modified_gmt": modified[:19],
-        "date_completed_gmt": completed and completed[:19], "date_paid_gmt": paid and paid[:19],
+        "date_created_gmt": created[:19],
+        "date_modified_gmt": modified[:19],
+        "date_completed_gmt": completed and completed[:19],
+        "date_paid_gmt": paid and paid[:19],
         "currency_symbol": symbol_of(record["currency"]),
-    }  # fmt: skip
+    }
     if site.has_customer:
         shown["customer"] = customer_of(record, site, {} if page is None else page)
     shown["_links"] = _links(record, site)
     return shown
+
+
+def _sums(record: Record, site: Site) -> Object:
+    amount = site.amount
+    return {
+        "discount_total": amount(record["total_discount"]),
+        "discount_tax": amount(record["discount_tax"]),
+        "shipping_total": amount(record["total_shipping"]),
+        "shipping_tax": amount(record["shipping_tax"]),
+        "cart_tax": amount(record["cart_tax"]),
+        "total": amount(record["total"]),
+        "total_tax": amount(record["total_tax"]),
+    }
+
+
+def _payment(record: Record) -> Object:
+    return {
+        "payment_method": record["payment_method_id"],
+        "payment_method_title": record["payment_method_title"],
+        "transaction_id": record["transaction_id"],
+        "customer_ip_address": record["customer_ip"],
+        "customer_user_agent": record["customer_user_agent"],
+        "created_via": record["created_via"],
+    }
+
+
+def _lines(record: Record, site: Site) -> Object:
+    return {
+        "line_items": [_line(line, record, site) for line in record["line_items"]],
+        "tax_lines": [_tax_line(line, record, site) for line in record["tax_lines"]],
+        "shipping_lines": [_shipping_line(one, record, site) for one in record["shipping_lines"]],
+        "fee_lines": [_fee_line(line, record, site) for line in record["fee_lines"]],
+        "coupon_lines": [_coupon_line(line, record) for line in record["coupon_lines"]],
+    }
 
 
 def _links(record: Record, site: Site) -> Object:
@@ -155,9 +189,17 @@ _RATE = "rate_percent"
 TAXES = "_line_tax_data"
 """Metadata with the taxes of an item of a refund by rate, as the original stores them."""
 _FIELDS = frozenset(
-    {"_fee_amount", "_tax_status", "tax_status", "shipping_tax_amount", _RATE,
-     "discount_amount_tax", TAXES, "taxes"}
-)  # fmt: skip
+    {
+        "_fee_amount",
+        "_tax_status",
+        "tax_status",
+        "shipping_tax_amount",
+        _RATE,
+        "discount_amount_tax",
+        TAXES,
+        "taxes",
+    }
+)
 """Metadata of items, imported or written here, that is a field of an item in this dialect."""
 
 
@@ -385,16 +427,14 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         "amount": site.amount(record["amount"]),
         "reason": record["reason"],
         "refunded_by": record["refunded_by"] or 0,
-        "refunded_payment": any(
-            key == _PAYMENT and value for _, key, value in record["metadata"]
-        ),
+        "refunded_payment": any(key == _PAYMENT and value for _, key, value in record["metadata"]),
         "meta_data": site.metadata(record["metadata"], _OF_REFUNDS),
         "line_items": [_line(each, record, site) for each in lists["line_items"]],
         "shipping_lines": [_shipping_line(each, record, site) for each in lists["shipping_lines"]],
         "tax_lines": _refunded_tax_lines(lists, record, site),
         "fee_lines": [_fee_line(each, record, site) for each in lists["fee_lines"]],
         "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
-    }  # fmt: skip
+    }
 
 
 def _refunded_lists(record: Record) -> dict[str, list[Object]]:
@@ -404,11 +444,21 @@ def _refunded_lists(record: Record) -> dict[str, list[Object]]:
         own = {"id": item.get("item_id") or item["id"], "quantity": -item["quantity"]}
         total, tax = _negative(item["total"]), _negative(item["total_tax"])
         shipped = (line for line in record["shipping_lines"] if line["id"] == item["id"])
-        found[item["list"]].append({
-            "method_id": "", **next(shipped, {}), **item, **own, "title": item["name"],
-            "method_title": item["name"], "taxes": _refunded_taxes(own, record),
-            "subtotal": total, "subtotal_tax": tax, "total": total, "total_tax": tax,
-        })  # fmt: skip
+        found[item["list"]].append(
+            {
+                "method_id": "",
+                **next(shipped, {}),
+                **item,
+                **own,
+                "title": item["name"],
+                "method_title": item["name"],
+                "taxes": _refunded_taxes(own, record),
+                "subtotal": total,
+                "subtotal_tax": tax,
+                "total": total,
+                "total_tax": tax,
+            }
+        )
     return found
 
 

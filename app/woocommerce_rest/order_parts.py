@@ -51,9 +51,7 @@ class Notes(Resource):
     noun, kind, result = "note", "shop_order", "OrderNote"
     path = "/orders/<id:order_id>/notes"
     summaries = {"list": "List the notes of an order", "create": "Add a note to an order"}
-    needs = (
-        Capability.READ_PRIVATE_SHOP_ORDERS, *[Capability.EDIT_SHOP_ORDERS] * 3
-    )  # fmt: skip
+    needs = (Capability.READ_PRIVATE_SHOP_ORDERS, *[Capability.EDIT_SHOP_ORDERS] * 3)
     listed = {
         **arg.ONE,
         "type": {"type": "string", "enum": ["any", "customer", "internal"], "default": "any"},
@@ -133,9 +131,10 @@ class Refunds(Resource):
     path = "/orders/<id:order_id>/refunds"
     summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
     needs = (
-        Capability.READ_PRIVATE_SHOP_ORDERS, *[Capability.EDIT_SHOP_ORDERS] * 2,
+        Capability.READ_PRIVATE_SHOP_ORDERS,
+        *[Capability.EDIT_SHOP_ORDERS] * 2,
         Capability.DELETE_SHOP_ORDERS,
-    )  # fmt: skip
+    )
     viewed = {**arg.ONE, "dp": arg.DECIMALS}
     listed = {
         **collection("date", "id", "include", "title", "slug", "modified"),
@@ -150,12 +149,15 @@ class Refunds(Resource):
         "refunded_by": arg.INTEGER,
         "meta_data": arg.METADATA,
         "line_items": _objects(
-            id=arg.INTEGER, quantity=arg.INTEGER, refund_total=arg.MONEY,
+            id=arg.INTEGER,
+            quantity=arg.INTEGER,
+            refund_total=arg.MONEY,
             refund_tax=_objects(id={"type": ["integer", "string"]}, refund_total=arg.MONEY),
-        ) | {"read": _item_list},
+        )
+        | {"read": _item_list},
         "api_refund": arg.BOOLEAN,
         "api_restock": arg.BOOLEAN,
-    }  # fmt: skip
+    }
     deleted = {"force": {"type": "boolean", "default": True}}
 
     def page(self, call: Call) -> Page:

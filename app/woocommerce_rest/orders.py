@@ -66,8 +66,19 @@ def _statuses(*others: str) -> arg.Schema:
 
 # Currencies of older orders, and some that are not in ISO 4217.
 _OTHER_CURRENCIES = (
-    "ANG", "BTC", "BYR", "CUC", "GGP", "HRK", "IMP", "IRT", "JEP", "PRB", "SLL", "VEF",
-)  # fmt: skip
+    "ANG",
+    "BTC",
+    "BYR",
+    "CUC",
+    "GGP",
+    "HRK",
+    "IMP",
+    "IRT",
+    "JEP",
+    "PRB",
+    "SLL",
+    "VEF",
+)
 CURRENCIES = sorted({*currencies(), *_OTHER_CURRENCIES})
 
 _PRODUCT = {"type": ["integer", "string"]}
@@ -140,9 +151,11 @@ class Orders(Resource):
 
     noun, kind = "order", "shop_order"
     needs = (
-        Capability.READ_PRIVATE_SHOP_ORDERS, Capability.PUBLISH_SHOP_ORDERS,
-        Capability.EDIT_SHOP_ORDERS, Capability.DELETE_SHOP_ORDERS,
-    )  # fmt: skip
+        Capability.READ_PRIVATE_SHOP_ORDERS,
+        Capability.PUBLISH_SHOP_ORDERS,
+        Capability.EDIT_SHOP_ORDERS,
+        Capability.DELETE_SHOP_ORDERS,
+    )
     listed, viewed = _LIST, _VIEW
     created = {**_FIELDS, "created_via": arg.TEXT}
     edited = {**_FIELDS, "status": _statuses("trash")}
@@ -288,15 +301,22 @@ def _not_applicable(error: CouponRefused, currency: str) -> RestError:
 
 
 NAMES: Mapping[str, str] = {
-    "customer_note": "note", "customer_id": "customer_id", "transaction_id": "transaction_id",
-    "parent_id": "parent_id", "currency": "currency", "created_via": "created_via",
-}  # fmt: skip
+    "customer_note": "note",
+    "customer_id": "customer_id",
+    "transaction_id": "transaction_id",
+    "parent_id": "parent_id",
+    "currency": "currency",
+    "created_via": "created_via",
+}
 """Native names of fields that need no conversion."""
 
 _NEW: Record = {
-    **columns.BLANK, "status": columns.PENDING, "total": "0", "item_details": {},
+    **columns.BLANK,
+    "status": columns.PENDING,
+    "total": "0",
+    "item_details": {},
     **dict.fromkeys((*LISTS, "coupon_lines"), ()),
-}  # fmt: skip
+}
 """What a create begins with, in place of the stored order."""
 
 

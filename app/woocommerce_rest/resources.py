@@ -180,20 +180,31 @@ class Resource:
             ("view", self.view, read, self.viewed, f"Retrieve {one}", f"get_{noun}"),
             ("edit", self.edit, edit, self.edited, f"Update {one}", f"update_{noun}"),
             ("delete", self.delete, delete, self.deleted, f"Delete {one}", f"delete_{noun}"),
-        )  # fmt: skip
+        )
         batch = Operation(
-            self.batch, "batch", tuple(changing), dict.fromkeys(_ACTIONS, arg.ANYTHING),
-            f"Create, update and delete several {all_}", f"{result}Batch",
-            name=f"batch_{all_}", any_of=True,
-        )  # fmt: skip
+            self.batch,
+            "batch",
+            tuple(changing),
+            dict.fromkeys(_ACTIONS, arg.ANYTHING),
+            f"Create, update and delete several {all_}",
+            f"{result}Batch",
+            name=f"batch_{all_}",
+            any_of=True,
+        )
         return ({} if self.edited is None else {"batch": batch}) | {
             action: Operation(
-                call, action, (need,), args, self.summaries.get(action, summary), result,
-                name=name, is_list=action == "list",
+                call,
+                action,
+                (need,),
+                args,
+                self.summaries.get(action, summary),
+                result,
+                name=name,
+                is_list=action == "list",
             )
             for action, call, need, args, summary, name in rows
             if args is not None
-        }  # fmt: skip
+        }
 
     @property
     def routes(self) -> tuple[Route, ...]:

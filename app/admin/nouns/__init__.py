@@ -96,9 +96,15 @@ class Noun:
         NOUNS[self.resource] = self
 
     def runs(
-        self, endpoint: str, operation: str, done: str, *, path: str = "", key: str = "",
+        self,
+        endpoint: str,
+        operation: str,
+        done: str,
+        *,
+        path: str = "",
+        key: str = "",
         specs: Callable[[], Sequence[FieldSpec]] = list,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add an action that runs one operation for a record, and leads back to its page.
 
         Args:
@@ -251,12 +257,19 @@ class Noun:
         if self.create_schema:
             buttons.append(Button(_(self.create_label), self.endpoint("create"), tone="primary"))
         return render(
-            "list.html", title=_(self.title), notice=self.list_notice(), intro=_(self.intro),
-            empty=self.empty, table=table, trashed=trashed, buttons=allowed(buttons),
+            "list.html",
+            title=_(self.title),
+            notice=self.list_notice(),
+            intro=_(self.intro),
+            empty=self.empty,
+            table=table,
+            trashed=trashed,
+            buttons=allowed(buttons),
             undo=self._undo_address(),
-            acts=self.has_trash and self.url("act"), bulk=self._allowed_actions(trashed=trashed),
+            acts=self.has_trash and self.url("act"),
+            bulk=self._allowed_actions(trashed=trashed),
             more=self.list_sections(),
-        )  # fmt: skip
+        )
 
     def table(self) -> Table:
         """Return the table of the current address."""
@@ -270,10 +283,15 @@ class Noun:
         table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
         acts = self._allowed_actions(trashed=trashed).values()
         table.selects = bool(acts)
-        table.own_requests = [*table.own_requests, *(
-            (each.label, each.request(row["id"]))
-            for row in table.rows[:1] for each in acts if each.title
-        )]  # fmt: skip
+        table.own_requests = [
+            *table.own_requests,
+            *(
+                (each.label, each.request(row["id"]))
+                for row in table.rows[:1]
+                for each in acts
+                if each.title
+            ),
+        ]
         if trashed:
             table.buttons = lambda row: [self.button(_("Restore"), "restore", row)]
         return table
@@ -295,14 +313,24 @@ class Noun:
         added = [Section(label, "plain", value) for label, value in panels(self.name, record)]
         trash = [self.button(_("Move to the trash"), "trash", record)] if self.has_trash else []
         delete = [self._delete_button(record)] if self.deletes else []
-        shown = replace(parts, main=[*parts.main, *kept], side=[*parts.side, *added],
-                        dangers=[*parts.dangers, *trash, *delete])  # fmt: skip
+        shown = replace(
+            parts,
+            main=[*parts.main, *kept],
+            side=[*parts.side, *added],
+            dangers=[*parts.dangers, *trash, *delete],
+        )
         back = self.url("show_list"), _(self.title)
         return record_page(
-            self.title_of(record), back, shown,
-            sent or api_request(f"get_{self.operation}", **self._path(record_id)), self.name,
-            status_badge=self.badge(record), opens=bool(sent), etag=etag, **more,
-        )  # fmt: skip
+            self.title_of(record),
+            back,
+            shown,
+            sent or api_request(f"get_{self.operation}", **self._path(record_id)),
+            self.name,
+            status_badge=self.badge(record),
+            opens=bool(sent),
+            etag=etag,
+            **more,
+        )
 
     def _history(self, record_id: int) -> Section:
         specs = specs_of(self.update_schema)
@@ -313,10 +341,17 @@ class Noun:
         return Section(_("History"), "history", entries, what=_("events"))
 
     def _delete_button(self, record: Record) -> Button:
-        question = _("Delete %(noun)s %(name)s permanently?", noun=self.name,
-                     name=self.name_of(record))  # fmt: skip
-        return self.button(_("Delete permanently"), "delete", record, question=question,
-                           note=_(self.delete_note), query=self._forced())  # fmt: skip
+        question = _(
+            "Delete %(noun)s %(name)s permanently?", noun=self.name, name=self.name_of(record)
+        )
+        return self.button(
+            _("Delete permanently"),
+            "delete",
+            record,
+            question=question,
+            note=_(self.delete_note),
+            query=self._forced(),
+        )
 
     def _forced(self) -> dict[str, str]:
         """Return the parameters that delete a record instead of moving it to the trash."""
@@ -354,10 +389,14 @@ class Noun:
         noun = self.operation
         if conflict := form.save(f"get_{noun}", operation, **self._path(record_id)):
             return render(
-                "conflict.html", title=_("Someone else changed this %(noun)s", noun=noun),
-                form=form, differences=conflict, back=self.url("show", record_id), status=409,
+                "conflict.html",
+                title=_("Someone else changed this %(noun)s", noun=noun),
+                form=form,
+                differences=conflict,
+                back=self.url("show", record_id),
+                status=409,
                 merged=form.shown | {each.spec.name: each.theirs for each in conflict},
-            )  # fmt: skip
+            )
         if form.errors and done:
             raise InvalidParams(form.errors)
         return self.see(record_id, form.done) if form.done else self._form(form, record_id)
@@ -416,9 +455,12 @@ class Noun:
         given = {name: each[0] for name, each in parse_qs(request.form.get("query", "")).items()}
         wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
         return self.queries.ids_after(  # type: ignore[no-any-return]  # of any of its modules
-            current_principal(), loaded_query(self.list_schema, wanted), after, limit,
+            current_principal(),
+            loaded_query(self.list_schema, wanted),
+            after,
+            limit,
             trashed=_in_trash(given),
-        )  # fmt: skip
+        )
 
     def act(self) -> Response:
         """Run the chosen action for the next part of the selected records."""
@@ -450,6 +492,12 @@ def form_page(
             ``request_note``.
     """
     return render(
-        "record_form.html", title=title, form=form, back=back, button=button or title,
-        has_errors=bool(form.errors), status=400 if form.errors else 200, **more,
-    )  # fmt: skip
+        "record_form.html",
+        title=title,
+        form=form,
+        back=back,
+        button=button or title,
+        has_errors=bool(form.errors),
+        status=400 if form.errors else 200,
+        **more,
+    )

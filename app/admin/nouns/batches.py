@@ -36,9 +36,10 @@ class Batches(Noun):
     )
     create_schema, deletes = CouponBatchCreate, False
     given = {
-        "pattern": "####-####", "charset": CHARSET,
+        "pattern": "####-####",
+        "charset": CHARSET,
         "coupon": {"type": "percent", "usage_limit": 1},
-    }  # fmt: skip
+    }
 
     def name_of(self, record: Record) -> str:
         return record["name"] or f"{record['prefix']}{record['pattern']}"
@@ -73,9 +74,12 @@ class Batches(Noun):
     def parts(self, record: Record) -> Parts:
         number, download = record["id"], self.endpoint("download")
         names = {
-            "count": _("Generated"), "unused": _("Unused"), "reserved": _("Reserved"),
-            "used": _("Used"), "trashed": _("In the trash"),
-        }  # fmt: skip
+            "count": _("Generated"),
+            "unused": _("Unused"),
+            "reserved": _("Reserved"),
+            "used": _("Used"),
+            "trashed": _("In the trash"),
+        }
         plots = reports.batch_plots(number) if record["used"] else []
         facts = [
             (_("Prefix"), record["prefix"] or html.NONE),

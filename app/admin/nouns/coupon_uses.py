@@ -49,9 +49,12 @@ set_form(CouponCount, {"Number of uses": {"usage_count": FormField("Uses")}})
 
 
 @blp.page(
-    "/coupons/<id:coupon_id>/redeem", "get_coupon", "create_redemption", "confirm_redemption",
+    "/coupons/<id:coupon_id>/redeem",
+    "get_coupon",
+    "create_redemption",
+    "confirm_redemption",
     methods=FORM,
-)  # fmt: skip
+)
 def redeem(coupon_id: int) -> AnyResponse:
     """Record a use now: reserve it with the ID of the form, and confirm it at once."""
     coupon, _etag = COUPONS.read(coupon_id)
@@ -65,10 +68,15 @@ def redeem(coupon_id: int) -> AnyResponse:
         if reply := form.send("create_redemption", use | form.read(everything=True)):
             return _confirm_now(coupon_id, reply.content["id"], title, back)
     return form_page(
-        form, title, back, button=_("Redeem now"),
-        intro=_("Records a use at the counter or by telephone at once. "
-                "It counts towards the limits of the coupon."),
-    )  # fmt: skip
+        form,
+        title,
+        back,
+        button=_("Redeem now"),
+        intro=_(
+            "Records a use at the counter or by telephone at once. "
+            "It counts towards the limits of the coupon."
+        ),
+    )
 
 
 def _confirm_now(
@@ -80,9 +88,15 @@ def _confirm_now(
         return COUPONS.see(coupon_id, "redeemed")
     except ShopError as error:
         return render(
-            "redeem.html", title=title, back=back, coupon_id=coupon_id,
-            redemption_id=redemption_id, failure=error.message, has_errors=True, status=409,
-        )  # fmt: skip
+            "redeem.html",
+            title=title,
+            back=back,
+            coupon_id=coupon_id,
+            redemption_id=redemption_id,
+            failure=error.message,
+            has_errors=True,
+            status=409,
+        )
 
 
 @blp.page("/coupons/<id:coupon_id>/count", "get_coupon", "update_coupon", methods=FORM)
@@ -101,11 +115,18 @@ def correct_count(coupon_id: int) -> AnyResponse:
     title = _("Correct the count of %(code)s", code=coupon["code"])
     limit = html.number(coupon["usage_limit"]) if coupon["usage_limit"] else _("none")
     return form_page(
-        form, title, (COUPONS.url("show", coupon_id), coupon["code"]),
+        form,
+        title,
+        (COUPONS.url("show", coupon_id), coupon["code"]),
         button=_("Correct the count"),
-        intro=_("The service counts the uses exactly. Correct the number only if uses happened "
-                "elsewhere, for example before the coupon was imported. The limit of uses applies "
-                "to the new number."),
-        facts=[(_("Uses now"), html.number(coupon["usage_count"])),
-               (_("Reserved"), html.number(coupon["reserved"])), (_("Limit"), limit)],
-    )  # fmt: skip
+        intro=_(
+            "The service counts the uses exactly. Correct the number only if uses happened "
+            "elsewhere, for example before the coupon was imported. The limit of uses applies "
+            "to the new number."
+        ),
+        facts=[
+            (_("Uses now"), html.number(coupon["usage_count"])),
+            (_("Reserved"), html.number(coupon["reserved"])),
+            (_("Limit"), limit),
+        ],
+    )

@@ -25,14 +25,18 @@ from app.services.coupons import queries
 from app.services.customers.queries import emails_of
 
 STATES = {
-    "active": ("Active", "ok"), "expired": ("Expired", ""), "used_up": ("Used up", "warning"),
+    "active": ("Active", "ok"),
+    "expired": ("Expired", ""),
+    "used_up": ("Used up", "warning"),
     "trash": ("Trash", ""),
-}  # fmt: skip
+}
 """Word and tone of each state."""
 
 USE_STATES = {
-    "reserved": ("Reserved", "warning"), "confirmed": ("Used", "ok"), "released": ("Released", ""),
-}  # fmt: skip
+    "reserved": ("Reserved", "warning"),
+    "confirmed": ("Used", "ok"),
+    "released": ("Released", ""),
+}
 """Word and tone of each status of a redemption."""
 
 CSV_PART, CSV_IDS = 1000, 100_000
@@ -211,8 +215,9 @@ class Coupons(Noun):
         uses.buttons = self._use_buttons
         note, shown, total = "", len(uses.rows), html.number(reply.total)
         if reply.total > shown:
-            note = _("The latest %(shown)s of %(total)s. The CSV file has all.",
-                     shown=shown, total=total)  # fmt: skip
+            note = _(
+                "The latest %(shown)s of %(total)s. The CSV file has all.", shown=shown, total=total
+            )
         link = (self.url("download", coupon["id"]), _("Download CSV")) if uses.rows else None
         return Section(_("Uses"), "rows", uses, unused, link=link, note=note)
 
@@ -237,11 +242,12 @@ class Coupons(Noun):
 
         return [
             Column(_("Customer"), customer),
-            Column(_("Status"), lambda row: html.state_badge(USE_STATES, row["status"]),
-                   on_phone=True),
+            Column(
+                _("Status"), lambda row: html.state_badge(USE_STATES, row["status"]), on_phone=True
+            ),
             Column.of(_("Discount"), "amount", html.money),
             Column.of(_("Time"), "updated_at", html.time, on_phone=True),
-        ]  # fmt: skip
+        ]
 
     def actions(self) -> dict[str, Action]:
         spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")

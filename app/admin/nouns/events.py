@@ -64,9 +64,14 @@ class Events(Noun):
         before = whole_number(given.get("before", "")) or 0
         rows = recent_events(current_principal(), query, before, EVENT.columns, SIZE + 1)
         events = [EVENT.row(row[:-4]) | {"username": row[-4]} for row in rows]
-        table = Table(_("Events"), self.columns(trashed=False), events[:SIZE],
-                      total=len(events[:SIZE]), filters=self.filters(),
-                      own_requests=[("", api_request("list_events", query=wanted))])  # fmt: skip
+        table = Table(
+            _("Events"),
+            self.columns(trashed=False),
+            events[:SIZE],
+            total=len(events[:SIZE]),
+            filters=self.filters(),
+            own_requests=[("", api_request("list_events", query=wanted))],
+        )
         if len(events) > SIZE:
             table.older = table.address(before=events[SIZE - 1]["id"])
         table.newest = table.address(before="") if before else ""

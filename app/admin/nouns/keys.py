@@ -94,13 +94,21 @@ class Keys(Noun):
             (_("Last used"), html.time(used) if used else _("Never")),
         ]
         rotate, revoke = (
-            self.button(_("Rotate"), "rotate", record,
-                        question=_("Rotate the key %(name)s?", name=name),
-                        note=_("The old consumer key and secret stop working at once.")),
-            self.button(_("Revoke"), "revoke", record,
-                        question=_("Revoke the key %(name)s?", name=name),
-                        note=_("Programs that use it lose access at once. This cannot be undone.")),
-        )  # fmt: skip
+            self.button(
+                _("Rotate"),
+                "rotate",
+                record,
+                question=_("Rotate the key %(name)s?", name=name),
+                note=_("The old consumer key and secret stop working at once."),
+            ),
+            self.button(
+                _("Revoke"),
+                "revoke",
+                record,
+                question=_("Revoke the key %(name)s?", name=name),
+                note=_("Programs that use it lose access at once. This cannot be undone."),
+            ),
+        )
         return Parts(
             notices=[notice] if is_own else [],
             main=[Section(_("Details"), "facts", facts)],

@@ -25,9 +25,12 @@ from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
 
 TONES = {
-    "pending": "warning", "processing": "warning", "on-hold": "warning", "completed": "ok",
+    "pending": "warning",
+    "processing": "warning",
+    "on-hold": "warning",
+    "completed": "ok",
     "failed": "danger",
-}  # fmt: skip
+}
 """Tone of the badge of a status, by its name. Other statuses are neutral."""
 
 TABS = ("processing", "on-hold")
@@ -134,8 +137,13 @@ class Orders(Noun):
         refunds = call_if_allowed("list_order_refunds", order_id=number)
         refunded = refunds.content if refunds else []
         left = Decimal(record["total"]) - sum(Decimal(each["amount"]) for each in refunded)
-        items = Section(_("Items"), "rows", _lines(record), _("The order has no items."),
-                        after=_sums(record, refunded, left))  # fmt: skip
+        items = Section(
+            _("Items"),
+            "rows",
+            _lines(record),
+            _("The order has no items."),
+            after=_sums(record, refunded, left),
+        )
         uses = uses_section(_("Coupon uses"), {"order_id": number}, currency)
         shown = {"status": record["status"]}
         status = {"fields": shown, "shown": shown, "spec": _status_field()[0]}
@@ -159,9 +167,14 @@ class Orders(Noun):
         add = self.url("add_note", order_id), specs_of(OrderNoteCreate), _("Add note")
         form = add if rights.can("create_order_note") else None
         return Section(
-            _("Notes"), "items", shown, _("No notes yet."), _("orders' notes"), form=form,
+            _("Notes"),
+            "items",
+            shown,
+            _("No notes yet."),
+            _("orders' notes"),
+            form=form,
             id="notes",
-        )  # fmt: skip
+        )
 
     def _refunds(self, refunds: Reply | None, order: Record) -> Section:
         def money(amount: str) -> str:
@@ -196,13 +209,15 @@ class Orders(Noun):
             who = Markup('<p>{}</p><p class="muted">{}, {}</p>').format(link, orders, spent)
         times = {"created_at": _("Ordered"), "paid_at": _("Paid"), "completed_at": _("Completed")}
         facts = [
-            *((label, record[key] and html.time(record[key], utc=True))
-              for key, label in times.items()),
+            *(
+                (label, record[key] and html.time(record[key], utc=True))
+                for key, label in times.items()
+            ),
             (_("Payment"), payment["method_title"] or payment["method_id"]),
             (_("Transaction"), record["transaction_id"]),
             (_("Created by"), record["created_via"]),
             (_("Customer's note"), record["note"]),
-        ]  # fmt: skip
+        ]
         return [
             Section(_("Customer"), "plain", who),
             Section(_("Details"), "facts", facts),
@@ -256,9 +271,10 @@ def _sums(order: Record, refunds: Sequence[Record], left: Decimal) -> Markup:
 
 def _note(note: Record) -> Markup:
     return Markup('<p class="text">{}</p><small class="muted">{}{}</small>').format(
-        note["note"], html.time(note["created_at"]),
+        note["note"],
+        html.time(note["created_at"]),
         " · " + _("for the customer") if note["customer_note"] else "",
-    )  # fmt: skip
+    )
 
 
 def uses_section(title: str, query: Mapping[str, Any], currency: str | None = None) -> Section:
@@ -280,30 +296,39 @@ def address_sections(record: Record) -> list[Section]:
     """Return the addresses of an order or a customer that are not empty, as on a letter."""
     both = {_("Billing"): record["billing_address"], _("Shipping"): record["shipping_address"]}
     return [
-        Section(label, "plain", Markup("<address>{}</address>").format(
-            Markup("<br>").join(lines)
-        ))
+        Section(label, "plain", Markup("<address>{}</address>").format(Markup("<br>").join(lines)))
         for label, address in both.items()
         if (lines := _address_lines(address))
-    ]  # fmt: skip
+    ]
 
 
 def _address_lines(address: Mapping[str, str]) -> list[str]:
     lines = [
-        f"{address['first_name']} {address['last_name']}", address["company"], address["address_1"],
-        address["address_2"], f"{address['postcode']} {address['city']}",
+        f"{address['first_name']} {address['last_name']}",
+        address["company"],
+        address["address_1"],
+        address["address_2"],
+        f"{address['postcode']} {address['city']}",
         ", ".join(filter(None, (address["state"], address["country"]))),
-        address.get("email", ""), address.get("phone", ""),
-    ]  # fmt: skip
+        address.get("email", ""),
+        address.get("phone", ""),
+    ]
     return [line.strip() for line in lines if line.strip()]
 
 
 ORDERS = Orders()
 blp = ORDERS.blp
-ORDERS.runs("change_status", "update_order", "saved", path="status", key="order",
-            specs=_status_field)  # fmt: skip
-ORDERS.runs("add_note", "create_order_note", "note", path="notes", key="order_note",
-            specs=lambda: specs_of(OrderNoteCreate))  # fmt: skip
+ORDERS.runs(
+    "change_status", "update_order", "saved", path="status", key="order", specs=_status_field
+)
+ORDERS.runs(
+    "add_note",
+    "create_order_note",
+    "note",
+    path="notes",
+    key="order_note",
+    specs=lambda: specs_of(OrderNoteCreate),
+)
 
 
 @blp.page("/orders/<id:order_id>/refund", "get_order", "create_order_refund", methods=FORM)
@@ -330,13 +355,18 @@ def refund(order_id: int) -> AnyResponse:
     totals = call("get_order", query=query, order_id=order_id).content
     labels = {"total": _("Total of the order"), "total_refunded": _("Already refunded")}
     return form_page(
-        form, _("Refund order %(number)s", number=ORDERS.name_of(order)),
-        (ORDERS.url("show", order_id), ORDERS.title_of(order)), button=_("Refund"),
-        intro=_("Records that money was returned. Return it with your payment provider: no "
-                "provider is called."),
-        facts=[(label, html.money(totals[name], order["currency"]))
-               for name, label in labels.items()],
-    )  # fmt: skip
+        form,
+        _("Refund order %(number)s", number=ORDERS.name_of(order)),
+        (ORDERS.url("show", order_id), ORDERS.title_of(order)),
+        button=_("Refund"),
+        intro=_(
+            "Records that money was returned. Return it with your payment provider: no "
+            "provider is called."
+        ),
+        facts=[
+            (label, html.money(totals[name], order["currency"])) for name, label in labels.items()
+        ],
+    )
 
 
 def _line(item: dict[str, Any], currency: str) -> str:
@@ -349,5 +379,4 @@ def _line(item: dict[str, Any], currency: str) -> str:
     return f"{name}: {count}{html.money(item['total'], currency)}{taxes}"
 
 
-ORDERS.runs("delete_refund", "delete_order_refund", "deleted",
-            path="refunds/<id:refund_id>/delete")  # fmt: skip
+ORDERS.runs("delete_refund", "delete_order_refund", "deleted", path="refunds/<id:refund_id>/delete")

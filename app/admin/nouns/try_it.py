@@ -37,12 +37,18 @@ def try_it(coupon_id: int) -> Response:
     else:
         form = _form_of_order()
     return render(
-        "try.html", title=_("Try %(code)s", code=coupon["code"]), coupon=coupon, form=form,
-        back=(COUPONS.url("show", coupon_id), coupon["code"]), evaluation=evaluation,
-        order=request.args.get("order", ""), has_errors=bool(form.errors),
-        result=_result(evaluation) if evaluation else "", fields=REASON_FIELDS,
+        "try.html",
+        title=_("Try %(code)s", code=coupon["code"]),
+        coupon=coupon,
+        form=form,
+        back=(COUPONS.url("show", coupon_id), coupon["code"]),
+        evaluation=evaluation,
+        order=request.args.get("order", ""),
+        has_errors=bool(form.errors),
+        result=_result(evaluation) if evaluation else "",
+        fields=REASON_FIELDS,
         status=400 if form.errors and request.method == "POST" else 200,
-    )  # fmt: skip
+    )
 
 
 REASON_FIELDS = {
@@ -99,5 +105,7 @@ def _result(evaluation: dict[str, Any]) -> str:
         return _("The customer would pay %(total)s: nothing is discounted.", total=total)
     return _(
         "The customer would pay %(total)s instead of %(subtotal)s: %(discount)s less.",
-        total=total, subtotal=subtotal, discount=discount,
-    )  # fmt: skip
+        total=total,
+        subtotal=subtotal,
+        discount=discount,
+    )

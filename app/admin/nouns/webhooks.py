@@ -26,12 +26,15 @@ from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpd
 from app.services.webhooks.topics import can_read
 
 STATUSES = {
-    "active": ("Active", "ok"), "paused": ("Paused", "warning"), "disabled": ("Disabled", "danger"),
-}  # fmt: skip
+    "active": ("Active", "ok"),
+    "paused": ("Paused", "warning"),
+    "disabled": ("Disabled", "danger"),
+}
 STATES = {
-    "pending": ("Pending", "warning"), "delivered": ("Delivered", "ok"),
+    "pending": ("Pending", "warning"),
+    "delivered": ("Delivered", "ok"),
     "failed": ("Failed", "danger"),
-}  # fmt: skip
+}
 
 
 class Webhooks(Noun):
@@ -85,14 +88,23 @@ class Webhooks(Noun):
     def parts(self, record: Record) -> Parts:
         active, notices = record["status"] == "active", []
         if record["status"] == "disabled":
-            notices = [_("The webhook is disabled. Fix the receiver, activate the webhook, then "
-                         "replay the events that it has missed.")]  # fmt: skip
+            notices = [
+                _(
+                    "The webhook is disabled. Fix the receiver, activate the webhook, then "
+                    "replay the events that it has missed."
+                )
+            ]
         elif record["failing_since"]:
             notices = [_("Deliveries fail. Fix the receiver, then send a ping.")]
         label, status = (_("Pause"), "paused") if active else (_("Activate"), "active")
         question = _("Rotate the secret of %(name)s?", name=record["name"])
-        change = self.button(label, "change_status", record, fields={"status": status},
-                             shown={"status": record["status"]})  # fmt: skip
+        change = self.button(
+            label,
+            "change_status",
+            record,
+            fields={"status": status},
+            shown={"status": record["status"]},
+        )
         edit = self.button(_("Edit"), "edit", record, tone="primary")
         rotate = self.button(_("Rotate the secret"), "rotate", record, question=question)
         ping = self.button(_("Ping"), "ping", record)
@@ -194,16 +206,22 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
         buttons=[Button(_("Send again"), WEBHOOKS.endpoint("redeliver"), path, tone="primary")],
         main=[
             Section(_("Attempts"), "rows", attempts, _("Not sent yet.")),
-            Section(_("Response"), "copyable", delivery["response_body"],
-                    _("The last response had no body.") if delivery["attempts"] else ""),
+            Section(
+                _("Response"),
+                "copyable",
+                delivery["response_body"],
+                _("The last response had no body.") if delivery["attempts"] else "",
+            ),
             Section(_("Event"), "copyable", _event(delivery["event_id"]), no_event),
         ],
-    )  # fmt: skip
+    )
     return record_page(
-        _("Delivery %(id)s", id=delivery_id), (WEBHOOKS.url("show", webhook_id), _("Webhook")),
-        parts, api_request("get_webhook_delivery", **path),
+        _("Delivery %(id)s", id=delivery_id),
+        (WEBHOOKS.url("show", webhook_id), _("Webhook")),
+        parts,
+        api_request("get_webhook_delivery", **path),
         status_badge=html.state_badge(STATES, delivery["state"]),
-    )  # fmt: skip
+    )
 
 
 def _event(event_id: int | None) -> str:
@@ -228,8 +246,13 @@ def ping(webhook_id: int) -> BaseResponse:
 
 
 STATUS = FieldSpec("status", "Status", "text")
-WEBHOOKS.runs("change_status", "update_webhook", "saved", path="status", key="webhook",
-              specs=lambda: [STATUS])  # fmt: skip
+WEBHOOKS.runs(
+    "change_status", "update_webhook", "saved", path="status", key="webhook", specs=lambda: [STATUS]
+)
 WEBHOOKS.runs("replay", "replay_webhook", "queued", specs=lambda: specs_of(WebhookReplayRequest))
-WEBHOOKS.runs("redeliver", "redeliver_webhook_delivery", "queued",
-              path="deliveries/<id:delivery_id>/redeliver")  # fmt: skip
+WEBHOOKS.runs(
+    "redeliver",
+    "redeliver_webhook_delivery",
+    "queued",
+    path="deliveries/<id:delivery_id>/redeliver",
+)

@@ -46,9 +46,14 @@ def store(response: Response, value: str) -> None:
     """Set the cookie."""
     days = current_app.config["SHOP_ADMIN_SESSION_DAYS"]
     response.set_cookie(
-        name(), value, max_age=days * 86_400, path="/", secure=request.is_secure, httponly=True,
+        name(),
+        value,
+        max_age=days * 86_400,
+        path="/",
+        secure=request.is_secure,
+        httponly=True,
         samesite="Lax",
-    )  # fmt: skip
+    )
 
 
 def remove(response: Response) -> None:

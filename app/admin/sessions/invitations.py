@@ -76,10 +76,13 @@ def show() -> Response:
     ]
     table = Table(_("Sessions"), _session_columns(), rows, len(rows), buttons=_session_buttons)
     return render(
-        "list.html", title=_("Sessions"), table=table,
-        intro=_("Browsers that are signed in. A session has the rights of its key and ends with "
-                "it."),
-    )  # fmt: skip
+        "list.html",
+        title=_("Sessions"),
+        table=table,
+        intro=_(
+            "Browsers that are signed in. A session has the rights of its key and ends with it."
+        ),
+    )
 
 
 @blp.action("/sessions/<id:session_id>/end")
@@ -131,19 +134,26 @@ def invite() -> Response:
                 form_id = request.form.get("_form", "")
                 token = links.invite(current_principal(), loaded, form_id)
                 link = url_for("admin_sign_in.sign_in", token=token, _external=True)
-                note = _("Send this link to your colleague. It works once within 48 hours, and is "
-                         "shown only here.")  # fmt: skip
+                note = _(
+                    "Send this link to your colleague. It works once within 48 hours, and is "
+                    "shown only here."
+                )
                 return record_page(title, back, Parts(), secrets=[(_("Link"), link)], note=note)
         except ValidationError as error:
             form.note(invalid_params(error, depth=0))
         except ShopError as error:
             form.note(error)
     return form_page(
-        form, title, back, button=_("Create invitation"),
+        form,
+        title,
+        back,
+        button=_("Create invitation"),
         request_note=_("It creates the user and the key at once, without a link."),
-        intro=_("Your colleague gets a link, a user and a key with the rights that you choose. "
-                "They cannot exceed the rights of your key."),
-    )  # fmt: skip
+        intro=_(
+            "Your colleague gets a link, a user and a key with the rights that you choose. "
+            "They cannot exceed the rights of your key."
+        ),
+    )
 
 
 @blp.action("/invitations/<id:link_id>/withdraw", "delete_api_key")

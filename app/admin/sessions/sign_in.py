@@ -96,8 +96,10 @@ def _use_link(token: str) -> Response | BaseResponse:
     except InvalidCredentials:
         raise ShopError("shop_api_sign_in_link_used") from None
     key = links.accept_invitation(token, inviter)
-    intro = _("This is your key. The secret is shown only once. Let your browser keep it, or copy "
-              "it to your password manager.")  # fmt: skip
+    intro = _(
+        "This is your key. The secret is shown only once. Let your browser keep it, or copy "
+        "it to your password manager."
+    )
     button = _("I have kept it. Sign in")
     return plain_page(_("Keep your key"), button=button, intro=intro, credentials=key)
 
@@ -117,9 +119,12 @@ def _begin(key_id: int) -> Response | BaseResponse:
         g.pop("admin_session", None)
         values = [each for each in kept.values if each[0] != "_show"]
         response = plain_page(
-            _("You are signed in"), button=_("Back to the form"), action=kept.path, hidden=values,
+            _("You are signed in"),
+            button=_("Back to the form"),
+            action=kept.path,
+            hidden=values,
             intro=_("What you typed is kept. Go back to the form to save it."),
-        )  # fmt: skip
+        )
     cookies.store(response, token)  # type: ignore[arg-type]  # both are responses of werkzeug
     return response
 

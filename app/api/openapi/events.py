@@ -50,8 +50,13 @@ def _delivery(name: str, meaning: str, body: Document) -> Document:
         "tags": [TAG["name"]],
         "security": [],
         "parameters": [
-            {"in": "header", "name": header, "description": text, "required": True,
-             "schema": {"type": "string"}}
+            {
+                "in": "header",
+                "name": header,
+                "description": text,
+                "required": True,
+                "schema": {"type": "string"},
+            }
             for header, text in _HEADERS.items()
         ],
         "requestBody": {"required": True, "content": {"application/json": body}},
@@ -59,7 +64,7 @@ def _delivery(name: str, meaning: str, body: Document) -> Document:
             "204": {"description": "Any status from 200 to 299 means that the event was received."},
             "410": {"description": "Disables the webhook."},
         },
-    }  # fmt: skip
+    }
 
 
 def _body(converter: Any, name: str) -> Document:

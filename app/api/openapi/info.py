@@ -46,9 +46,23 @@ in this document has a new major version, additions have a new minor version.
 """
 _GUIDES = "\n**Guides.** {links}, and [all guides]({index}).\n"
 _API_GUIDES = (
-    "quickstart", "admin", "api", "endpoints", "permissions", "retries", "errors", "coupons",
-    "orders", "customers", "events", "webhooks", "export", "clients", "configuration", "legacy",
-)  # fmt: skip
+    "quickstart",
+    "admin",
+    "api",
+    "endpoints",
+    "permissions",
+    "retries",
+    "errors",
+    "coupons",
+    "orders",
+    "customers",
+    "events",
+    "webhooks",
+    "export",
+    "clients",
+    "configuration",
+    "legacy",
+)
 """The guides for users of the API, in the order of the links."""
 
 

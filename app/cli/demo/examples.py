@@ -57,9 +57,14 @@ def _add_batch(session: Session, present: datetime, user_id: int) -> None:
     ids = session.scalars(select(COUPONS.c.id).where(COUPONS.c.code.in_(GENERATED))).all()
     if ids:
         batch = {
-            "author_id": user_id, "created_at": present, "count": len(ids),
-            "prefix": "gift-", "pattern": "####", "charset": "23456789", "name": "Gift cards",
-        }  # fmt: skip
+            "author_id": user_id,
+            "created_at": present,
+            "count": len(ids),
+            "prefix": "gift-",
+            "pattern": "####",
+            "charset": "23456789",
+            "name": "Gift cards",
+        }
         batch_id = session.scalar(insert(CouponBatch).values(batch).returning(CouponBatch.id))
         session.execute(update(COUPONS).where(COUPONS.c.id.in_(ids)).values(batch_id=batch_id))
 
@@ -104,11 +109,19 @@ def _add_webhooks(session: Session, present: datetime, user_id: int) -> None:
         ("Accounting", WebhookFormat.STANDARD, ["order.*"], None),
     ):
         webhook = {
-            "name": name, "format": form, "status": WebhookStatus.PAUSED, "topics": topics,
-            "delivery_url": "https://receiver.example/hooks", "user_id": user_id, "position": 0,
-            "secret_encrypted": encrypt(new_secret()), "created_at": present,
-            "updated_at": present, "last_delivery_at": delivered_at, "failure_count": 0,
-        }  # fmt: skip
+            "name": name,
+            "format": form,
+            "status": WebhookStatus.PAUSED,
+            "topics": topics,
+            "delivery_url": "https://receiver.example/hooks",
+            "user_id": user_id,
+            "position": 0,
+            "secret_encrypted": encrypt(new_secret()),
+            "created_at": present,
+            "updated_at": present,
+            "last_delivery_at": delivered_at,
+            "failure_count": 0,
+        }
         ids.append(session.scalar(insert(WEBHOOKS).values(webhook).returning(WEBHOOKS.c.id)))
     session.execute(insert(WEBHOOK_DELIVERIES).values(_delivered_ping(ids[0], present)))
 

@@ -166,9 +166,12 @@ class Renamed(ChoiceParam):
 
     def __init__(self, choice: ChoiceParam, words: Mapping[str, str]) -> None:
         super().__init__(
-            str(choice.data_key), choice.metadata["description"], *choice.choices, *words,
+            str(choice.data_key),
+            choice.metadata["description"],
+            *choice.choices,
+            *words,
             default=choice.load_default,
-        )  # fmt: skip
+        )
         self.words = words
         # Generators cannot name two values that differ only in letter case.
         documented = {name.lower(): name for name in (*words, *choice.choices)}
@@ -184,9 +187,12 @@ class DirectionParam(ChoiceParam):
 
     def __init__(self, *, default: str) -> None:
         super().__init__(
-            "filter[order]", "Sort direction.", "asc", "desc",
+            "filter[order]",
+            "Sort direction.",
+            "asc",
+            "desc",
             default=default,
-        )  # fmt: skip
+        )
         self.openapi = {
             **self.openapi,
             json_schema.COMPONENT: "SortOrder",

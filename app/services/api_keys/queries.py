@@ -16,9 +16,16 @@ from app.services.common.pagination import Page
 from app.services.common.plans import fetch_page
 
 SHOWN = (
-    "id", "user_id", "description", "permission", "resources", "truncated_key", "created_at",
-    "expires_at", "last_used_at",
-)  # fmt: skip
+    "id",
+    "user_id",
+    "description",
+    "permission",
+    "resources",
+    "truncated_key",
+    "created_at",
+    "expires_at",
+    "last_used_at",
+)
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **{name: API_KEYS.c[name] for name in SHOWN},

@@ -83,8 +83,11 @@ def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
 
 
 CODE_COLUMNS = (
-    COUPONS.c.code, COUPONS.c.usage_count, COUPONS.c.usage_limit, COUPONS.c.expiry_date,
-)  # fmt: skip
+    COUPONS.c.code,
+    COUPONS.c.usage_count,
+    COUPONS.c.usage_limit,
+    COUPONS.c.expiry_date,
+)
 """Columns of the codes of a batch."""
 
 

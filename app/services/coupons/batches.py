@@ -152,9 +152,12 @@ def trash_unused(actor: Principal, batch_id: int) -> int:
     if not rows:
         raise ShopError("shop_api_invalid_coupon_batch_id")
     require_own(
-        actor, rows[0].author_id, "shop_api_user_cannot_delete_coupon",
-        Capability.DELETE_SHOP_COUPONS, Capability.DELETE_OTHERS_SHOP_COUPONS,
-    )  # fmt: skip
+        actor,
+        rows[0].author_id,
+        "shop_api_user_cannot_delete_coupon",
+        Capability.DELETE_SHOP_COUPONS,
+        Capability.DELETE_OTHERS_SHOP_COUPONS,
+    )
     key = tuple_(COUPONS.c.created_at, COUPONS.c.id)
     unused = (
         select(COUPONS.c.created_at, COUPONS.c.id)

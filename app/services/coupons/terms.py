@@ -70,11 +70,23 @@ The numbers are subtracted, because the sum of uses can exceed 64 bits.
 """
 
 _TERMS = (
-    "type", "amount", "individual_use", "product_ids", "exclude_product_ids",
-    "product_category_ids", "exclude_product_category_ids", "exclude_sale_items",
-    "limit_usage_to_x_items", "usage_limit", "usage_limit_per_user", "expiry_date",
-    "enable_free_shipping", "minimum_amount", "maximum_amount", "customer_emails",
-)  # fmt: skip
+    "type",
+    "amount",
+    "individual_use",
+    "product_ids",
+    "exclude_product_ids",
+    "product_category_ids",
+    "exclude_product_category_ids",
+    "exclude_sale_items",
+    "limit_usage_to_x_items",
+    "usage_limit",
+    "usage_limit_per_user",
+    "expiry_date",
+    "enable_free_shipping",
+    "minimum_amount",
+    "maximum_amount",
+    "customer_emails",
+)
 
 
 def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:

@@ -57,10 +57,14 @@ def save_coupons(
         For each item the coupon by its column names, or the error that prevented the write.
     """
     return save_items(
-        "coupon", actor, items,
+        "coupon",
+        actor,
+        items,
         lock=partial(_lock, trashed_too=trashed_too),
-        prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
-    )  # fmt: skip
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        write=_write,
+    )
 
 
 def check_coupons(
@@ -147,9 +151,12 @@ def delete_coupon(
             raise ShopError("shop_api_invalid_coupon_id")
         (coupon,) = coupons
         require_own(
-            actor, coupon["author_id"], "shop_api_user_cannot_delete_coupon",
-            Capability.DELETE_SHOP_COUPONS, Capability.DELETE_OTHERS_SHOP_COUPONS,
-        )  # fmt: skip
+            actor,
+            coupon["author_id"],
+            "shop_api_user_cannot_delete_coupon",
+            Capability.DELETE_SHOP_COUPONS,
+            Capability.DELETE_OTHERS_SHOP_COUPONS,
+        )
         if precondition:
             precondition(coupon)
         after: CouponRow | None = None
@@ -241,9 +248,12 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
     if coupon is None:
         raise ShopError("shop_api_invalid_coupon_id")
     require_own(
-        writes.actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
-        Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
-    )  # fmt: skip
+        writes.actor,
+        coupon["author_id"],
+        "shop_api_user_cannot_edit_coupon",
+        Capability.EDIT_SHOP_COUPONS,
+        Capability.EDIT_OTHERS_SHOP_COUPONS,
+    )
     if item.precondition:
         item.precondition(coupon)
     data, holders = item.data, writes.holders

@@ -66,9 +66,11 @@ def erase_customer(session: Session, account: UserRow) -> None:
     _erase_redemptions(session, account, emails)
     refunds = _of_orders(session, account["id"], ORDER_REFUNDS, "order_refund", orders)
     records = {
-        "order": orders, "order_note": notes, "order_refund": refunds,
+        "order": orders,
+        "order_note": notes,
+        "order_refund": refunds,
         "invitation": _reported(session, account["id"], "invitation"),
-    }  # fmt: skip
+    }
     erase_events(session, account["id"], records)
     persons = {
         customer_person(account["id"]),

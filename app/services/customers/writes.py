@@ -65,9 +65,14 @@ def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteRes
     prepared = columns.with_password_hashes(items) if may_write else items
 
     return save_items(
-        "customer", actor, prepared,
-        lock=_lock, prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
-    )  # fmt: skip
+        "customer",
+        actor,
+        prepared,
+        lock=_lock,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        write=_write,
+    )
 
 
 def check_customers(

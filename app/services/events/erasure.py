@@ -45,9 +45,12 @@ METADATA = "metadata"
 """Name of the values of integrations in the data of events, which can contain anything."""
 
 _EMPTY: Mapping[str, Any] = {
-    METADATA: {}, "customer_meta": {}, "order_meta": {}, "meta_data": [],
+    METADATA: {},
+    "customer_meta": {},
+    "order_meta": {},
+    "meta_data": [],
     "avatar_url": None,  # an empty text is not a URL
-}  # fmt: skip
+}
 """Empty values of what is metadata in one of the dialects, or derived from personal data."""
 
 _EVENTS = (

@@ -23,9 +23,16 @@ from app.services.events.sequence import number_events
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     name: EVENTS.c[name]
     for name in (
-        "id", "type", "resource", "resource_id", "created_at", "data", "request_id", "user_id"
+        "id",
+        "type",
+        "resource",
+        "resource_id",
+        "created_at",
+        "data",
+        "request_id",
+        "user_id",
     )
-}  # fmt: skip
+}
 
 # One row, also without a row in the table.
 _HAS_ID = EVENTS.c.id == bindparam(WANTED)

@@ -62,8 +62,9 @@ class ImportProgress:
             # A worker reports the import as interrupted if it takes too long.
             run_id = session.scalar(statement)
         if run_id is None and (created or updated):
-            run_id = _insert(session, self.source, self.kind, finished=False,
-                             created=created, updated=updated)  # fmt: skip
+            run_id = _insert(
+                session, self.source, self.kind, finished=False, created=created, updated=updated
+            )
         call_after_commit(session, partial(setattr, self, "_run_id", run_id))
 
     def finish(self) -> None:
@@ -84,13 +85,17 @@ def report_interrupted_imports() -> int:
 
     def work(session: Session) -> int:
         is_abandoned = IMPORT_RUNS.c.progress_at < now() - ABANDONED
-        runs = session.execute(
-            select(IMPORT_RUNS)
-            .where(IMPORT_RUNS.c.finished_at.is_(None), is_abandoned)
-            .order_by(IMPORT_RUNS.c.progress_at)
-            .limit(BATCH)
-            .with_for_update(skip_locked=True)
-        ).mappings().all()  # fmt: skip
+        runs = (
+            session.execute(
+                select(IMPORT_RUNS)
+                .where(IMPORT_RUNS.c.finished_at.is_(None), is_abandoned)
+                .order_by(IMPORT_RUNS.c.progress_at)
+                .limit(BATCH)
+                .with_for_update(skip_locked=True)
+            )
+            .mappings()
+            .all()
+        )
         for run in runs:
             _report(session, dict(run), interrupted=True)
         return len(runs)

@@ -39,17 +39,24 @@ def restore_coupon(actor: Principal, coupon_id: int) -> Record:
     """
 
     def work(session: Session) -> Record:
-        row = session.execute(
-            select(COUPONS).where(COUPONS.c.id == coupon_id, TRASHED).with_for_update()
-        ).mappings().first()  # fmt: skip
+        row = (
+            session.execute(
+                select(COUPONS).where(COUPONS.c.id == coupon_id, TRASHED).with_for_update()
+            )
+            .mappings()
+            .first()
+        )
         if row is None:
             message = "No coupon in the trash has this ID."
             raise ShopError("shop_api_invalid_coupon_id").with_message(message)
         coupon = dict(row)
         require_own(
-            actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
-            Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
-        )  # fmt: skip
+            actor,
+            coupon["author_id"],
+            "shop_api_user_cannot_edit_coupon",
+            Capability.EDIT_SHOP_COUPONS,
+            Capability.EDIT_OTHERS_SHOP_COUPONS,
+        )
         same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
         if session.execute(same_code).first():
             raise ShopError("shop_api_coupon_code_already_exists")

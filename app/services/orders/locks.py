@@ -16,8 +16,13 @@ from app.services.orders.columns import Record
 from app.services.orders.items import COUPON_ID
 
 _USES = {
-    "status", "payment_details", "customer_id", "billing_address", "line_items", "coupon_lines",
-}  # fmt: skip
+    "status",
+    "payment_details",
+    "customer_id",
+    "billing_address",
+    "line_items",
+    "coupon_lines",
+}
 """Fields of an order that can change the uses of its coupons."""
 
 

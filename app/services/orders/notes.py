@@ -147,11 +147,15 @@ def _lock_order(session: Session, order_id: int) -> int | None:
 def _lock_note(session: Session, order_id: int, note_id: int) -> Record:
     """Return a note of an order, locked until the commit."""
     _lock_order(session, order_id)
-    note = session.execute(
-        select(ORDER_NOTES)
-        .where(ORDER_NOTES.c.id == note_id, ORDER_NOTES.c.order_id == order_id)
-        .with_for_update()
-    ).mappings().first()  # fmt: skip
+    note = (
+        session.execute(
+            select(ORDER_NOTES)
+            .where(ORDER_NOTES.c.id == note_id, ORDER_NOTES.c.order_id == order_id)
+            .with_for_update()
+        )
+        .mappings()
+        .first()
+    )
     if note is None:
         raise ShopError("shop_api_invalid_order_note_id")
     return dict(note)

@@ -32,9 +32,17 @@ from app.services.orders.items import COUPON_ID
 from app.services.orders.queries import COLUMNS, part_of
 
 _UNUSED = {
-    "search_text", "next_item_id", "subtotal", "trashed_at", "status_before_trash", "items", "fees",
-    "revision", *ADDRESS_COLUMNS, SHIPPING_PHONE,
-}  # fmt: skip
+    "search_text",
+    "next_item_id",
+    "subtotal",
+    "trashed_at",
+    "status_before_trash",
+    "items",
+    "fees",
+    "revision",
+    *ADDRESS_COLUMNS,
+    SHIPPING_PHONE,
+}
 _COLUMNS = (
     *(column for name, column in ORDERS.c.items() if name not in _UNUSED),
     address(ORDERS.c, "billing", BILLING_PARTS),

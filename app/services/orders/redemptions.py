@@ -130,8 +130,9 @@ class CouponPlan:
         columns = self._columns(line, redemption)
         changes: list[Change] = []
         if (columns["customer_id"], columns["email_normalized"]) != (
-            redemption["customer_id"], redemption["email_normalized"],
-        ):  # fmt: skip
+            redemption["customer_id"],
+            redemption["email_normalized"],
+        ):
             expired = require_use_left(
                 session, redemption["coupon_id"], self.customer, order_id, self.place(line)
             )

@@ -72,10 +72,14 @@ def save_orders(
         For each item the order by its column names, or the error that prevented the write.
     """
     results = save_items(
-        "order", actor, items,
+        "order",
+        actor,
+        items,
         lock=partial(_lock, trashed_too=trashed_too),
-        prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
-    )  # fmt: skip
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        write=_write,
+    )
     count_refused(results)
     return results
 

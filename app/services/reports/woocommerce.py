@@ -31,9 +31,14 @@ SELLERS = 12
 STAFF = ("administrator", "shop_manager")
 
 SALES = {
-    "sales": "total", "orders": "orders", "items": "items", "tax": "tax", "shipping": "shipping",
-    "discount": "discount", "customers": "new_customers",
-}  # fmt: skip
+    "sales": "total",
+    "orders": "orders",
+    "items": "items",
+    "tax": "tax",
+    "shipping": "shipping",
+    "discount": "discount",
+    "customers": "new_customers",
+}
 """Figures of an interval, and their names in the report of sales."""
 
 PERIODS = ("week", "month", "last_month", "year")

@@ -20,9 +20,17 @@ from app.services.webhooks.queries import BARE_ONLY, has_form
 
 _COLUMNS = tuple(
     WEBHOOKS.c[name]
-    for name in ("id", "name", "status", "topics", "delivery_url", "created_at", "updated_at",
-                 "is_bare")
-)  # fmt: skip
+    for name in (
+        "id",
+        "name",
+        "status",
+        "topics",
+        "delivery_url",
+        "created_at",
+        "updated_at",
+        "is_bare",
+    )
+)
 _KEYS: Mapping[str, ColumnElement[Any]] = {
     "date": WEBHOOKS.c.created_at,
     "id": WEBHOOKS.c.id,

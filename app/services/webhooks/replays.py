@@ -30,14 +30,18 @@ def redeliver(actor: Principal, webhook_id: int, delivery_id: int) -> Record:
 
     def work(session: Session) -> Record:
         webhook = locked(session, actor, webhook_id)
-        found = session.execute(
-            select(WEBHOOK_DELIVERIES)
-            .where(
-                WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
-                WEBHOOK_DELIVERIES.c.webhook_id == webhook_id,
+        found = (
+            session.execute(
+                select(WEBHOOK_DELIVERIES)
+                .where(
+                    WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
+                    WEBHOOK_DELIVERIES.c.webhook_id == webhook_id,
+                )
+                .with_for_update()
             )
-            .with_for_update()
-        ).mappings().first()  # fmt: skip
+            .mappings()
+            .first()
+        )
         if found is None:
             raise ShopError("shop_api_invalid_webhook_delivery_id")
         require_active(webhook)

@@ -220,11 +220,13 @@ def locked(
     Raises:
         ShopError: the webhook does not exist; or with ``code``, if the capability is missing.
     """
-    found: list[WebhookRow] = row_dicts(session.execute(
-        select(WEBHOOKS)
-        .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(formats))
-        .with_for_update()
-    ))  # fmt: skip
+    found: list[WebhookRow] = row_dicts(
+        session.execute(
+            select(WEBHOOKS)
+            .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(formats))
+            .with_for_update()
+        )
+    )
     if not found:
         raise ShopError("shop_api_invalid_webhook_id")
     actor.require(code, Capability.MANAGE_WEBHOOKS)

@@ -40,13 +40,16 @@ def api_key(key_id: int, row: Sequence[str | None], accounts: dict[int, int]) ->
         "truncated_key": truncated or "",
     }
     return Converted(
-        key_id, "woocommerce_api_keys", values, references={"customer": user_id},
+        key_id,
+        "woocommerce_api_keys",
+        values,
+        references={"customer": user_id},
         resolved={
             "user_id": accounts[user_id],
             "created_at": now(),
             "consumer_secret_encrypted": encrypt(secret),
         },
-    )  # fmt: skip
+    )
 
 
 def present_hashes(hashes: Sequence[str]) -> dict[str, int]:

@@ -63,11 +63,21 @@ LEFT_OUT: tuple[tuple[frozenset[str], str, str], ...] = (
 
 REPEATED = frozenset(
     {
-        "_refunded_item_id", "_qty", "_line_total", "_line_tax", "_line_subtotal",
-        "_line_subtotal_tax", "_product_id", "_variation_id", "_tax_class", "method_id",
-        "instance_id", "cost", "total_tax",
+        "_refunded_item_id",
+        "_qty",
+        "_line_total",
+        "_line_tax",
+        "_line_subtotal",
+        "_line_subtotal_tax",
+        "_product_id",
+        "_variation_id",
+        "_tax_class",
+        "method_id",
+        "instance_id",
+        "cost",
+        "total_tax",
     }
-)  # fmt: skip
+)
 """Keys of items of refunds that are their fields, or repeat the refunded item."""
 
 HIDDEN = "_"

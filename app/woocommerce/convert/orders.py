@@ -28,9 +28,16 @@ SYSTEM = "WooCommerce"
 
 DRAFTS = {"auto-draft", "draft", "checkout-draft", "inherit"}
 _TEXTS = (
-    "payment_method_id", "payment_method_title", "customer_ip", "customer_user_agent", "note",
-    "transaction_id", "created_via", "cart_hash", "version",
-)  # fmt: skip
+    "payment_method_id",
+    "payment_method_title",
+    "customer_ip",
+    "customer_user_agent",
+    "note",
+    "transaction_id",
+    "created_via",
+    "cart_hash",
+    "version",
+)
 _SUMS = ("total", "cart_tax", "shipping_tax", "total_shipping", "total_discount", "discount_tax")
 _CURRENCY = re.compile("[A-Za-z]{3}")
 
@@ -92,11 +99,14 @@ def order(
     }
     values["search_text"] = search_text_of(values)
     return Converted(
-        source.id, source.table, values, altered,
+        source.id,
+        source.table,
+        values,
+        altered,
         references=_references(source),
         metadata=metadata.entries(meta_table(source), source.rows, source.fields, altered),
         items_metadata=items.metadata,
-    )  # fmt: skip
+    )
 
 
 def _sums(source: SourceOrder, items: Items, altered: Alterations) -> dict[str, Decimal]:
@@ -175,10 +185,12 @@ def uses(
             "confirmed_at": values["created_at"] if is_counted else None,
         }
         found[code] = Converted(
-            item_id, "woocommerce_order_items", record,
+            item_id,
+            "woocommerce_order_items",
+            record,
             references={"order": source.id, **converted.references},
             is_absent=not is_counted,
-        )  # fmt: skip
+        )
     return list(found.values())
 
 
@@ -215,10 +227,14 @@ def refund(
     if user := whole(source.meta.get("_refunded_by")):
         references["user"] = user
     return Converted(
-        source.id, source.table, values, altered, references,
+        source.id,
+        source.table,
+        values,
+        altered,
+        references,
         metadata=metadata.entries(meta_table(source), source.rows, source.fields, altered),
         items_metadata=of_items,
-    )  # fmt: skip
+    )
 
 
 def note(
@@ -274,6 +290,9 @@ def download(
         "access_expires": ShopClock(None, None).utc(expires),
     }
     return Converted(
-        int(permission_id or 0), "woocommerce_downloadable_product_permissions", values, altered,
+        int(permission_id or 0),
+        "woocommerce_downloadable_product_permissions",
+        values,
+        altered,
         {"order": order_id},
-    )  # fmt: skip
+    )

@@ -90,13 +90,16 @@ def webhook(source: SourceWebhook, clock: ShopClock, accounts: Mapping[int, int]
     # The encrypted secret differs each time, so its hash shows whether it changed.
     secret_hash = int(keyed_hash(source.secret or "")[:12], 16)
     return Converted(
-        source.id, "wc_webhooks", values, altered,
+        source.id,
+        "wc_webhooks",
+        values,
+        altered,
         references={"customer": user_id, "secret": secret_hash},
         resolved={
             "user_id": accounts.get(user_id),
             "secret_encrypted": encrypt(source.secret or new_secret()),
         },
-    )  # fmt: skip
+    )
 
 
 def users_of(webhooks: Sequence[SourceWebhook]) -> list[int]:

@@ -34,9 +34,11 @@ REST = re.compile(
     re.DOTALL,
 )
 COLUMN_NAME = re.compile(NAME)
-DEFINITION = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(?!(?:PRIMARY|KEY|UNIQUE|CONSTRAINT|INDEX|"
-                         r"FULLTEXT|SPATIAL|CHECK|FOREIGN|PERIOD)\b)([\w$]+))\s+[A-Za-z]",
-                         re.IGNORECASE)  # fmt: skip
+DEFINITION = re.compile(
+    r"\s*(?:`((?:[^`]|``)+)`|(?!(?:PRIMARY|KEY|UNIQUE|CONSTRAINT|INDEX|"
+    r"FULLTEXT|SPATIAL|CHECK|FOREIGN|PERIOD)\b)([\w$]+))\s+[A-Za-z]",
+    re.IGNORECASE,
+)
 LATIN1 = re.compile(r"(?:CHARSET|CHARACTER\s+SET)\s*=?\s*'?latin1\b", re.IGNORECASE)
 
 

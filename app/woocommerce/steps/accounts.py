@@ -19,9 +19,13 @@ def customers(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
 
     def convert(user_id: int) -> Converted:
         return customer(
-            user_id, page[user_id][-1], metas.get(user_id, []), context.source.clock,
-            f"{context.source.prefix}capabilities", metadata=context.metadata,
-        )  # fmt: skip
+            user_id,
+            page[user_id][-1],
+            metas.get(user_id, []),
+            context.source.clock,
+            f"{context.source.prefix}capabilities",
+            metadata=context.metadata,
+        )
 
     found = context.converted("customers", "users", page, convert)
     _make_unique(context, found)
@@ -41,8 +45,10 @@ def _make_unique(context: ImportContext, accounts: Sequence[Converted]) -> None:
         email, username = account.values["email"], account.values["username"]
         if email and (owner := owners[comparable_email(email)]) != account.source_id:
             account.values["email"] = ""
-            account.altered.append(f"account {owner} also has the e-mail {email!r}, so the "
-                                   "e-mail of the later account was emptied")  # fmt: skip
+            account.altered.append(
+                f"account {owner} also has the e-mail {email!r}, so the "
+                "e-mail of the later account was emptied"
+            )
         number = 2
         name = username
         owner = names[comparable(name)]

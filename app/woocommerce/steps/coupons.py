@@ -20,9 +20,13 @@ def coupons(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
 
     def convert(post_id: int) -> Converted:
         return coupon(
-            post_id, page[post_id][-1], metas.get(post_id, []), context.source.clock,
-            context.catalog.coupon_types.__contains__, metadata=context.metadata,
-        )  # fmt: skip
+            post_id,
+            page[post_id][-1],
+            metas.get(post_id, []),
+            context.source.clock,
+            context.catalog.coupon_types.__contains__,
+            metadata=context.metadata,
+        )
 
     found = context.converted("coupons", "posts", page, convert)
     meant = context.index.coupons_of(each.values["code"] for each in found)
@@ -77,10 +81,15 @@ def redemptions(
         is_address = customer_id is None and not customer_key.startswith(LONG)
         email = customer_key if is_address else ""
         values = {
-            "code": code, "email": email, "amount": None,
-            "status": "confirmed", "created_at": at, "updated_at": at, "confirmed_at": at,
+            "code": code,
+            "email": email,
+            "amount": None,
+            "status": "confirmed",
+            "created_at": at,
+            "updated_at": at,
+            "confirmed_at": at,
             "email_normalized": customer_key if customer_id is None else "",
-        }  # fmt: skip
+        }
         account = None if customer_id is None else accounts.get(customer_id)
         references = {} if customer_id is None else {"customer": customer_id}
         resolved = redemption(target, account, None, f"imported-{meta_id}")

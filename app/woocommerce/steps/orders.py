@@ -29,9 +29,13 @@ def orders(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
 
     def convert(order_id: int) -> Converted:
         return convert_orders.order(
-            sources[order_id], items[order_id], altered[order_id],
-            context.catalog.order_statuses, context.source.currency, metadata=context.metadata,
-        )  # fmt: skip
+            sources[order_id],
+            items[order_id],
+            altered[order_id],
+            context.catalog.order_statuses,
+            context.source.currency,
+            metadata=context.metadata,
+        )
 
     found = context.converted("orders", layout.orders.partition(":")[0], page, convert)
     customers = context.targets("customer", found, "customer")
@@ -112,8 +116,10 @@ def _make_keys_unique(context: ImportContext, orders: Sequence[Converted]) -> No
         key = order.values["order_key"]
         if key and owners[key] != order.source_id:
             order.values["order_key"] = ""
-            order.altered.append(f"order {owners[key]} also has the order key {key!r}, so "
-                                 "the later order got a new key")  # fmt: skip
+            order.altered.append(
+                f"order {owners[key]} also has the order key {key!r}, so "
+                "the later order got a new key"
+            )
 
 
 def _items(
@@ -148,9 +154,12 @@ def item_rows(
 
 
 def _uses(
-    context: ImportContext, orders: Sequence[Converted], sources: Mapping[int, SourceOrder],
-    all_items: Mapping[int, Items], customers: Mapping[int, int],
-) -> None:  # fmt: skip
+    context: ImportContext,
+    orders: Sequence[Converted],
+    sources: Mapping[int, SourceOrder],
+    all_items: Mapping[int, Items],
+    customers: Mapping[int, int],
+) -> None:
     """Import the uses of coupons by some orders."""
     effects = context.catalog.redemption_effects
     found = [

@@ -12,8 +12,15 @@ from app.db.sql.types import IdList
 from app.woocommerce.convert.converted import Pending
 
 KEEP_IDS = {
-    "customer", "coupon", "order", "order_note", "order_refund", "download", "api_key", "webhook",
-}  # fmt: skip
+    "customer",
+    "coupon",
+    "order",
+    "order_note",
+    "order_refund",
+    "download",
+    "api_key",
+    "webhook",
+}
 """Kinds whose records can keep the IDs of the source."""
 
 FIRST_OF_DRY_RUN = 1 << 40

@@ -189,9 +189,13 @@ class RecordWriter:
         return {row["id"]: dict(row) for row in rows.mappings()}
 
     def _store(
-        self, session: Session, kind: Kind, created: Sequence[Pending], updated: Sequence[Pending],
+        self,
+        session: Session,
+        kind: Kind,
+        created: Sequence[Pending],
+        updated: Sequence[Pending],
         prints: Mapping[int, bytes],
-    ) -> None:  # fmt: skip
+    ) -> None:
         table = kind.table
         if updated:
             rows = [{"this": each.target_id, **each.values} for each in updated]

@@ -67,12 +67,15 @@ def chains_of(
     of_webhook = and_(WEBHOOK_DELIVERIES.c.webhook_id == sender.webhook_id, _PENDING)
     due = WEBHOOK_DELIVERIES.c.next_attempt_at <= timestamp
     with_events = _WITH_CUSTOMERS if sender.is_legacy else _WITH_EVENTS
-    heads: list[ClaimedDelivery] = row_dicts(session.execute(
-        with_events
-        .where(of_webhook, due, WEBHOOK_DELIVERIES.c.id.not_in(known) if known else True, _IS_FIRST)
-        .order_by(WEBHOOK_DELIVERIES.c.next_attempt_at, WEBHOOK_DELIVERIES.c.event_id)
-        .limit(room)
-    ))  # fmt: skip
+    heads: list[ClaimedDelivery] = row_dicts(
+        session.execute(
+            with_events.where(
+                of_webhook, due, WEBHOOK_DELIVERIES.c.id.not_in(known) if known else True, _IS_FIRST
+            )
+            .order_by(WEBHOOK_DELIVERIES.c.next_attempt_at, WEBHOOK_DELIVERIES.c.event_id)
+            .limit(room)
+        )
+    )
     if pings := [[head] for head in heads if head["event_id"] is None]:
         return pings  # the first request to a legacy receiver (events 3)
     chains = [[head] for head in heads]

@@ -68,13 +68,15 @@ def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> 
     """
     timestamp = precise_now()
     is_available = _is_available(owner, session.get_bind().dialect.name)
-    found: list[WebhookRow] = row_dicts(session.execute(
-        select(WEBHOOKS)
-        .where(is_due(timestamp), is_available)
-        .order_by(WEBHOOKS.c.lease_until, WEBHOOKS.c.id)
-        .limit(MAX_WEBHOOKS)
-        .with_for_update(skip_locked=True)
-    ))  # fmt: skip
+    found: list[WebhookRow] = row_dicts(
+        session.execute(
+            select(WEBHOOKS)
+            .where(is_due(timestamp), is_available)
+            .order_by(WEBHOOKS.c.lease_until, WEBHOOKS.c.id)
+            .limit(MAX_WEBHOOKS)
+            .with_for_update(skip_locked=True)
+        )
+    )
     batches: list[Batch] = []
     for webhook in found:
         known = held.get(webhook["id"], ())

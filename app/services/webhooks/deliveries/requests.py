@@ -89,9 +89,12 @@ def sender_of(webhook: WebhookRow) -> Sender | None:
         previous = decrypt(earlier)
         secrets += [previous] if previous else []
     return Sender(
-        webhook["id"], webhook["delivery_url"], webhook["format"], tuple(secrets),
+        webhook["id"],
+        webhook["delivery_url"],
+        webhook["format"],
+        tuple(secrets),
         is_bare=webhook["is_bare"],
-    )  # fmt: skip
+    )
 
 
 def message_id(event_id: int | None) -> str:
