@@ -1,5 +1,6 @@
 """Inputs and helpers for the tests of the conversions: text, numbers, e-mail addresses, dates."""
 
+import gc
 import sys
 
 from hypothesis import strategies as st
@@ -41,9 +42,11 @@ def steps(function, value):
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # it would run the finalizers of what other tests left
     sys.settrace(trace)
     try:
         outcome(function, value)
     finally:
         sys.settrace(before)
+        gc.enable()
     return lines
