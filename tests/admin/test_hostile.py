@@ -101,7 +101,6 @@ def test_no_csv_file_has_formulas(app, admin, sign):
     assert sum(f"'{sign}1+cmd" in text for text in texts) >= (3 if sign.isspace() else 7)
 
 
-@pytest.mark.one_database
 def test_no_number_in_an_address_is_too_large(app, admin, browser):
     for size in (20, 5000):
         ids = dict.fromkeys(
@@ -115,7 +114,6 @@ def test_no_number_in_an_address_is_too_large(app, admin, browser):
                 assert page.status < 500, (method, path[:80], page.text)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "shown", ["[" * 3000, '{"code": ' * 3000, '{"code": [[[]]]}', "null", "\0"]
 )
@@ -126,7 +124,6 @@ def test_what_a_form_showed_can_be_any_text(admin, browser, shown):
         assert page.status in {303, 400}, page.text
 
 
-@pytest.mark.one_database
 def test_query_of_other_bytes(admin, browser):
     admin.post("/coupons", {"coupon": {"code": "a"}})
     assert browser.get("/coupons", environ_overrides={"QUERY_STRING": "x=\xff"}).status == 200

@@ -254,7 +254,6 @@ def test_trash_can_be_undone(browser, new_order, admin):
     assert admin.get("/orders/count").json == {"count": 2}
 
 
-@pytest.mark.one_database
 def test_status_of_a_stale_page_changes_nothing(admin, browser):
     order = admin.post("/orders", {"order": {"status": "processing"}}).json["order"]
     path = f"/orders/{order['id']}"
@@ -270,7 +269,6 @@ def test_status_of_a_stale_page_changes_nothing(admin, browser):
     assert admin.get(path).json["order"]["status"] == "completed"
 
 
-@pytest.mark.one_database
 def test_status_of_a_page_whose_order_has_changed_otherwise(admin, browser):
     order = admin.post("/orders", {"order": {"status": "processing"}}).json["order"]
     path = f"/orders/{order['id']}"

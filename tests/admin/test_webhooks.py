@@ -209,7 +209,6 @@ def test_a_late_worker_is_not_reported_as_missing(app, admin, browser, webhook):
     assert "No worker seems to run" not in browser.get("/").text, "it works for another webhook"
 
 
-@pytest.mark.one_database
 def test_pausing_a_webhook_that_has_changed_otherwise(browser, admin, webhook):
     path = f"/webhooks/{webhook['id']}"
     shown = browser.get(path).form("status")

@@ -5,8 +5,6 @@ import pytest
 from tests.api_client import refusal, refused_params, reply
 from tests.auth.oauth_requests import AN_ERROR, PAIR, key, sign
 
-pytestmark = pytest.mark.one_database
-
 __all__ = ["key"]  # a fixture
 
 LEGACY, V3 = "/wc-api/v3", "/wp-json/wc/v3"

@@ -125,7 +125,6 @@ def test_trailing_slash_of_writes(admin, make_coupon):
     assert admin.delete(path).status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "path",
     [
@@ -143,7 +142,6 @@ def test_several_slashes_are_one(app, admin, make_coupon, path):
     assert response.status_code == 200
 
 
-@pytest.mark.one_database
 def test_slashes_of_an_email_address_stay(admin, make_customer):
     customer = make_customer(email="a//b@example.com")
     response = admin.get("/customers//email/a//b@example.com")

@@ -81,7 +81,6 @@ def test_list_is_the_same_as_a_stream(admin, shop, monkeypatch, path):
         assert stream.headers.get(name) == whole.headers.get(name)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", LISTS)
 def test_rights_are_checked_before_a_stream(client_for, shop, monkeypatch, path):
     monkeypatch.setattr(read_pool, "STREAM_ABOVE", 2)
