@@ -2,6 +2,7 @@
 
 import socket
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -136,8 +137,9 @@ def test_write_that_a_frozen_worker_finds_after_its_client_has_gone_is_dropped(s
     assert sorted(codes(client)) == sorted([*before, "next"])
 
 
-def test_a_released_slot_goes_to_the_request_that_waits():
+def test_a_released_slot_goes_to_the_request_that_has_waited(monkeypatch):
     """Even if the same thread asks for it again before the other one runs."""
+    monkeypatch.setattr("server.slots.PATIENCE_SECONDS", 0)
     slots = Slots(2)
     reads, writes = Slot(slots, 2), Slot(slots, 1)
     assert reads.acquire()
@@ -165,6 +167,54 @@ def test_a_released_slot_goes_to_the_request_that_waits():
     for slot in (reads, writes):
         slot.release()
     assert (slots.free, len(slots.waiting)) == (2, 0)
+
+
+def test_a_thread_goes_on_with_its_next_request_before_one_that_came_just_now(monkeypatch):
+    monkeypatch.setattr("server.slots.PATIENCE_SECONDS", 3600)
+    slots = Slots(1)
+    reads = Slot(slots, 1)
+    assert reads.acquire()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(reads.acquire)
+        wait_for(lambda: len(slots.waiting) == 1, "a request waits")
+        with slots.lock:  # the thread that is woken cannot run yet
+            reads._free, slots.free = 1, 1
+            reads._wake_next()
+            assert reads._take()
+        assert not reads.acquire(0)
+        reads.release()
+        assert waiting.result(10)
+    reads.release()
+    assert (slots.free, len(slots.waiting)) == (1, 0)
+
+
+def test_every_slot_that_is_released_is_used():
+    """By requests of three kinds in many threads, some of which stop waiting."""
+    slots = Slots(3)
+    kinds = [Slot(slots, 3), Slot(slots, 2), Slot(slots, 1)]
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work(number):
+        nonlocal running, most
+        done = 0
+        for each in range(300):
+            slot = kinds[(number + each) % 3]
+            if slot.acquire(0.0005 if each % 5 == 0 else 30):
+                with lock:
+                    running += 1
+                    most = max(most, running)
+                with lock:
+                    running -= 1
+                slot.release()
+                done += 1
+        return done
+
+    with ThreadPoolExecutor(12) as pool:
+        done = sum(pool.map(work, range(12)))
+    assert done >= 12 * 240  # all that wait for longer
+    assert most <= 3
+    assert (slots.free, len(slots.waiting)) == (3, 0)
+    assert [slot._free for slot in kinds] == [3, 2, 1]
 
 
 def test_header_is_sent_together_with_the_body():
