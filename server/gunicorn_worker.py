@@ -54,6 +54,12 @@ _WITHOUT_END = re.compile(r"limit\]?=\s*(?:[^\s\d]|\d{4})|=csv\b", re.IGNORECASE
 _PATH_WITHOUT_END = re.compile(r"\.csv$|/customers/[^/]+/(?:orders|downloads)$|/notes$")
 """The end of the path of such a list."""
 
+BURST_SECONDS = 0.005
+"""A connection that arrives sooner after the last one could also go to another worker."""
+
+WAIT_PER_CONNECTION, MAX_WAIT = 0.0002, 0.002
+"""Seconds that a worker then waits for each connection that it has, and at most."""
+
 STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
 
@@ -96,6 +102,7 @@ class Worker(ThreadWorker):
         self._notified, self._frozen_until = math.inf, 0.0  # until the app is loaded
         self._handled: set[Any] = set()  # connections that have a thread
         self._stops_at: float | None = None
+        self._accepted = 0.0
         # Half of the threads remain for rejections and health checks.
         self._queue = threading.Semaphore(max(self.cfg.worker_connections // 2, 1))
         return ThreadPoolExecutor(self.cfg.worker_connections)
@@ -132,6 +139,17 @@ class Worker(ThreadWorker):
                     with suppress(OSError):  # it is closed already
                         conn.sock.shutdown(socket.SHUT_RDWR)
         super().wait_for_and_dispatch_events(min(timeout, STOP_POLL_SECONDS))
+
+    def accept(self, listener: Any) -> None:
+        """Accept a connection. Of several that arrive at once, leave others to other workers.
+
+        The first worker that wakes would accept all of them, and clients that keep them open would
+        use one worker only. One with fewer connections waits less, and accepts first.
+        """
+        if time.monotonic() - self._accepted < BURST_SECONDS:
+            time.sleep(min(self.nr_conns * WAIT_PER_CONNECTION, MAX_WAIT))
+        super().accept(listener)
+        self._accepted = time.monotonic()
 
     def finish_request(self, conn: Any, fs: Future[Any]) -> None:
         """Hand over to the poller, unless ``handle`` has closed the connection."""

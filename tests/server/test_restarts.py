@@ -8,7 +8,7 @@ import socket
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 
 import psutil
 import pytest
@@ -301,3 +301,30 @@ def test_a_worker_stops_on_a_signal_from_before_it_handles_signals(tmp_path):
         server.stop()
         server.close()
     assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.slow
+def test_connections_that_arrive_at_once_are_shared_by_the_workers(service):
+    """A worker that took all of them would have them for as long as clients keep them open."""
+    wait_for(lambda: smallest_share(service, 16), "both workers accept connections")
+    shares = sorted(smallest_share(service, 16) for _ in range(9))
+    assert shares[2] >= 6, shares  # a busy machine may delay a worker twice
+
+
+def smallest_share(service, number):
+    """Open connections at once, and return how many the worker with the fewest has."""
+    with ExitStack() as stack:
+        for _ in range(number):
+            stack.enter_context(socket.create_connection(("127.0.0.1", service.port), SECONDS))
+        wait_for(lambda: sum(connections(service)) == number, "all connections are accepted")
+        share = min(connections(service))
+    wait_for(lambda: not sum(connections(service)), "all connections are closed")
+    return share
+
+
+def connections(service):
+    """Return how many connections each worker has."""
+    return [
+        sum(each.status == psutil.CONN_ESTABLISHED for each in worker.net_connections())
+        for worker in service.workers()
+    ]
