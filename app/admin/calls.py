@@ -23,7 +23,9 @@ from werkzeug.test import EnvironBuilder
 from app.api import strictness
 from app.api.authentication import current_principal, require_operation
 from app.api.blueprint import Blueprint
-from app.api.view_docs import documented
+from app.api.view_docs import documented, rights_of
+from app.auth.api_keys import require_permission
+from app.errors import ShopError
 from app.schemas.base import Base
 from app.schemas.loading import instance_of, invalid_params
 
@@ -67,6 +69,35 @@ def operations() -> dict[str, Operation]:
                 found[name] = Operation(rule.endpoint, method, rule.arguments, blueprint, view)
         current_app.extensions[_OPERATIONS] = found
     return found
+
+
+def require(*names: str | tuple[str, ...]) -> None:
+    """Raise ShopError unless the session may run operations, in the order of the API's checks.
+
+    Args:
+        names: the names of their views. Of several in a tuple, one is enough.
+    """
+    for each in names:
+        operation = operations()[
+            each if isinstance(each, str) else next(filter(can, each), each[0])
+        ]
+        operation.require()
+        for code in rights_of(operation.view)[:1]:
+            current_principal().require(code)
+
+
+def can(*names: str | tuple[str, ...]) -> bool:
+    """Return whether the session may run operations, as ``require`` checks it."""
+    try:
+        require(*names)
+    except ShopError:
+        return False
+    return True
+
+
+def require_reading() -> None:
+    """Raise ShopError unless the key of the session may read, since its rights can be reduced."""
+    require_permission(current_principal(), "GET")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from flask import Response, current_app, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, rights
-from app.admin.calls import api_request
+from app.admin import html
+from app.admin.calls import api_request, can, require
 from app.admin.frame import AdminBlueprint, NavigationItem, current_session, render, see_other
 from app.admin.reports import from_replica
 from app.admin.tables import Column, Row, Table
@@ -75,7 +75,7 @@ def _page(error: str = "") -> Response:
     # The numbers of an import of several kinds are in its event only.
     rows = [
         row._asdict() | ({} if row.kind else dict.fromkeys(("created", "updated")))
-        for row in (recent_runs(20) if rights.can("list_events") else ())
+        for row in (recent_runs(20) if can("list_events") else ())
     ]
     files = [
         Column(_("File"), _file),
@@ -95,8 +95,8 @@ def _page(error: str = "") -> Response:
         title=_("Import and export"),
         conflicts=CONFLICTS,
         error=error,
-        exports=[kind for kind in EXPORTS if rights.can(f"list_{kind}")],
-        imports=[kind for kind in IMPORTS if rights.can(f"bulk_{kind}")],
+        exports=[kind for kind in EXPORTS if can(f"list_{kind}")],
+        imports=[kind for kind in IMPORTS if can(f"bulk_{kind}")],
         runs=Table(_("Latest imports"), columns, rows),
         max_lines=MAX_LINES,
         files=Table(_("Your files"), files, started),
@@ -123,7 +123,7 @@ def download(kind: str) -> Response:
     """Download all records of a kind as CSV."""
     if kind not in EXPORTS:
         raise ShopError("shop_api_no_route")
-    rights.require(f"list_{kind}")
+    require(f"list_{kind}")
     columns = KINDS[kind].csv_columns
     # The response reads the first rows at once, and all others from the same source.
     return from_replica(lambda: csv_response(kind, columns, _rows(KINDS[kind]), mark=True))
@@ -144,7 +144,7 @@ def upload() -> Response | BaseResponse:
     kind, on_conflict = request.form.get("kind", ""), request.form.get("on_conflict", "")
     if kind not in IMPORTS or on_conflict not in CONFLICTS:
         raise InvalidParams({"kind": f"must be any of {', '.join(IMPORTS)}."})
-    rights.require(f"bulk_{kind}")
+    require(f"bulk_{kind}")
     file = request.files.get("file")
     raw = file.read(MAX_BYTES + 1) if file else b""
     try:
@@ -183,7 +183,7 @@ def _upload_of(upload_id: int) -> Any:
     found = uploads.find(current_session().id, upload_id)
     if found is None:
         raise ShopError("shop_api_no_route")
-    rights.require(f"bulk_{found.kind}")
+    require(f"bulk_{found.kind}")
     return found
 
 

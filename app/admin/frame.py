@@ -11,7 +11,7 @@ from flask import Response, current_app, g, redirect, render_template, request, 
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import rights
+from app.admin.calls import can, require, require_reading
 from app.admin.sessions import cookies, held
 from app.admin.texts import gettext as _
 from app.api.authentication import limit_body
@@ -110,7 +110,7 @@ class AdminBlueprint(flask.Blueprint):
         def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(view)
             def checked(**path: Any) -> Any:
-                rights.require(*needs)
+                require(*needs)
                 return view(**path)
 
             checked.needs = needs  # type: ignore[attr-defined]  # for ``may_open``
@@ -128,7 +128,7 @@ class AdminBlueprint(flask.Blueprint):
 def may_open(endpoint: str) -> bool:
     """Return whether the session can open a page, or run an action."""
     view: Any = current_app.view_functions[endpoint]
-    return rights.can(*view.needs)
+    return can(*view.needs)
 
 
 def _require_same_origin() -> None:
@@ -157,7 +157,7 @@ def _require_session() -> BaseResponse | None:
     """Find the session, or lead to the sign-in and back."""
     _find_session()
     if "admin_session" in g:
-        rights.require_reading()
+        require_reading()
         return None
     if request.method in SAFE_METHODS:
         here = request.full_path.rstrip("?")
@@ -198,7 +198,7 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
         f"admin/{template}",
         title=title,
         session=session,
-        can=rights.can,
+        can=can,
         shop=current_app.config["SHOP_NAME"],
         navigation=[item for item in items if may_open(item.endpoint)],
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
@@ -250,7 +250,7 @@ def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]
     return [
         (panel.label, panel.content(value))
         for panel in admin.panels
-        if panel.record == record and rights.can(*panel.needs)
+        if panel.record == record and can(*panel.needs)
     ]
 
 

@@ -9,8 +9,8 @@ from flask import Response, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, reports, rights
-from app.admin.calls import call
+from app.admin import html, reports
+from app.admin.calls import call, can
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.nouns.coupons import COUPONS
 from app.admin.nouns.orders import ORDERS
@@ -68,10 +68,10 @@ def _tiles(sales: dict[str, Any]) -> list[Tile]:
 
 def _top_coupons(days: str) -> Section:
     title, rows, link = _("Coupons by discount"), None, None
-    if rights.can("list_coupons"):
+    if can("list_coupons"):
         link = COUPONS.url("show_list"), _("All coupons")
     empty = _("No coupon was used in this period.")
-    if rights.can("list_coupon_reports"):
+    if can("list_coupon_reports"):
         shown = {"limit": "10", "fields": "uses,discount,revenue"}
         query = reports.period_query(days, with_interval=False) | shown
         reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
@@ -112,7 +112,7 @@ def _latest_orders() -> Section:
 def show() -> Response:
     """Show the overview of the chosen period, or the first steps of an empty shop."""
     days, sales = reports.chosen_days(), None
-    may_view = rights.can("get_sales_report")
+    may_view = can("get_sales_report")
     if may_view:
         period = reports.period_query(days) | {"fields": ",".join(FIGURES)}
         sales = reports.unless_slow(lambda: call("get_sales_report", query=period))
@@ -140,7 +140,7 @@ def show() -> Response:
 
 def _steps() -> list[tuple[str, str, str, str]]:
     """Return the first steps of a shop without orders and uses: title, text, address and button."""
-    read = [name for name in ("list_orders", "list_redemptions") if rights.can(name)]
+    read = [name for name in ("list_orders", "list_redemptions") if can(name)]
     if _has_records(read):
         return []
     coupon = _most_used_coupon()
@@ -161,7 +161,7 @@ def _steps() -> list[tuple[str, str, str, str]]:
         text = _("Enter a cart, and see what the customer would pay, and why.")
     steps = [create, (_("Try it on a cart"), text, href, _("Try it"))]
     return [
-        *(steps if rights.can("create_coupon", "evaluate_coupons") else []),
+        *(steps if can("create_coupon", "evaluate_coupons") else []),
         (
             _("Connect your shop"),
             _("Your shop sends its orders to the API, or you import them."),
@@ -172,7 +172,7 @@ def _steps() -> list[tuple[str, str, str, str]]:
 
 
 def _most_used_coupon() -> dict[str, Any] | None:
-    if not rights.can("list_coupons"):
+    if not can("list_coupons"):
         return None
     query = {"fields": "id,code,usage_count", "orderby": "uses"}
     found = call("list_coupons", query=query).content
@@ -206,7 +206,7 @@ DEMO = {"customers": 200, "coupons": 60, "orders": 600}
 def _can_load_demo() -> bool:
     """Return whether the session has all rights that the demo shop needs."""
     needed = ("create_coupon", "create_order", "create_customer")
-    return current_principal().resources is None and rights.can(*needed)
+    return current_principal().resources is None and can(*needed)
 
 
 def _has_records(operations: Sequence[str] = ("list_coupons", "list_orders")) -> bool:

@@ -7,8 +7,7 @@ from typing import Any
 from flask import Response, current_app, url_for
 from markupsafe import Markup
 
-from app.admin import rights
-from app.admin.calls import ApiRequest, Reply, api_request, call
+from app.admin.calls import ApiRequest, Reply, api_request, call, can
 from app.admin.forms import FieldSpec
 from app.admin.frame import may_open, render
 
@@ -134,4 +133,4 @@ def allowed(buttons: Sequence[Button]) -> list[Button]:
 
 def call_if_allowed(operation: str, **arguments: Any) -> Reply | None:
     """Run an operation that reads, or return None if the session may not."""
-    return call(operation, **arguments) if rights.can(operation) else None
+    return call(operation, **arguments) if can(operation) else None

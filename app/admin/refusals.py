@@ -7,8 +7,8 @@ from typing import Any
 from flask import Response
 from markupsafe import Markup
 
-from app.admin import html, rights
-from app.admin.calls import call
+from app.admin import html
+from app.admin.calls import call, can
 from app.admin.frame import AdminBlueprint, NavigationItem, render
 from app.admin.nouns.coupons import COUPONS
 from app.admin.pages import Section
@@ -47,7 +47,7 @@ def show() -> Response:
     reply = from_replica(lambda: call("list_refusal_reports", query=query))
     rows = reply.content
     unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
-    similar = similar_codes(unknown[:MAX_COMPARED]) if rights.can("list_coupons") else {}
+    similar = similar_codes(unknown[:MAX_COMPARED]) if can("list_coupons") else {}
     table = Table.of_reply(_("Refused codes"), _columns(similar), reply)
     by_day = [Section(_("By day"), "plots", refusal_plots(days))] if rows else []
     return render(
@@ -70,7 +70,7 @@ def _columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
         return COUPONS.link_to(row["coupon_id"], row["code"] or _("Other codes"))
 
     def repair(row: dict[str, Any]) -> Markup | str:
-        if row["reason"] == "expired" and row["coupon_id"] and rights.can("create_coupon"):
+        if row["reason"] == "expired" and row["coupon_id"] and can("create_coupon"):
             href = COUPONS.url("create", **{"from": row["coupon_id"]})
             return html.link(href, _("Duplicate with a new date"))
         if found := similar.get(row["code"]):

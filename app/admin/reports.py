@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 from flask import request
 from markupsafe import Markup
 
-from app.admin import html, rights
-from app.admin.calls import call
+from app.admin import html
+from app.admin.calls import call, can
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.db.replicas.routing import current_replicas
@@ -218,7 +218,7 @@ def refusal_plots(days: str) -> list[Plot]:
 
 def batch_plots(batch_id: int) -> list[Plot]:
     """Return the plot of the uses of a batch in the last 30 days, if the session may read it."""
-    if not rights.can("get_coupon_report"):
+    if not can("get_coupon_report"):
         return []
     period = period_of({"since": None, "until": None})
     uses = {"uses": _("Uses")}
@@ -229,7 +229,7 @@ def batch_plots(batch_id: int) -> list[Plot]:
 
 def coupon_plots(coupon_id: int) -> list[Plot]:
     """Return the plots of a coupon: uses and revenue of the last 30 days, unless all are zero."""
-    if not rights.can("get_coupon_report"):
+    if not can("get_coupon_report"):
         return []
 
     def read() -> list[dict[str, Any]]:

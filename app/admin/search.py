@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from flask import Response, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, rights
-from app.admin.calls import ApiRequest, api_request, loaded_query
+from app.admin import html
+from app.admin.calls import ApiRequest, api_request, can, loaded_query
 from app.admin.frame import AdminBlueprint, render
 from app.admin.nouns import Noun
 from app.admin.nouns.coupons import COUPONS
@@ -107,9 +107,7 @@ def _found(search: Search, text: str) -> tuple[str, list[Hit], ApiRequest | None
 def show() -> Response | BaseResponse:
     """Show what matches, or open the record if one is exact or the only one."""
     text = " ".join(request.args.get("q", "").split())[:200]
-    groups = [
-        _found(each, text) for each in SEARCHES if text and rights.can(f"list_{each.noun.plural}")
-    ]
+    groups = [_found(each, text) for each in SEARCHES if text and can(f"list_{each.noun.plural}")]
     every = [hit for _title, hits, *_rest in groups for hit in hits]
     exact = [hit for hit in every if hit.is_exact]
     chosen = exact if len(exact) == 1 else every

@@ -13,7 +13,7 @@ from typing import Any
 from flask import Flask, current_app, g, request
 
 from app.api.versions import current_dialect
-from app.api.view_docs import resources_of
+from app.api.view_docs import current_view, resources_of, rights_of
 from app.auth.api_keys import (
     authenticate,
     require_permission,
@@ -57,10 +57,16 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
     # Stored before the limits are checked, so that the log contains the ID of a rejected key.
     principal = authenticate(request_credentials(), record_failed_login)
     g.principal = principal = replace(principal, request_id=g.request_start.ids["request_id"])
-    view: Any = current_app.view_functions[request.endpoint or ""]
+    view = current_view()
     require_operation(principal, request.method, resource, view, any_permission=any_permission)
-    if not principal.capabilities:
+    if not principal.capabilities or lacks_right():
         limit_body()
+
+
+def lacks_right() -> bool:
+    """Return whether the caller lacks the right of the operation. One of several is enough."""
+    rights = rights_of(current_view())
+    return bool(rights) and not any(map(current_principal().has_right, rights))
 
 
 def limit_body() -> None:

@@ -3,7 +3,7 @@
 It adds authentication, shared schema instances, operation IDs and the error codes of operations.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,6 @@ from app.api.openapi.operations import describe_operation
 from app.api.request_parser import ArgumentParser
 from app.api.versions import NATIVE
 from app.api.view_docs import document, documented
-from app.auth.principals import Capability
 from app.errors.codes import ERRORS
 from app.schemas.loading import instance_of
 
@@ -103,29 +102,15 @@ class Blueprint(flask_smorest.Blueprint):
         document(view_func, "has_variable", "<" in rule)
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
-    def arguments(
-        self,
-        schema: Any,
-        *,
-        needs: Capability | None = None,
-        body_needs: Sequence[Capability] = (),
-        **kwargs: Any,
-    ) -> Callable[[Any], Any]:
+    def arguments(self, schema: Any, *, needs: Any = None, **kwargs: Any) -> Callable[[Any], Any]:
         """Load and document input with one schema instance for all requests.
 
         webargs would create an instance for each request and copy all of its fields.
 
         Args:
-            needs: the capability that the view requires. Without it, the body is only checked and
-                the view gets an empty record. No other view can use the schema.
-            body_needs: capabilities, by default that of ``needs``. A caller without any of them can
-                send a body of at most 64 KiB.
+            needs: of plugins of 1.0; the documented errors of the view replace it.
         """
         instance = instance_of(schema) if isinstance(schema, type) else schema
-        if needs:
-            self.ARGUMENTS_PARSER.needs[type(instance)] = needs
-        if able := body_needs or (needs and (needs,)):
-            self.ARGUMENTS_PARSER.body_needs[type(instance)] = able
         decorate: Callable[[Any], Any] = super().arguments(instance, **kwargs)
         return decorate
 
@@ -152,6 +137,14 @@ class Blueprint(flask_smorest.Blueprint):
             return document(view, "codes_as", more)
 
         return decorate
+
+    @staticmethod
+    def rights(*codes: str) -> Callable[[Any], Any]:
+        """Declare the rights of an operation whose errors do not name them, by their error codes.
+
+        Without them, a list is empty and the items of a bulk request fail. One right is enough.
+        """
+        return lambda view: document(view, "rights", codes)
 
     @staticmethod
     def also_requires(*resources: str) -> Callable[[Any], Any]:

@@ -12,28 +12,24 @@ from app.api.authentication import current_principal
 from app.api.responses import json_response
 from app.api.strictness import is_strict
 from app.api.versions import current_api_version
-from app.auth.principals import Capability, Principal
-from app.schemas.loading import checker_of, instance_of, invalid_params
+from app.api.view_docs import current_view, rights_of
+from app.auth.principals import Principal
+from app.schemas.loading import instance_of, invalid_params
 from app.schemas.strict import UnknownName
 from app.services.common import bulk
 from app.services.common.bulk import BulkItem, WriteResult
-
-ItemInput = tuple[type[ma.Schema], Capability]
-"""The schema of an item, and the capability to write it."""
 
 
 def bulk_response(
     record: str,
     items: Sequence[Any],
     *,
-    create: ItemInput,
-    update: ItemInput,
+    create: type[ma.Schema],
+    update: type[ma.Schema],
     save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]],
     dump: Callable[[Mapping[str, Any]], Any],
 ) -> Response:
     """Write the items of a bulk request and return the response with their results.
-
-    Without the required capability, an item is only checked, like the body of a single operation.
 
     Args:
         record: the name of the records, such as ``coupon``. Its plural is the wrapper key.
@@ -46,18 +42,18 @@ def bulk_response(
     principal, api_version, strict = current_principal(), current_api_version(), is_strict()
     bulk.require_size(record, items, current_app.config["SHOP_BULK_LIMIT"])
     # Has all fields of an update, too.
-    item_schema = instance_of(api_version.schema(create[0]))
+    item_schema = instance_of(api_version.schema(create))
+    rights = rights_of(current_view())  # to create and to update
     unknown_names: list[UnknownName] = []
 
     def load(item: BulkItem) -> BulkItem:
-        native, capability = create if item.id is None else update
-        schema, is_allowed = api_version.schema(native), principal.can(capability)
-        instance = (instance_of if is_allowed else checker_of)(schema, strict=strict)
+        schema = api_version.schema(create if item.id is None else update)
+        names_only = strict and not principal.has_right(rights[item.id is not None])
         try:
-            data = instance.load(item.data)
+            data = instance_of(schema, strict=strict, names_only=names_only).load(item.data)
         except ValidationError as error:
             raise invalid_params(error, reported=unknown_names) from None
-        return replace(item, data=data if is_allowed else {})
+        return replace(item, data=data)
 
     results = bulk.run(
         record,

@@ -5,12 +5,11 @@ parameters of operations without parameters, and sets ``Preference-Applied``.
 """
 
 import re
-from typing import Any
 
 from flask import Response, after_this_request, current_app, request
 
 from app.api.versions import current_dialect
-from app.api.view_docs import has_query
+from app.api.view_docs import current_view, has_query
 from app.errors import InvalidParams
 from app.schemas.strict import unknown_names
 
@@ -51,8 +50,9 @@ def apply_handling() -> None:
     if not is_strict():
         return
     after_this_request(_add_preference_applied)
-    view: Any = current_app.view_functions[request.endpoint or ""]
-    if not has_query(view) and (unknown := unknown_names(request.args, set(), "parameter")):
+    if not has_query(current_view()) and (
+        unknown := unknown_names(request.args, set(), "parameter")
+    ):
         raise InvalidParams({each.name: each.message() for each in unknown})
 
 

@@ -6,7 +6,15 @@ The decorators of a blueprint store it on the view, in the attribute ``_apidoc``
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from flask import current_app, request
 from marshmallow import Schema
+
+from app.auth.principals import CAPABILITIES
+
+
+def current_view() -> Any:
+    """Return the view of the current request."""
+    return current_app.view_functions[request.endpoint or ""]
 
 
 def document(view: Any, name: str, value: Any) -> Any:
@@ -25,6 +33,20 @@ def resources_of(view: Any) -> Sequence[str]:
     """Return the resources that a key must allow, in addition to that of the blueprint."""
     resources: Sequence[str] = documented(view, "resources", ())
     return resources
+
+
+def rights_of(view: Any) -> Sequence[str]:
+    """Return the error codes of the rights of a view, one of which is enough to run it.
+
+    They are those of ``Blueprint.rights``, or the first of its documented errors that is in
+    ``CAPABILITIES``. An operation without rights has none.
+    """
+    rights: Sequence[str] = documented(view, "rights", ())
+    codes = [
+        *documented(view, "codes", ()),
+        *(code for code, _ in documented(view, "codes_as", ())),
+    ]
+    return rights or [code for code in codes if code in CAPABILITIES][:1]
 
 
 def has_query(view: Any) -> bool:

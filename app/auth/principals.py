@@ -43,6 +43,59 @@ ROLES: dict[str, frozenset[Capability]] = {
 }
 
 
+_READ_COUPONS = (Capability.READ_PRIVATE_SHOP_COUPONS,)
+_READ_ORDERS = (Capability.READ_PRIVATE_SHOP_ORDERS,)
+
+CAPABILITIES: dict[str, tuple[Capability, ...]] = {
+    "shop_api_user_cannot_create_coupon": (Capability.PUBLISH_SHOP_COUPONS,),
+    "shop_api_user_cannot_read_coupon": _READ_COUPONS,
+    "shop_api_user_cannot_read_coupons": _READ_COUPONS,
+    "shop_api_user_cannot_read_coupons_count": _READ_COUPONS,
+    "shop_api_user_cannot_edit_coupon": (Capability.EDIT_SHOP_COUPONS,),
+    "shop_api_user_cannot_delete_coupon": (Capability.DELETE_SHOP_COUPONS,),
+    "shop_api_user_cannot_create_redemption": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_read_redemption": _READ_ORDERS,
+    "shop_api_user_cannot_read_redemptions_count": _READ_ORDERS,
+    "shop_api_user_cannot_edit_redemption": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_create_customer": (Capability.CREATE_USERS,),
+    "shop_api_user_cannot_read_customer": (Capability.LIST_USERS,),
+    "shop_api_user_cannot_read_customers_count": (Capability.LIST_USERS,),
+    "shop_api_user_cannot_edit_customer": (Capability.EDIT_USERS,),
+    "shop_api_user_cannot_delete_customer": (Capability.DELETE_USERS,),
+    "shop_api_user_cannot_create_order": (Capability.PUBLISH_SHOP_ORDERS,),
+    "shop_api_user_cannot_read_order": _READ_ORDERS,
+    "shop_api_user_cannot_read_orders_count": _READ_ORDERS,
+    "shop_api_user_cannot_edit_order": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_delete_order": (Capability.DELETE_SHOP_ORDERS,),
+    "shop_api_user_cannot_create_order_note": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_read_order_notes": _READ_ORDERS,
+    "shop_api_user_cannot_edit_order_note": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_delete_order_note": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_create_order_refund": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_read_order_refunds": _READ_ORDERS,
+    "shop_api_user_cannot_read_order_refunds_count": _READ_ORDERS,
+    "shop_api_user_cannot_edit_order_refund": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_delete_order_refund": (Capability.DELETE_SHOP_ORDERS,),
+    "shop_api_user_cannot_read_event": (Capability.READ_EVENTS,),
+    "shop_api_user_cannot_read_events": (Capability.READ_EVENTS,),
+    "shop_api_user_cannot_create_webhook": (Capability.MANAGE_WEBHOOKS,),
+    "shop_api_user_cannot_read_webhook": (Capability.MANAGE_WEBHOOKS,),
+    "shop_api_user_cannot_read_webhooks_count": (Capability.MANAGE_WEBHOOKS,),
+    "shop_api_user_cannot_edit_webhook": (Capability.MANAGE_WEBHOOKS,),
+    "shop_api_user_cannot_delete_webhook": (Capability.MANAGE_WEBHOOKS,),
+    "shop_api_user_cannot_view_reports": (Capability.VIEW_REPORTS,),
+    "shop_api_user_cannot_create_key": (Capability.MANAGE_API_KEYS,),
+    "shop_api_user_cannot_read_key": (Capability.MANAGE_API_KEYS,),
+    "shop_api_user_cannot_edit_key": (Capability.MANAGE_API_KEYS,),
+    "shop_api_user_cannot_delete_key": (Capability.MANAGE_API_KEYS,),
+}
+"""The capabilities that an operation requires, by the error code without them (decisions 2).
+
+Services require them (``Principal.require``). The limit of a body, the pages and bulk requests ask
+for the codes that a view documents (``app.api.view_docs.rights_of``). Coupons of other users, and
+accounts with capabilities, require more."""
+
+
 class Permission(StrEnum):
     """The permission of an API key."""
 
@@ -92,9 +145,18 @@ class Principal:
         """Return whether the user has all of the capabilities."""
         return self.capabilities.issuperset(capabilities)
 
-    def require(self, code: str, *capabilities: Capability) -> None:
-        """Raise ShopError with ``code`` unless the user has all of the capabilities."""
-        if not self.can(*capabilities):
+    def has_right(self, code: str, *more: Capability) -> bool:
+        """Return whether the user has the capabilities of an error code, and more."""
+        return self.can(*CAPABILITIES[code], *more)
+
+    def require(self, code: str, *more: Capability) -> None:
+        """Raise ShopError with ``code`` unless the user has its capabilities, and more.
+
+        Args:
+            code: a code of ``CAPABILITIES``. Another one raises KeyError.
+            more: capabilities that the record requires in addition.
+        """
+        if not self.has_right(code, *more):
             raise ShopError(code)
 
 

@@ -11,7 +11,6 @@ from app.api.idempotency import idempotent_with_secret
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import API_KEY
 from app.api.responses import json_response, page_response
-from app.auth.principals import Capability
 from app.schemas import api_keys as schemas
 from app.schemas.base import DeleteResponse
 from app.schemas.examples import api_keys as examples
@@ -69,11 +68,7 @@ def list_api_keys(query: Query) -> Response:
     "shop_api_user_cannot_create_customer",
     "registration-error-invalid-username",
 )
-@blp.arguments(
-    schemas.ApiKeyCreateRequest,
-    example={"key": examples.NEW_API_KEY},
-    body_needs=(Capability.MANAGE_API_KEYS,),
-)
+@blp.arguments(schemas.ApiKeyCreateRequest, example={"key": examples.NEW_API_KEY})
 @idempotent_with_secret(_require_again)
 @blp.response(201, schemas.ApiKeyWithSecretResponse, example={"key": examples.CREATED_API_KEY})
 def create_api_key(body: Body) -> Response:
@@ -108,11 +103,7 @@ def get_api_key(query: Query, key_id: int) -> Response:
     "shop_api_user_cannot_edit_key",
     "shop_api_insufficient_key_rights",
 )
-@blp.arguments(
-    schemas.ApiKeyUpdateRequest,
-    example={"key": examples.API_KEY_UPDATE},
-    body_needs=(Capability.MANAGE_API_KEYS,),
-)
+@blp.arguments(schemas.ApiKeyUpdateRequest, example={"key": examples.API_KEY_UPDATE})
 @blp.response(200, schemas.ApiKeyResponse, example={"key": examples.UPDATED_API_KEY})
 def update_api_key(body: Body, key_id: int) -> Response:
     """Update an API key.

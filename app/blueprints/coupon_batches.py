@@ -9,7 +9,6 @@ from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import COUPON_BATCH
 from app.api.responses import json_response, page_response
-from app.auth.principals import Capability
 from app.schemas.coupons.batch import (
     CouponBatchCreateRequest,
     CouponBatchDeleteResponse,
@@ -41,11 +40,7 @@ init_app = blp.init_app
     "shop_api_pattern_too_small",
     "shop_api_cannot_create_coupon",
 )
-@blp.arguments(
-    CouponBatchCreateRequest,
-    needs=Capability.PUBLISH_SHOP_COUPONS,
-    example={"generate": examples.NEW_BATCH},
-)
+@blp.arguments(CouponBatchCreateRequest, example={"generate": examples.NEW_BATCH})
 @idempotent
 @blp.response(201, CouponBatchResponse, example={"batch": examples.BATCH})
 def create_coupon_batch(body: Body) -> Response:
@@ -62,6 +57,7 @@ def create_coupon_batch(body: Body) -> Response:
 
 
 @blp.route("/batches")
+@blp.rights("shop_api_user_cannot_read_coupons")
 @blp.arguments(CouponBatchListQuery, location="query")
 @blp.response(200, CouponBatchList, headers=PAGE_HEADERS, example={"batches": [examples.BATCH]})
 def list_coupon_batches(query: Query) -> Response:

@@ -7,7 +7,6 @@ from flask import Response
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.responses import json_response
-from app.auth.principals import Capability
 from app.schemas.coupons.cart import CartRequest, EvaluationResponse
 from app.schemas.examples import redemptions as examples
 from app.services.coupons import evaluation as coupon_evaluation
@@ -29,9 +28,7 @@ init_app = blp.init_app
     "shop_api_cart_request_entity_too_large",
 )
 @blp.errors_as(400, "shop_api_invalid_customer_id")
-@blp.arguments(
-    CartRequest, example={"cart": examples.CART}, body_needs=(Capability.READ_PRIVATE_SHOP_COUPONS,)
-)
+@blp.arguments(CartRequest, example={"cart": examples.CART})
 @blp.response(200, EvaluationResponse, example={"evaluation": examples.EVALUATION})
 def evaluate_coupons(body: dict[str, Any]) -> Response:
     """Evaluate coupons against a cart.

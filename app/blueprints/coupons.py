@@ -14,7 +14,6 @@ from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import coupons as coupons_of
 from app.api.responses import delete_response, json_response, page_response
 from app.api.versions import current_api_version
-from app.auth.principals import Capability
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.coupons import coupon as schemas
 from app.schemas.examples import coupons as examples
@@ -41,6 +40,7 @@ init_app = blp.init_app
 
 
 @blp.route("")
+@blp.rights("shop_api_user_cannot_read_coupons")
 @blp.arguments(CouponListQuery, location="query")
 @blp.response(200, schemas.CouponList, headers=PAGE_HEADERS, example={"coupons": [examples.COUPON]})
 def list_coupons(query: Query) -> Response:
@@ -64,11 +64,7 @@ def list_coupons(query: Query) -> Response:
     "shop_api_cannot_create_coupon",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(
-    schemas.CouponCreateRequest,
-    needs=Capability.PUBLISH_SHOP_COUPONS,
-    example={"coupon": examples.NEW_COUPON},
-)
+@blp.arguments(schemas.CouponCreateRequest, example={"coupon": examples.NEW_COUPON})
 @idempotent
 @blp.response(201, schemas.CouponResponse, example={"coupon": examples.COUPON})
 def create_coupon(body: Body) -> Response:
@@ -118,11 +114,7 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
     "shop_api_cannot_update_coupon",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(
-    schemas.CouponUpdateRequest,
-    needs=Capability.EDIT_SHOP_COUPONS,
-    example={"coupon": examples.COUPON_UPDATE},
-)
+@blp.arguments(schemas.CouponUpdateRequest, example={"coupon": examples.COUPON_UPDATE})
 @blp.response(200, schemas.CouponResponse, example={"coupon": examples.UPDATED_COUPON})
 def update_coupon(body: Body, coupon_id: int) -> Response:
     """Update a coupon.
@@ -178,13 +170,10 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
+@blp.rights("shop_api_user_cannot_create_coupon", "shop_api_user_cannot_edit_coupon")
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
-@blp.arguments(
-    schemas.CouponBulkRequest,
-    example={"coupons": examples.COUPON_ITEMS},
-    body_needs=(Capability.PUBLISH_SHOP_COUPONS, Capability.EDIT_SHOP_COUPONS),
-)
+@blp.arguments(schemas.CouponBulkRequest, example={"coupons": examples.COUPON_ITEMS})
 @idempotent
 @blp.response(200, schemas.CouponBulkResponse, example={"coupons": examples.COUPON_RESULTS})
 def bulk_coupons(body: Body) -> Response:
@@ -196,8 +185,8 @@ def bulk_coupons(body: Body) -> Response:
     return bulk_response(
         "coupon",
         body["coupons"],
-        create=(schemas.CouponCreate, Capability.PUBLISH_SHOP_COUPONS),
-        update=(schemas.CouponUpdate, Capability.EDIT_SHOP_COUPONS),
+        create=schemas.CouponCreate,
+        update=schemas.CouponUpdate,
         save=coupons.save_coupons,
         dump=coupons_of().record,
     )

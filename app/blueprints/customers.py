@@ -13,7 +13,6 @@ from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import customers as customers_of
 from app.api.responses import delete_response, json_response, page_response
-from app.auth.principals import Capability
 from app.schemas import customers as schemas
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import customers as examples
@@ -40,6 +39,7 @@ init_app = blp.init_app
 
 
 @blp.route("")
+@blp.rights("shop_api_user_cannot_read_customers_count")
 @blp.arguments(CustomerListQuery, location="query")
 @blp.response(
     200, schemas.CustomerList, headers=PAGE_HEADERS, example={"customers": [examples.CUSTOMER]}
@@ -67,11 +67,7 @@ def list_customers(query: Query) -> Response:
     "registration-error-username-exists",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(
-    schemas.CustomerCreateRequest,
-    needs=Capability.CREATE_USERS,
-    example={"customer": examples.NEW_CUSTOMER},
-)
+@blp.arguments(schemas.CustomerCreateRequest, example={"customer": examples.NEW_CUSTOMER})
 @idempotent
 @blp.response(201, schemas.CustomerResponse, example={"customer": examples.CUSTOMER})
 def create_customer(body: Body) -> Response:
@@ -125,11 +121,7 @@ def get_customer(query: Query, customer_id: int) -> Response:
     "shop_api_invalid_metadata",
 )
 @blp.errors("shop_api_precondition_failed")
-@blp.arguments(
-    schemas.CustomerUpdateRequest,
-    needs=Capability.EDIT_USERS,
-    example={"customer": examples.CUSTOMER_UPDATE},
-)
+@blp.arguments(schemas.CustomerUpdateRequest, example={"customer": examples.CUSTOMER_UPDATE})
 @blp.response(200, schemas.CustomerResponse, example={"customer": examples.UPDATED_CUSTOMER})
 def update_customer(body: Body, customer_id: int) -> Response:
     """Update a customer.
@@ -177,13 +169,10 @@ def get_customer_by_email(query: Query, email: str) -> Response:
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
+@blp.rights("shop_api_user_cannot_create_customer", "shop_api_user_cannot_edit_customer")
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_customers_data", "shop_api_customers_request_entity_too_large")
-@blp.arguments(
-    schemas.CustomerBulkRequest,
-    example={"customers": examples.CUSTOMER_ITEMS},
-    body_needs=(Capability.CREATE_USERS, Capability.EDIT_USERS),
-)
+@blp.arguments(schemas.CustomerBulkRequest, example={"customers": examples.CUSTOMER_ITEMS})
 @idempotent
 @blp.response(200, schemas.CustomerBulkResponse, example={"customers": examples.CUSTOMER_RESULTS})
 def bulk_customers(body: Body) -> Response:
@@ -196,8 +185,8 @@ def bulk_customers(body: Body) -> Response:
     return bulk_response(
         "customer",
         body["customers"],
-        create=(schemas.CustomerCreate, Capability.CREATE_USERS),
-        update=(schemas.CustomerUpdate, Capability.EDIT_USERS),
+        create=schemas.CustomerCreate,
+        update=schemas.CustomerUpdate,
         save=customers.save_customers,
         dump=customers_of().record,
     )

@@ -12,7 +12,6 @@ from app.api.openapi.document import PAGE_HEADERS
 from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import narrowed
 from app.api.smorest import Api
-from app.auth.principals import Capability
 from app.models.webhook import WebhookFormat
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.legacy import webhooks as schemas
@@ -56,7 +55,7 @@ def list_webhooks(query: Query) -> Response:
 
 @blp.route("", methods=["POST"])
 @blp.errors(*webhook_error_codes.CREATE)
-@blp.arguments(schemas.LegacyWebhookCreateRequest, body_needs=(Capability.MANAGE_WEBHOOKS,))
+@blp.arguments(schemas.LegacyWebhookCreateRequest)
 @idempotent
 @blp.response(201, schemas.LegacyWebhookResponse)
 def create_webhook(body: Body) -> Response:
@@ -96,7 +95,7 @@ def get_webhook(query: Query, webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>", methods=["PUT"])
 @blp.errors(*webhook_error_codes.UPDATE)
-@blp.arguments(schemas.LegacyWebhookUpdateRequest, body_needs=(Capability.MANAGE_WEBHOOKS,))
+@blp.arguments(schemas.LegacyWebhookUpdateRequest)
 @blp.response(200, schemas.LegacyWebhookResponse)
 def update_webhook(body: Body, webhook_id: int) -> Response:
     """Update a webhook.

@@ -11,7 +11,6 @@ from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.representations import ORDER_NOTE
 from app.api.responses import delete_response, json_response, page_response
-from app.auth.principals import Capability
 from app.schemas.base import DeleteResponse
 from app.schemas.examples import orders as examples
 from app.schemas.orders import note as schemas
@@ -57,11 +56,7 @@ def list_order_notes(query: Query, order_id: int) -> Response:
     "shop_api_user_cannot_create_order_note",
     "shop_api_invalid_order_note",
 )
-@blp.arguments(
-    schemas.OrderNoteCreateRequest,
-    example={"order_note": examples.NEW_ORDER_NOTE},
-    body_needs=(Capability.EDIT_SHOP_ORDERS,),
-)
+@blp.arguments(schemas.OrderNoteCreateRequest, example={"order_note": examples.NEW_ORDER_NOTE})
 @idempotent
 @blp.response(201, schemas.OrderNoteResponse, example={"order_note": examples.ORDER_NOTE})
 def create_order_note(body: Body, order_id: int) -> Response:
@@ -101,11 +96,7 @@ def get_order_note(query: Query, order_id: int, note_id: int) -> Response:
     "shop_api_precondition_failed",
     "shop_api_invalid_order_note",
 )
-@blp.arguments(
-    schemas.OrderNoteUpdateRequest,
-    example={"order_note": examples.ORDER_NOTE_UPDATE},
-    body_needs=(Capability.EDIT_SHOP_ORDERS,),
-)
+@blp.arguments(schemas.OrderNoteUpdateRequest, example={"order_note": examples.ORDER_NOTE_UPDATE})
 @blp.response(200, schemas.OrderNoteResponse, example={"order_note": examples.UPDATED_ORDER_NOTE})
 def update_order_note(body: Body, order_id: int, note_id: int) -> Response:
     """Update an order note.

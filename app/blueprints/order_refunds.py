@@ -13,7 +13,6 @@ from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import RefundSerializer
 from app.api.responses import delete_response, json_response, page_response
 from app.api.smorest import Api
-from app.auth.principals import Capability
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import orders as examples
 from app.schemas.orders.refund import (
@@ -78,11 +77,7 @@ def list_order_refunds(query: Query, order_id: int) -> Response:
     "shop_api_invalid_order_refund",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(
-    OrderRefundCreateRequest,
-    example={"order_refund": examples.NEW_ORDER_REFUND},
-    body_needs=(Capability.EDIT_SHOP_ORDERS,),
-)
+@blp.arguments(OrderRefundCreateRequest, example={"order_refund": examples.NEW_ORDER_REFUND})
 @idempotent
 @blp.response(201, OrderRefundResponse, example={"order_refund": examples.ORDER_REFUND})
 def create_order_refund(body: Body, order_id: int) -> Response:
@@ -124,11 +119,7 @@ def get_order_refund(query: Query, order_id: int, refund_id: int) -> Response:
     "shop_api_precondition_failed",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(
-    OrderRefundUpdateRequest,
-    example={"order_refund": examples.ORDER_REFUND_UPDATE},
-    body_needs=(Capability.EDIT_SHOP_ORDERS,),
-)
+@blp.arguments(OrderRefundUpdateRequest, example={"order_refund": examples.ORDER_REFUND_UPDATE})
 @blp.response(200, OrderRefundResponse, example={"order_refund": examples.UPDATED_ORDER_REFUND})
 def update_order_refund(body: Body, order_id: int, refund_id: int) -> Response:
     """Update a refund.
@@ -159,6 +150,7 @@ def delete_order_refund(order_id: int, refund_id: int) -> Response:
 
 
 @all_refunds.route("")
+@all_refunds.rights("shop_api_user_cannot_read_order_refunds_count")
 @blp.arguments(RefundListQuery, location="query")
 @blp.response(
     200, OrderRefundList, headers=PAGE_HEADERS, example={"order_refunds": [examples.ORDER_REFUND]}

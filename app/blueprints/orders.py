@@ -14,7 +14,7 @@ from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import OrderSerializer
 from app.api.responses import delete_response, json_response, page_response
 from app.api.versions import current_api_version
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.errors import ShopError
 from app.schemas.base import CountResponse, DeleteResponse
@@ -43,6 +43,7 @@ def _body(order: Mapping[str, Any]) -> Body:
 
 
 @blp.route("")
+@blp.rights("shop_api_user_cannot_read_orders_count")
 @blp.arguments(OrderListQuery, location="query")
 @blp.response(200, OrderList, headers=PAGE_HEADERS, example={"orders": [examples.ORDER]})
 def list_orders(query: Query) -> Response:
@@ -69,11 +70,7 @@ def list_orders(query: Query) -> Response:
     "shop_api_coupon_not_applicable",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(
-    schemas.OrderCreateRequest,
-    example={"order": examples.NEW_ORDER},
-    body_needs=(Capability.PUBLISH_SHOP_ORDERS,),
-)
+@blp.arguments(schemas.OrderCreateRequest, example={"order": examples.NEW_ORDER})
 @idempotent
 @blp.response(201, OrderResponse, example={"order": examples.ORDER})
 def create_order(body: Body) -> Response:
@@ -139,11 +136,7 @@ def get_order(query: Query, order_id: int) -> Response:
     "shop_api_coupon_not_applicable",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(
-    schemas.OrderUpdateRequest,
-    example={"order": examples.ORDER_UPDATE},
-    body_needs=(Capability.EDIT_SHOP_ORDERS,),
-)
+@blp.arguments(schemas.OrderUpdateRequest, example={"order": examples.ORDER_UPDATE})
 @blp.response(200, OrderResponse, example={"order": examples.UPDATED_ORDER})
 def update_order(body: Body, order_id: int) -> Response:
     """Update an order.
@@ -181,13 +174,10 @@ def delete_order(query: Query, order_id: int) -> Response:
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
+@blp.rights("shop_api_user_cannot_create_order", "shop_api_user_cannot_edit_order")
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_orders_data", "shop_api_orders_request_entity_too_large")
-@blp.arguments(
-    schemas.OrderBulkRequest,
-    example={"orders": examples.ORDER_ITEMS},
-    body_needs=(Capability.PUBLISH_SHOP_ORDERS, Capability.EDIT_SHOP_ORDERS),
-)
+@blp.arguments(schemas.OrderBulkRequest, example={"orders": examples.ORDER_ITEMS})
 @idempotent
 @blp.response(200, schemas.OrderBulkResponse, example={"orders": examples.ORDER_RESULTS})
 def bulk_orders(body: Body) -> Response:
@@ -199,8 +189,8 @@ def bulk_orders(body: Body) -> Response:
     return bulk_response(
         "order",
         body["orders"],
-        create=(schemas.OrderCreate, Capability.PUBLISH_SHOP_ORDERS),
-        update=(schemas.OrderUpdate, Capability.EDIT_SHOP_ORDERS),
+        create=schemas.OrderCreate,
+        update=schemas.OrderUpdate,
         save=_save_orders,
         dump=dict,
     )

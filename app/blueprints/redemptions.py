@@ -12,7 +12,6 @@ from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import REDEMPTION
 from app.api.responses import json_response, page_response
-from app.auth.principals import Capability
 from app.schemas.base import CountResponse
 from app.schemas.examples import redemptions as examples
 from app.schemas.queries import ReadQuery
@@ -44,6 +43,7 @@ init_app = blp.init_app
 
 
 @blp.route("")
+@blp.rights("shop_api_user_cannot_read_redemptions_count")
 @blp.arguments(RedemptionListQuery, location="query")
 @blp.response(
     200, RedemptionList, headers=PAGE_HEADERS, example={"redemptions": [examples.REDEMPTION]}
@@ -67,11 +67,7 @@ def list_redemptions(query: Query) -> Response:
     "shop_api_coupon_not_applicable",
 )
 @blp.errors_as(400, "shop_api_invalid_customer_id")
-@blp.arguments(
-    RedemptionCreateRequest,
-    example={"redemption": examples.NEW_REDEMPTION},
-    body_needs=(Capability.EDIT_SHOP_ORDERS,),
-)
+@blp.arguments(RedemptionCreateRequest, example={"redemption": examples.NEW_REDEMPTION})
 @idempotent
 @blp.alt_response(200, schema=RedemptionResponse, example={"redemption": examples.REDEMPTION})
 @blp.response(201, RedemptionResponse, example={"redemption": examples.REDEMPTION})

@@ -36,6 +36,7 @@ order_trash = Blueprint(
 
 
 @coupon_trash.route("/trash")
+@coupon_trash.rights("shop_api_user_cannot_read_coupons")
 @coupon_trash.arguments(CouponListQuery, location="query")
 @coupon_trash.response(
     200,
@@ -84,6 +85,7 @@ def restore_coupon(coupon_id: int) -> Response:
 
 
 @order_trash.route("/trash")
+@order_trash.rights("shop_api_user_cannot_read_orders_count")
 @order_trash.arguments(OrderListQuery, location="query")
 @order_trash.response(
     200, TrashedOrderList, headers=PAGE_HEADERS, example={"orders": [order_examples.TRASHED_ORDER]}

@@ -13,7 +13,6 @@ from app.api.idempotency import idempotent_with_secret
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import WEBHOOK, WEBHOOK_DELIVERY
 from app.api.responses import delete_response, json_response, page_response
-from app.auth.principals import Capability
 from app.schemas import webhooks as schemas
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import webhooks as examples
@@ -45,6 +44,7 @@ init_app = blp.init_app
 
 
 @blp.route("")
+@blp.rights("shop_api_user_cannot_read_webhooks_count")
 @blp.arguments(schemas.WebhookListQuery, location="query")
 @blp.response(
     200, schemas.WebhookList, headers=PAGE_HEADERS, example={"webhooks": [examples.WEBHOOK]}
@@ -62,11 +62,7 @@ def list_webhooks(query: Query) -> Response:
 
 @blp.route("", methods=["POST"])
 @blp.errors(*webhook_error_codes.CREATE)
-@blp.arguments(
-    schemas.WebhookCreateRequest,
-    example={"webhook": examples.NEW_WEBHOOK},
-    body_needs=(Capability.MANAGE_WEBHOOKS,),
-)
+@blp.arguments(schemas.WebhookCreateRequest, example={"webhook": examples.NEW_WEBHOOK})
 @idempotent_with_secret(_require_again)
 @blp.response(
     201, schemas.WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET}
@@ -110,11 +106,7 @@ def get_webhook(query: Query, webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>", methods=["PUT"])
 @blp.errors(*webhook_error_codes.UPDATE, "shop_api_precondition_failed")
-@blp.arguments(
-    schemas.WebhookUpdateRequest,
-    example={"webhook": examples.WEBHOOK_UPDATE},
-    body_needs=(Capability.MANAGE_WEBHOOKS,),
-)
+@blp.arguments(schemas.WebhookUpdateRequest, example={"webhook": examples.WEBHOOK_UPDATE})
 @blp.response(200, schemas.WebhookResponse, example={"webhook": examples.UPDATED_WEBHOOK})
 def update_webhook(body: Body, webhook_id: int) -> Response:
     """Update a webhook.
@@ -170,9 +162,7 @@ def ping_webhook(webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/replay", methods=["POST"])
 @blp.errors(*webhook_error_codes.RESEND)
-@blp.arguments(
-    schemas.WebhookReplayRequest, example={"after": 0}, body_needs=(Capability.MANAGE_WEBHOOKS,)
-)
+@blp.arguments(schemas.WebhookReplayRequest, example={"after": 0})
 @blp.response(200, schemas.WebhookReplayResponse, example={"replay": {"after": 0, "through": 0}})
 def replay_webhook(body: Body, webhook_id: int) -> Response:
     """Send events to a webhook again.

@@ -7,21 +7,20 @@ import marshmallow as ma
 from marshmallow import ValidationError
 
 from app.errors import InvalidParams
-from app.schemas.fields.input import without_cleaning
 from app.schemas.strict import MAX_UNKNOWN, UnknownName, make_strict
 
 
 @cache
-def instance_of(schema: type[ma.Schema], *, strict: bool = False) -> ma.Schema:
-    """Return the shared instance of a schema, for strict or lenient requests."""
-    return make_strict(schema()) if strict else schema()
+def instance_of(
+    schema: type[ma.Schema], *, strict: bool = False, names_only: bool = False
+) -> ma.Schema:
+    """Return the shared instance of a schema, for strict or lenient requests.
 
-
-@cache
-def checker_of(schema: type[ma.Schema], *, strict: bool = False) -> ma.Schema:
-    """Return the shared instance of a schema that checks input without cleaning."""
-    checker = without_cleaning(schema())
-    return make_strict(checker) if strict else checker
+    Args:
+        names_only: whether a strict request reports only unknown names, because its caller lacks
+            the right, which is the next error.
+    """
+    return make_strict(schema(), names_only=names_only) if strict else schema()
 
 
 def invalid_params(

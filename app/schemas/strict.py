@@ -48,15 +48,18 @@ class UnknownName:
         return f"unknown {self.kind} {self.name[:100]!r}{suggestion}"
 
 
-def make_strict(schema: ma.Schema) -> ma.Schema:
-    """Make an instance of a schema reject input that it would ignore or convert, and return it."""
+def make_strict(schema: ma.Schema, *, names_only: bool = False) -> ma.Schema:
+    """Make an instance of a schema reject input that it would ignore or convert, and return it.
+
+    With ``names_only``, values can still be converted.
+    """
     for field in schema.fields.values():
-        if isinstance(field, Input):
+        if isinstance(field, Input) and not names_only:
             field.convert = partial(_convert, field)  # type: ignore[method-assign] # of this instance
         elif isinstance(field, ma.fields.Nested):
-            make_strict(field.schema)
+            make_strict(field.schema, names_only=names_only)
         elif isinstance(field, ma.fields.List) and isinstance(field.inner, ma.fields.Nested):
-            make_strict(field.inner.schema)
+            make_strict(field.inner.schema, names_only=names_only)
             if isinstance(field, ItemArray):  # loads its items itself
                 setattr(field, "load_item", field.inner.schema.load)  # noqa: B010  # mypy does not allow assigning to a method
     schema.unknown = ma.EXCLUDE  # ``_load`` reports unknown names, with suggestions

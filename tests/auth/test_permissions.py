@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import func, select
 
-from app.auth.principals import ROLES, Permission
+from app.auth.principals import CAPABILITIES, ROLES, Permission
 from app.db.read_pool import fetch
 from app.db.session import db, now, run_in_transaction
+from app.errors.codes import ERRORS
 from app.models import Event, User, WebhookDelivery
 from app.services.api_keys.writes import create_key, revoke_key
 from app.services.coupons.refusals import refusals_of
@@ -428,3 +429,8 @@ def test_account_with_more_capabilities_cannot_be_changed(callers, everything):
     }
     assert {name: outcome(response) for name, response in seen.items()} == NO_ESCALATION
     assert everything() == before
+
+
+def test_each_error_of_a_missing_right_has_its_capabilities():
+    assert CAPABILITIES.keys() == {code for code in ERRORS if "_user_cannot_" in code}
+    assert all(CAPABILITIES.values())

@@ -15,12 +15,13 @@ from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import history, html, rights
+from app.admin import history, html
 from app.admin.calls import (
     ApiRequest,
     Reply,
     api_request,
     call,
+    can,
     form_headers,
     loaded_query,
     record_of,
@@ -336,7 +337,7 @@ class Noun:
         specs = specs_of(self.update_schema)
         labels = {spec.name: spec.label for spec in specs if "." not in spec.name}
         labels["usage_count"] = "Uses"
-        may_read = rights.can("list_events")
+        may_read = can("list_events")
         entries = history.history(self.resource, record_id, labels) if may_read else None
         return Section(_("History"), "history", entries, what=_("events"))
 
@@ -447,7 +448,7 @@ class Noun:
         return {
             name: action
             for name, action in self.actions().items()
-            if action.in_trash in {None, trashed} and rights.can(action.operation)
+            if action.in_trash in {None, trashed} and can(action.operation)
         }
 
     def matching_ids(self, after: int, limit: int) -> Sequence[int]:

@@ -8,8 +8,8 @@ from typing import Any
 from flask import Response, redirect, request
 from markupsafe import Markup
 
-from app.admin import html, reports, rights
-from app.admin.calls import Reply, call
+from app.admin import html, reports
+from app.admin.calls import Reply, call, can
 from app.admin.forms import CHOICES, FieldSpec, Form, specs_of
 from app.admin.nouns import NOUNS, AnyResponse, Noun, Record
 from app.admin.pages import Button, Parts, Section, Tile, call_if_allowed
@@ -83,7 +83,7 @@ def _user_of(use: Record) -> str:
 def _with_addresses(uses: Sequence[Record]) -> list[Record]:
     """Return uses in which those of an account have its address, if they have none."""
     ids = {use["customer_id"] for use in uses if use["customer_id"] and not use["email"]}
-    emails = emails_of(ids) if rights.can("list_customers") else {}
+    emails = emails_of(ids) if can("list_customers") else {}
     return [use | {"email": use["email"] or emails.get(use["customer_id"], "")} for use in uses]
 
 
@@ -160,19 +160,19 @@ class Coupons(Noun):
     def new_values(self) -> Mapping[str, Any]:
         """Return what the form of a new coupon shows: with ``from``, a copy of another one."""
         source = whole_number(request.args.get("from", ""))
-        if source is None or not rights.can("get_coupon"):
+        if source is None or not can("get_coupon"):
             return {"type": "percent", "code": request.args.get("code", "")}
         copied, _etag = self.read(source)
         return copied | {"code": f"{copied['code']}-copy", "expiry_date": None}
 
     def created(self, record: Record) -> AnyResponse:
-        if request.args.get("then") == "try" and rights.can("evaluate_coupons"):
+        if request.args.get("then") == "try" and can("evaluate_coupons"):
             return redirect(self.url("try_it", record["id"], done="created"), 303)
         return super().created(record)
 
     def parts(self, record: Record) -> Parts:
         notes: list[Any] = [reserved_of(record)]
-        if rights.can("update_coupon"):
+        if can("update_coupon"):
             href = self.url("correct_count", record["id"])
             notes.append(html.link(href, _("Correct the count")))
         day = _last_day(record) if record["expiry_date"] else _("No end")

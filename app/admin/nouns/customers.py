@@ -5,8 +5,8 @@ from typing import Any
 
 from flask import request
 
-from app.admin import history, html, rights
-from app.admin.calls import call
+from app.admin import history, html
+from app.admin.calls import call, can
 from app.admin.nouns import Noun, Record
 from app.admin.nouns.orders import ORDERS, address_sections, uses_section
 from app.admin.pages import Parts, Section, Tile
@@ -110,7 +110,7 @@ def _side(record: Record) -> list[Section]:
 def _downloads(number: int) -> Section:
     """Return the downloads of the latest orders, without those that the session may not read."""
     rows, note = [], ""
-    if rights.can("list_customer_downloads"):
+    if can("list_customer_downloads"):
         found = latest_downloads(current_principal(), number, DOWNLOAD.columns, MAX_DOWNLOADS + 1)
         rows = DOWNLOAD.rows(found[:MAX_DOWNLOADS])
         if len(found) > MAX_DOWNLOADS:

@@ -8,8 +8,8 @@ from typing import Any
 from flask import request
 from markupsafe import Markup
 
-from app.admin import html, rights
-from app.admin.calls import Reply, call
+from app.admin import html
+from app.admin.calls import Reply, call, can
 from app.admin.forms import CHOICES, FieldSpec, Form, line_specs, specs_of
 from app.admin.nouns import FORM, NOUNS, AnyResponse, Noun, Record, form_page
 from app.admin.nouns.coupons import COUPONS, USE_STATES
@@ -165,7 +165,7 @@ class Orders(Noun):
         notes = call_if_allowed("list_order_notes", order_id=order_id)
         shown = [_note(note) for note in reversed(notes.content)] if notes else None
         add = self.url("add_note", order_id), specs_of(OrderNoteCreate), _("Add note")
-        form = add if rights.can("create_order_note") else None
+        form = add if can("create_order_note") else None
         return Section(
             _("Notes"),
             "items",

@@ -5,8 +5,8 @@ from typing import Any
 
 from flask import Response, request
 
-from app.admin import html, rights
-from app.admin.calls import call
+from app.admin import html
+from app.admin.calls import call, can
 from app.admin.forms import FieldSpec, Form, line_specs, specs_of
 from app.admin.frame import render
 from app.admin.nouns import FORM
@@ -79,9 +79,9 @@ def _form_of_order() -> Form:
     """Return a form with the items of an order: the one in the address, or the latest one."""
     number, orders, message = request.args.get("order", "").strip().lstrip("#"), [], ""
     try:
-        if number and rights.can("get_order"):
+        if number and can("get_order"):
             orders = [call("get_order", order_id=whole_number(number) or 0).content]
-        elif rights.can("list_orders"):
+        elif can("list_orders"):
             orders = call("list_orders", query={"limit": 1}).content
     except ShopError as error:
         if error.status != 404:

@@ -9,8 +9,8 @@ from flask import Response, request
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, rights
-from app.admin.calls import api_request, call
+from app.admin import html
+from app.admin.calls import api_request, call, can
 from app.admin.forms import FieldSpec, specs_of
 from app.admin.frame import see_other
 from app.admin.nouns import Noun, Record
@@ -160,7 +160,7 @@ class Webhooks(Noun):
         ]
         form = self.url("replay", record["id"]), specs_of(WebhookReplayRequest), _("Replay")
         replay = Section(_("Replay events"), "plain", Markup(), form=form)
-        may_replay = rights.can("replay_webhook")
+        may_replay = can("replay_webhook")
         return [Section(_("Details"), "facts", facts), *([replay] if may_replay else [])]
 
 
@@ -226,7 +226,7 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
 
 def _event(event_id: int | None) -> str:
     """Return an event as JSON, or an empty string if it cannot be read."""
-    if not event_id or not rights.can("get_event"):
+    if not event_id or not can("get_event"):
         return ""
     try:
         event = call("get_event", event_id=event_id).content

@@ -52,7 +52,6 @@ class Input(ma.fields.Field[Any]):
 
     null_is_absent = True
     rejects_nul = True  # before any cleaning (decisions 13)
-    cleans = True
 
     def __init__(
         self,
@@ -88,7 +87,7 @@ class Input(ma.fields.Field[Any]):
             converted = self.convert(value)
         except ValueError as error:
             raise ma.ValidationError(str(error)) from error
-        return self.clean(converted) if self.cleans else converted
+        return self.clean(converted)
 
     def convert(self, value: Any) -> Any:
         """Return the converted value, or raise ValueError with a reason."""
@@ -179,7 +178,7 @@ class Code(Text):
     def loss(self, value: Any, converted: str) -> str:
         """Return why a code is changed beyond letter case, blanks, and its form in Unicode."""
         same = text.folded_code(converted)
-        return "" if not self.cleans or self.clean(converted) == same else _CHANGED_TEXT
+        return "" if self.clean(converted) == same else _CHANGED_TEXT
 
 
 class CleanText(Text):
@@ -191,7 +190,7 @@ class CleanText(Text):
     def loss(self, value: Any, converted: str) -> str:
         """Return why a text is changed beyond white space."""
         same = " ".join(converted.split())
-        return "" if not self.cleans or self.clean(converted) == same else _CHANGED_TEXT
+        return "" if self.clean(converted) == same else _CHANGED_TEXT
 
 
 class InputObject(ma.fields.Nested):
@@ -380,13 +379,3 @@ class DateText(Input):
 
     def convert(self, value: Any) -> date | None:
         return dates.parse_date(value, datetime.now(UTC).date())
-
-
-def without_cleaning(schema: ma.Schema) -> ma.Schema:
-    """Change an instance of a schema so that it checks input without cleaning, and return it."""
-    for field in schema.fields.values():
-        if isinstance(field, Input):
-            field.cleans = False
-        elif isinstance(field, ma.fields.Nested):
-            without_cleaning(field.schema)
-    return schema

@@ -77,8 +77,6 @@ class EmailArray(_Array):
 
     def loss(self, value: Any, converted: list[str]) -> str:
         """Return why an entry is dropped or changed beyond letter case."""
-        if not self.cleans:
-            return ""
         same = [emails.lower_domain(entry) if isinstance(entry, str) else "" for entry in value]
         is_kept = self.clean(converted) == same
         return "" if is_kept else f"must contain only valid e-mail addresses. {_LOSS}"

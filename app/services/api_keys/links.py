@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.api_keys import allowed_resources, require_permission, require_resources
 from app.auth.hashes import keyed_hash
-from app.auth.principals import ROLES, Capability, Permission, Principal, capabilities_of
+from app.auth.principals import ROLES, Permission, Principal, capabilities_of
 from app.conversions.text import is_username
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
@@ -200,7 +200,7 @@ def invite(actor: Principal, data: Mapping[str, Any], form_id: str) -> str:
         ShopError: the actor may not give these rights, the user exists, or too many invitations
             of the actor's key are open.
     """
-    actor.require("shop_api_user_cannot_create_key", Capability.MANAGE_API_KEYS)
+    actor.require("shop_api_user_cannot_create_key")
     login, role = data["login"], data["role"]
     if not is_username(login):
         raise ShopError("registration-error-invalid-username", param="invitation.login")
@@ -249,7 +249,7 @@ def _require_invitation(
     """Raise ShopError unless an actor may give a new user a role and a key with rights."""
     require_rights(actor, rights)
     actor.require("shop_api_user_cannot_create_key", *capabilities_of([role]))
-    actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
+    actor.require("shop_api_user_cannot_create_customer")
     if find_user(session, login):
         raise InvalidParams({"invitation.login": "already belongs to a user."})
 
@@ -310,7 +310,7 @@ def withdraw_invitation(actor: Principal, link_id: int) -> None:
     Raises:
         ShopError: the actor does not manage keys, or there is no such invitation.
     """
-    actor.require("shop_api_user_cannot_delete_key", Capability.MANAGE_API_KEYS)
+    actor.require("shop_api_user_cannot_delete_key")
     this = delete(SIGN_IN_LINKS).where(
         SIGN_IN_LINKS.c.id == link_id, SIGN_IN_LINKS.c.login.is_not(None)
     )

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.orm import Session
 
 from app.auth.api_keys import require_user
-from app.auth.principals import ROLES, Capability, Principal
+from app.auth.principals import ROLES, Principal
 from app.catalog import Change
 from app.conversions.text import comparable, is_username
 from app.db.records import row_dicts
@@ -61,7 +61,7 @@ def _new_user(session: Session, actor: Principal, username: str, role: str) -> K
         raise InvalidParams(
             {"key.role": f"is required, because the user {username!r} does not exist."}
         )
-    actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
+    actor.require("shop_api_user_cannot_create_customer")
     if actor.resources is not None and "customers" not in actor.resources:
         raise ShopError("shop_api_user_cannot_create_customer")
     return create_user(session, username, role, actor)

@@ -122,7 +122,7 @@ def issue_key(actor: Principal, data: Mapping[str, Any]) -> Record:
         ShopError: the actor does not manage keys, the user cannot have a key, or the key would have
             more rights than the key of the actor.
     """
-    actor.require("shop_api_user_cannot_create_key", Capability.MANAGE_API_KEYS)
+    actor.require("shop_api_user_cannot_create_key")
     rights = Rights(
         Permission(data["permission"]),
         checked_resources(data["resources"]),
@@ -148,7 +148,7 @@ def require_new_key_again(actor: Principal, key_id: int) -> None:
     """
 
     def work(session: Session) -> None:
-        actor.require("shop_api_user_cannot_create_key", Capability.MANAGE_API_KEYS)
+        actor.require("shop_api_user_cannot_create_key")
         current, key = _locked(session, actor, key_id)
         if key is None:
             return  # revoked: its secret gives no rights
@@ -168,7 +168,7 @@ def update_key(actor: Principal, key_id: int, data: Mapping[str, Any]) -> Record
 
     def work(session: Session) -> Record:
         current, key = _locked_key(session, actor, key_id)
-        actor.require("shop_api_user_cannot_edit_key", Capability.MANAGE_API_KEYS)
+        actor.require("shop_api_user_cannot_edit_key")
         _require_not_above(session, actor, key["user_id"], "shop_api_user_cannot_edit_key")
         held = wanted = rights_of(key)
         if "permission" in data:
@@ -236,7 +236,7 @@ def delete_key(actor: Principal, key_id: int) -> None:
 
     def work(session: Session) -> None:
         _locked_key(session, actor, key_id)
-        actor.require("shop_api_user_cannot_delete_key", Capability.MANAGE_API_KEYS)
+        actor.require("shop_api_user_cannot_delete_key")
         session.execute(delete(API_KEYS).where(API_KEYS.c.id == key_id))
         call_after_commit(session, note_revocation)
 
@@ -310,7 +310,8 @@ def _shown(key: Mapping[str, Any], username: str) -> Record:
 
 def _require_not_above(session: Session, actor: Principal, user_id: int, code: str) -> None:
     """Raise ShopError if a user has capabilities that the actor lacks (decisions 2)."""
-    actor.require(code, *capabilities_of(roles_of(session, user_id)))
+    if not actor.can(*capabilities_of(roles_of(session, user_id))):  # also for one's own key
+        raise ShopError(code)
 
 
 def with_current_rights(session: Session, actor: Principal) -> Principal:

@@ -78,7 +78,7 @@ def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
     rows: Sequence[Row] = fetch(found, {WANTED: batch_id})
     if not rows:
         raise ShopError("shop_api_invalid_coupon_batch_id")
-    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    actor.require("shop_api_user_cannot_read_coupons")
     return rows[0]
 
 
@@ -100,7 +100,7 @@ def codes_of(actor: Principal, batch_id: int, *, unused: bool = False) -> list[d
     Raises:
         ShopError: the capability is missing.
     """
-    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    actor.require("shop_api_user_cannot_read_coupons")
     conditions = [COUPONS.c.batch_id == batch_id, PUBLISHED, *([IS_UNUSED] if unused else [])]
     rows = fetch(select(*CODE_COLUMNS).where(*conditions).order_by(COUPONS.c.id))
     return [row._asdict() for row in rows]

@@ -7,7 +7,7 @@ import orjson
 from sqlalchemy import insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Principal
 from app.db.bulk_inserts import insert_ignore
 from app.db.read_pool import fetch
 from app.db.search import search_text
@@ -59,7 +59,7 @@ def generate(
     Raises:
         ShopError: a capability is missing, or the coupons cannot be created as requested.
     """
-    actor.require("shop_api_user_cannot_create_coupon", Capability.PUBLISH_SHOP_COUPONS)
+    actor.require("shop_api_user_cannot_create_coupon")
     coupon = data["coupon"]
     require_known_type(coupon["type"])
     pattern = CodePattern.parse(data["prefix"], data["pattern"], data["charset"])
@@ -151,13 +151,7 @@ def trash_unused(actor: Principal, batch_id: int) -> int:
     rows = fetch(select(COUPON_BATCHES.c.author_id).where(COUPON_BATCHES.c.id == batch_id))
     if not rows:
         raise ShopError("shop_api_invalid_coupon_batch_id")
-    require_own(
-        actor,
-        rows[0].author_id,
-        "shop_api_user_cannot_delete_coupon",
-        Capability.DELETE_SHOP_COUPONS,
-        Capability.DELETE_OTHERS_SHOP_COUPONS,
-    )
+    require_own(actor, rows[0].author_id, "shop_api_user_cannot_delete_coupon")
     key = tuple_(COUPONS.c.created_at, COUPONS.c.id)
     unused = (
         select(COUPONS.c.created_at, COUPONS.c.id)

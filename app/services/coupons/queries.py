@@ -118,7 +118,7 @@ def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
         ShopError: the capability is missing.
     """
     require_known_filter(query)
-    actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
+    actor.require("shop_api_user_cannot_read_coupons_count")
     return count(_matching(query))
 
 
@@ -146,7 +146,7 @@ def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code
     rows: Sequence[Row] = fetch(found, {WANTED: wanted})
     if not rows:
         raise ShopError(missing_code)
-    actor.require("shop_api_user_cannot_read_coupon", Capability.READ_PRIVATE_SHOP_COUPONS)
+    actor.require("shop_api_user_cannot_read_coupon")
     return rows[0]
 
 
@@ -256,7 +256,7 @@ def ids_after(
         ShopError: the capability is missing.
     """
     require_known_filter(query)
-    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    actor.require("shop_api_user_cannot_read_coupons")
     by_id = {**query, "orderby": "id"}
     return plans.ids_after(_in_trash(by_id) if trashed else _matching(by_id), after, limit)
 
@@ -270,7 +270,7 @@ def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int
     Raises:
         ShopError: the capability is missing.
     """
-    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    actor.require("shop_api_user_cannot_read_coupons")
     states = {
         name: select(func.count()).where(PUBLISHED, *state_of({**query, "state": name}))
         for name in ("expired", "used_up")
@@ -288,7 +288,7 @@ def coupons_with_ids(actor: Principal, ids: Sequence[int], columns: Columns) -> 
     Raises:
         ShopError: the capability is missing.
     """
-    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    actor.require("shop_api_user_cannot_read_coupons")
     return fetch_by_ids(fetch, columns, COUPONS.c.id, ids)
 
 

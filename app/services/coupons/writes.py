@@ -150,13 +150,7 @@ def delete_coupon(
         if not coupons:
             raise ShopError("shop_api_invalid_coupon_id")
         (coupon,) = coupons
-        require_own(
-            actor,
-            coupon["author_id"],
-            "shop_api_user_cannot_delete_coupon",
-            Capability.DELETE_SHOP_COUPONS,
-            Capability.DELETE_OTHERS_SHOP_COUPONS,
-        )
+        require_own(actor, coupon["author_id"], "shop_api_user_cannot_delete_coupon")
         if precondition:
             precondition(coupon)
         after: CouponRow | None = None
@@ -222,7 +216,7 @@ def _named(session: Session, items: Sequence[BulkItem], statement: Select[Any]) 
 
 def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
     """Return the new coupon (spec 4.1, create rules in their order)."""
-    writes.actor.require("shop_api_user_cannot_create_coupon", Capability.PUBLISH_SHOP_COUPONS)
+    writes.actor.require("shop_api_user_cannot_create_coupon")
     if "code" not in data:
         raise ShopError("shop_api_missing_coupon_code")
     if data["code"] in writes.holders:
@@ -247,13 +241,7 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
     """Return the updated coupon (spec 4.1, update rules in their order)."""
     if coupon is None:
         raise ShopError("shop_api_invalid_coupon_id")
-    require_own(
-        writes.actor,
-        coupon["author_id"],
-        "shop_api_user_cannot_edit_coupon",
-        Capability.EDIT_SHOP_COUPONS,
-        Capability.EDIT_OTHERS_SHOP_COUPONS,
-    )
+    require_own(writes.actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon")
     if item.precondition:
         item.precondition(coupon)
     data, holders = item.data, writes.holders
@@ -294,11 +282,15 @@ def trashed_now() -> Record:
     return {"status": CouponStatus.TRASH, "trashed_at": timestamp, "updated_at": timestamp}
 
 
-def require_own(
-    actor: Principal, author_id: int | None, code: str, own: Capability, others: Capability
-) -> None:
-    """Require a capability, and a second one for coupons of others, or raise ShopError."""
-    actor.require(code, *([own] if author_id == actor.user_id else [own, others]))
+_OF_OTHERS = {
+    "shop_api_user_cannot_edit_coupon": Capability.EDIT_OTHERS_SHOP_COUPONS,
+    "shop_api_user_cannot_delete_coupon": Capability.DELETE_OTHERS_SHOP_COUPONS,
+}
+
+
+def require_own(actor: Principal, author_id: int | None, code: str) -> None:
+    """Raise ShopError without the right of a code; coupons of others require one more."""
+    actor.require(code, *([] if author_id == actor.user_id else [_OF_OTHERS[code]]))
 
 
 def require_known_type(name: str) -> None:

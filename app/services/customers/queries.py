@@ -110,7 +110,7 @@ def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
         ShopError: the capability is missing.
     """
     _sort_key(query)
-    actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
+    actor.require("shop_api_user_cannot_read_customers_count")
     return count(partial(_matching, query))
 
 
@@ -160,7 +160,7 @@ def _readable(
     )
     if not rows:
         raise ShopError(missing_code)
-    actor.require("shop_api_user_cannot_read_customer", Capability.LIST_USERS)
+    actor.require("shop_api_user_cannot_read_customer")
     return rows[0]
 
 

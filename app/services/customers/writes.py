@@ -142,7 +142,7 @@ def delete_customer(
         if not found:
             raise ShopError("shop_api_invalid_customer")
         held = capabilities_by_user(session, [customer_id]).get(customer_id, frozenset())
-        actor.require("shop_api_user_cannot_delete_customer", Capability.DELETE_USERS, *held)
+        actor.require("shop_api_user_cannot_delete_customer", *held)
         if customer_id == actor.user_id:
             raise ShopError("shop_api_cannot_delete_customer")
         (before,) = found
@@ -220,7 +220,7 @@ def _names_of(items: Sequence[BulkItem]) -> dict[str, Any]:
 
 def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
     """Return the new account (spec 4.2, create rules in their order)."""
-    writes.actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
+    writes.actor.require("shop_api_user_cannot_create_customer")
     if "email" not in data:
         raise ShopError("shop_api_missing_customer_email")
     if not is_email(data["email"]):
@@ -246,7 +246,7 @@ def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: Bul
         raise ShopError("shop_api_invalid_customer")
     # To prevent privilege escalation, the actor needs all capabilities of the account.
     theirs = writes.held.get(customer["id"], frozenset())
-    writes.actor.require("shop_api_user_cannot_edit_customer", Capability.EDIT_USERS, *theirs)
+    writes.actor.require("shop_api_user_cannot_edit_customer", *theirs)
     columns.check_precondition(writes.session, item.precondition, customer)
     data, emails = item.data, writes.emails
     if not data:

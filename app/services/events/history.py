@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, select
 
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Principal
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.models import API_KEYS, EVENTS, USERS
@@ -52,7 +52,7 @@ def recent_events(
 def _newest_first(
     actor: Principal, conditions: Sequence[ColumnElement[bool]], columns: Columns, limit: int
 ) -> Sequence[Row]:
-    actor.require("shop_api_user_cannot_read_events", Capability.READ_EVENTS)
+    actor.require("shop_api_user_cannot_read_events")
     number_events()
     selected = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
     return fetch(

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, select, true
 
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
@@ -60,7 +60,7 @@ def list_events(actor: Principal, query: Mapping[str, Any], columns: Columns) ->
             ``filter[after]`` have been removed because of their age.
     """
     conditions = conditions_of(query)
-    actor.require("shop_api_user_cannot_read_events", Capability.READ_EVENTS)
+    actor.require("shop_api_user_cannot_read_events")
     number_events()
     conditions += rare_resources(query)
     size, after = query["limit"] or default_page_size(), min(query["after"] or 0, INT64_MAX)
@@ -102,7 +102,7 @@ def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
         if 0 < event_id <= removed_id:
             raise ShopError("shop_api_events_expired", removed_id=removed_id)
         raise ShopError("shop_api_invalid_event_id")
-    actor.require("shop_api_user_cannot_read_event", Capability.READ_EVENTS)
+    actor.require("shop_api_user_cannot_read_event")
     return rows[0]
 
 

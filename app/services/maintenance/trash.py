@@ -9,7 +9,7 @@ from decimal import Decimal
 from sqlalchemy import and_, delete, select, update
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Principal
 from app.catalog import TRASH, Change
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
@@ -50,13 +50,7 @@ def restore_coupon(actor: Principal, coupon_id: int) -> Record:
             message = "No coupon in the trash has this ID."
             raise ShopError("shop_api_invalid_coupon_id").with_message(message)
         coupon = dict(row)
-        require_own(
-            actor,
-            coupon["author_id"],
-            "shop_api_user_cannot_edit_coupon",
-            Capability.EDIT_SHOP_COUPONS,
-            Capability.EDIT_OTHERS_SHOP_COUPONS,
-        )
+        require_own(actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon")
         same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
         if session.execute(same_code).first():
             raise ShopError("shop_api_coupon_code_already_exists")
@@ -83,7 +77,7 @@ def restore_order(actor: Principal, order_id: int) -> Record:
         if order is None or order["status"] != TRASH:
             message = "No order in the trash has this ID."
             raise ShopError("shop_api_invalid_order_id").with_message(message)
-        actor.require("shop_api_user_cannot_edit_order", Capability.EDIT_SHOP_ORDERS)
+        actor.require("shop_api_user_cannot_edit_order")
         restored = {
             "status": order["status_before_trash"],
             "status_before_trash": None,
@@ -115,11 +109,7 @@ def empty_coupons(actor: Principal, older_than_days: int) -> int:
     Raises:
         ShopError: a capability is missing.
     """
-    actor.require(
-        "shop_api_user_cannot_delete_coupon",
-        Capability.DELETE_SHOP_COUPONS,
-        Capability.DELETE_OTHERS_SHOP_COUPONS,
-    )
+    require_own(actor, None, "shop_api_user_cannot_delete_coupon")
     before = now() - timedelta(days=older_than_days)
 
     def work(session: Session) -> int:
@@ -140,7 +130,7 @@ def empty_orders(actor: Principal, older_than_days: int) -> int:
     Raises:
         ShopError: the capability is missing.
     """
-    actor.require("shop_api_user_cannot_delete_order", Capability.DELETE_SHOP_ORDERS)
+    actor.require("shop_api_user_cannot_delete_order")
 
     def work(session: Session) -> int:
         until = now() - timedelta(days=older_than_days)

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Principal
 from app.catalog import TRASH
 from app.db.read_pool import RowStream
 from app.db.records import Columns, Row
@@ -29,7 +29,7 @@ def list_notes(actor: Principal, order_id: int, columns: Columns) -> Sequence[Ro
         ShopError: the order does not exist, or the capability is missing.
     """
     rows = list_children(ORDER_NOTES, order_id, columns)
-    actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require(_CANNOT_READ)
     return rows
 
 
@@ -43,7 +43,7 @@ def get_note(actor: Principal, order_id: int, note_id: int, columns: Columns) ->
     rows = fetch_child(ORDER_NOTES, order_id, columns, note_id)
     if not rows:
         raise ShopError("shop_api_invalid_order_note_id")
-    actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require(_CANNOT_READ)
     return rows[0]
 
 
@@ -62,7 +62,7 @@ def create_note(
 
     def work(session: Session) -> Record:
         customer_id = _lock_order(session, order_id)
-        actor.require("shop_api_user_cannot_create_order_note", Capability.EDIT_SHOP_ORDERS)
+        actor.require("shop_api_user_cannot_create_order_note")
         if needs_text:
             _require_text(data.get("note", ""))
         if not hold_accounts(session, [customer_id or 0]):
@@ -96,7 +96,7 @@ def update_note(
 
     def work(session: Session) -> Record:
         note = _lock_note(session, order_id, note_id)
-        actor.require("shop_api_user_cannot_edit_order_note", Capability.EDIT_SHOP_ORDERS)
+        actor.require("shop_api_user_cannot_edit_order_note")
         if precondition:
             precondition(note)
         if "note" in data:
@@ -120,7 +120,7 @@ def delete_note(
 
     def work(session: Session) -> None:
         note = _lock_note(session, order_id, note_id)
-        actor.require("shop_api_user_cannot_delete_order_note", Capability.EDIT_SHOP_ORDERS)
+        actor.require("shop_api_user_cannot_delete_order_note")
         if precondition:
             precondition(note)
         session.execute(delete(ORDER_NOTES).where(ORDER_NOTES.c.id == note_id))

@@ -105,7 +105,7 @@ def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
         ShopError: the capability is missing.
     """
     require_known_status(query, current_catalog().order_statuses)
-    actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require("shop_api_user_cannot_read_orders_count")
     return count(_matching(query))
 
 
@@ -120,7 +120,7 @@ def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
     )
     if not rows:
         raise ShopError("shop_api_invalid_order_id")
-    actor.require("shop_api_user_cannot_read_order", Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require("shop_api_user_cannot_read_order")
     return rows[0]
 
 
@@ -269,6 +269,6 @@ def ids_after(
         ShopError: the capability is missing.
     """
     require_known_status(query, current_catalog().order_statuses)
-    actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require("shop_api_user_cannot_read_orders_count")
     by_id = {**query, "orderby": "id"}
     return plans.ids_after(_in_trash(by_id) if trashed else _matching(by_id), after, limit)

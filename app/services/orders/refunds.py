@@ -53,7 +53,7 @@ def list_refunds(actor: Principal, order_id: int, columns: Columns) -> Sequence[
         ShopError: the order does not exist, or the capability is missing.
     """
     rows = list_children(ORDER_REFUNDS, order_id, columns)
-    actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require(_CANNOT_READ)
     return rows
 
 
@@ -66,7 +66,7 @@ def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns
     """
     columns = [*columns, ORDER_REFUNDS.c.revision]
     rows = fetch_child(ORDER_REFUNDS, order_id, columns, refund_id)
-    actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require(_CANNOT_READ)
     if not rows:
         raise ShopError("shop_api_invalid_order_refund_id")
     return rows[0]
@@ -86,7 +86,7 @@ def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Column
 def count_all_refunds(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return the number of refunds that match, or raise ShopError without the capability."""
     code = "shop_api_user_cannot_read_order_refunds_count"
-    actor.require(code, Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require(code)
     return count(_matching(query))
 
 
@@ -127,7 +127,7 @@ def create_refund(actor: Principal, order_id: int, data: Mapping[str, Any]) -> R
 
     def work(session: Session) -> Record:
         order = _lock_order(session, order_id)
-        actor.require("shop_api_user_cannot_create_order_refund", Capability.EDIT_SHOP_ORDERS)
+        actor.require("shop_api_user_cannot_create_order_refund")
         items = items_of(order)
         left = cents(order["total"]) - cents(order["total_refunded"])
         _, ids = new_ids(session, 0, len(data.get("line_items") or ()), last_item_id(order))
@@ -181,7 +181,7 @@ def update_refund(
     def work(session: Session) -> Record:
         order = _lock_order(session, order_id)
         refund = _refund_of(session, order_id, refund_id)
-        actor.require("shop_api_user_cannot_edit_order_refund", Capability.EDIT_SHOP_ORDERS)
+        actor.require("shop_api_user_cannot_edit_order_refund")
         if precondition:
             precondition(refund)
         if not data:
@@ -217,7 +217,7 @@ def delete_refund(
     def work(session: Session) -> None:
         order = _lock_order(session, order_id)
         refund = _refund_of(session, order_id, refund_id)
-        actor.require("shop_api_user_cannot_delete_order_refund", Capability.DELETE_SHOP_ORDERS)
+        actor.require("shop_api_user_cannot_delete_order_refund")
         if precondition:
             precondition(refund)
         session.execute(delete(ORDER_REFUNDS).where(ORDER_REFUNDS.c.id == refund_id))

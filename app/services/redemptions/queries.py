@@ -78,9 +78,7 @@ def count_redemptions(actor: Principal, query: Mapping[str, Any]) -> int:
         ShopError: the capability is missing.
     """
     matching = _matching(query)
-    actor.require(
-        "shop_api_user_cannot_read_redemptions_count", Capability.READ_PRIVATE_SHOP_ORDERS
-    )
+    actor.require("shop_api_user_cannot_read_redemptions_count")
     return count(matching)
 
 
@@ -90,7 +88,7 @@ def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Ro
     rows: Sequence[Row] = fetch(found, {WANTED: redemption_id})
     if not rows:
         raise ShopError("shop_api_invalid_redemption_id")
-    actor.require("shop_api_user_cannot_read_redemption", Capability.READ_PRIVATE_SHOP_ORDERS)
+    actor.require("shop_api_user_cannot_read_redemption")
     return rows[0]
 
 

@@ -3,7 +3,7 @@
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Principal
 from app.catalog import Change
 from app.conversions.numbers import INT64_MAX
 from app.db.records import row_dicts
@@ -88,7 +88,7 @@ def _locked(session: Session, actor: Principal, redemption_id: int) -> Redemptio
     found = session.execute(_HAS_ID, this).first() if redemption_id <= INT64_MAX else None
     if found is None:
         raise ShopError("shop_api_invalid_redemption_id")
-    actor.require("shop_api_user_cannot_edit_redemption", Capability.EDIT_SHOP_ORDERS)
+    actor.require("shop_api_user_cannot_edit_redemption")
     if found.order_id is not None:
         raise ShopError(
             "shop_api_invalid_redemption_status",

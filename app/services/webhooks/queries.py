@@ -59,7 +59,7 @@ def count_webhooks(
     actor: Principal, query: Mapping[str, Any], formats: Sequence[str] = ALL_FORMATS
 ) -> int:
     """Return the number of webhooks that match, or raise ShopError without the capability."""
-    actor.require("shop_api_user_cannot_read_webhooks_count", Capability.MANAGE_WEBHOOKS)
+    actor.require("shop_api_user_cannot_read_webhooks_count")
     matching = _matching(query, formats)
     return count(matching)
 
@@ -75,7 +75,7 @@ def get_webhook(
     )
     if not rows:
         raise ShopError("shop_api_invalid_webhook_id")
-    actor.require("shop_api_user_cannot_read_webhook", Capability.MANAGE_WEBHOOKS)
+    actor.require("shop_api_user_cannot_read_webhook")
     return rows[0]
 
 

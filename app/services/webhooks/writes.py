@@ -9,7 +9,7 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
-from app.auth.principals import Capability, Principal
+from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import is_delivery_url
 from app.db.records import row_dicts, with_columns
@@ -56,7 +56,7 @@ def create_webhook(
         ShopError: the capability is missing, a topic or the delivery URL is invalid, or the key may
             not read the events of a topic.
     """
-    actor.require("shop_api_user_cannot_create_webhook", Capability.MANAGE_WEBHOOKS)
+    actor.require("shop_api_user_cannot_create_webhook")
     require_topics(data.get("topics", []), form)
     require_readable(actor, data["topics"])
     require_url(data.get("delivery_url", ""))
@@ -108,7 +108,7 @@ def _new_columns(data: Mapping[str, Any]) -> Record:
 
 def require_creator(actor: Principal, topics: Sequence[str]) -> None:
     """Raise ShopError unless an actor can create a webhook with these topics."""
-    actor.require("shop_api_user_cannot_create_webhook", Capability.MANAGE_WEBHOOKS)
+    actor.require("shop_api_user_cannot_create_webhook")
     require_readable(actor, topics)
 
 
@@ -229,7 +229,7 @@ def locked(
     )
     if not found:
         raise ShopError("shop_api_invalid_webhook_id")
-    actor.require(code, Capability.MANAGE_WEBHOOKS)
+    actor.require(code)
     return found[0]
 
 
