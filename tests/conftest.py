@@ -13,14 +13,19 @@ from app.db.session import db, run_in_transaction
 from app.models import Coupon, Event
 from app.services.api_keys.writes import NewKey, create_key
 from app.services.coupons.refusals import refusals_of
-from app.services.maintenance import database_copy
 
 pytest_plugins = ["pytester", "tests.selection", "tests.databases"]
 # Before they are imported, so that a failed assertion shows its values.
 pytest.register_assert_rewrite("tests.api_client", *pytest_plugins[1:])
 
 from tests.api_client import Client  # noqa: E402  # after the line above
-from tests.databases import SECRET, assert_nothing_is_open, close, empty  # noqa: E402  # the same
+from tests.databases import (  # noqa: E402  # the same
+    SECRET,
+    assert_nothing_is_open,
+    close,
+    empty,
+    insertions,
+)
 from tests.selection import POOLED  # noqa: E402  # the same
 
 # The same examples in every run, and no limit for the time of an example: how long the machine takes
@@ -73,24 +78,8 @@ def administrator(session_app):
             empty(connection)
         key = create_key("administrator", "administrator", Permission.READ_WRITE, "")
         with db.engine.connect() as connection:
-            statements = [
-                statement
-                for table in db.metadata.sorted_tables
-                # Triggers count rows, and each test begins without events.
-                if table.name not in {*database_copy.DERIVED, Event.__tablename__}
-                for statement in _insertions(connection, table)
-            ]
+            statements = insertions(connection, without={Event.__tablename__})
     return Administrator(key, statements)
-
-
-def _insertions(connection, table):
-    """The SQL that inserts the rows of a table again, with their values as literals."""
-    quoted = "quote({})" if connection.dialect.name == "sqlite" else "quote_nullable({}::text)"
-    names = [column.name for column in table.c if column.computed is None]
-    values = ", ".join(quoted.format(f'"{name}"') for name in names)
-    columns = ", ".join(f'"{name}"' for name in names)
-    for row in connection.exec_driver_sql(f'SELECT {values} FROM "{table.name}"').all():
-        yield f'INSERT INTO "{table.name}" ({columns}) VALUES ({", ".join(row)})'
 
 
 @pytest.fixture

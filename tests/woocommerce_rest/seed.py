@@ -426,13 +426,24 @@ _DOWNLOADS = [
 ]  # fmt: skip
 
 
+_inserted = {}
+"""The SQL that inserts the seed, by database, as soon as it was inserted once."""
+
+
 def reset(app, *, with_downloads=False):
     """Empty the shop of an app and insert the seed."""
-    from tests.databases import empty  # noqa: PLC0415  # needs the plugins of pytest
+    from tests.databases import empty, insertions  # noqa: PLC0415  # needs the plugins of pytest
 
     with app.app_context(), db.engine.begin() as connection:
         empty(connection)
-        insert_seed(connection)
+        statements = _inserted.get(connection.dialect.name)
+        if statements is None:
+            insert_seed(connection)
+            _inserted[connection.dialect.name] = insertions(connection)
+        else:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+            _set_sequences(connection)
         if with_downloads:
             # A permission belongs to the customer of its order.
             connection.execute(text("UPDATE orders SET customer_id = 5 WHERE id = 47"))
