@@ -45,7 +45,7 @@ from app.schemas.orders.refund import RefundItemSchema
 from app.services.common.metadata import METADATA
 from app.services.common.metadata_rules import json_text
 from app.services.common.metadata_writes import with_found_value, without_metadata
-from app.services.orders.columns import search_text_of
+from app.services.orders.columns import derived_columns
 from app.services.orders.items import KINDS as ITEM_LISTS
 
 Rows = dict[Table, list[Record]]
@@ -153,8 +153,9 @@ def _order(table: Table, record: Record) -> Rows:
         raise ValueError("item_details: must be an object of objects.")
     lists, of_items = _items(record, "id")
     of_parent = {"parent_id": record.get("parent_id") or None}  # 0 in responses
-    row = _row(table, _of_guest(record) | lists | of_parent, search_text="")
-    row["search_text"] = search_text_of(row)
+    derived = {"search_text": "", "billing_email_normalized": None}
+    row = _row(table, _of_guest(record) | lists | of_parent, **derived)
+    row |= derived_columns(row)
     rows = {table: [row], **_metadata(ORDER_METADATA, record, order_id=row["id"])}
     rows[ITEM_METADATA] = _of_items(row["id"], of_items)
     for name, child in (("notes", ORDER_NOTES), ("downloads", DOWNLOADS)):

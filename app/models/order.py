@@ -68,6 +68,8 @@ class Order(BillingColumns, ShippingColumns, Model):
     revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=2)
     # Lower-cased text that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
+    # Key of a guest whose address ``lower()`` of the database does not normalize, otherwise None.
+    billing_email_normalized: Mapped[str | None] = mapped_column(Key, sort_order=4)
     # Only set while the order is in the trash and its status is TRASH.
     trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=1)
     status_before_trash: Mapped[str | None] = mapped_column(Key, sort_order=1)
@@ -137,7 +139,19 @@ class Order(BillingColumns, ShippingColumns, Model):
             sqlite_where=text("customer_id IS NOT NULL"),
             postgresql_where=text("customer_id IS NOT NULL"),
         ),
-        # E-mail addresses that only Python can lower-case.
+        # The orders of a guest by the normalized address.
+        Index(
+            "ix_orders_guest_normalized",
+            "billing_email_normalized",
+            "created_at",
+            "id",
+            "status",
+            "currency",
+            "customer_id",
+            sqlite_where=text("customer_id IS NULL AND billing_email_normalized IS NOT NULL"),
+            postgresql_where=text("customer_id IS NULL AND billing_email_normalized IS NOT NULL"),
+        ),
+        # Addresses that only Python can lower-case, for reports of a previous release.
         Index(
             "ix_orders_unicode_emails",
             "created_at",

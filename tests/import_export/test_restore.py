@@ -33,7 +33,7 @@ from app.schemas.fields import output as fields
 from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import RefundItemSchema
 from app.services.api_keys.writes import create_key
-from app.services.orders.columns import search_text_of
+from app.services.orders.columns import derived_columns
 from app.services.orders.items import KINDS as ITEM_LISTS
 from tests.api_client import Client
 from tests.databases import empty
@@ -186,7 +186,7 @@ def shops(draw):
             coupon | {"search_text": search_text(coupon["code"], coupon["description"])}
             for coupon in coupons
         ],
-        Order: [order | {"search_text": search_text_of(order)} for order in orders],
+        Order: [order | derived_columns(order) for order in orders],
         OrderNote: notes,
         DownloadPermission: downloads,
         OrderRefund: refunds,

@@ -9,6 +9,8 @@ from decimal import ROUND_HALF_UP, Decimal, getcontext
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from app.conversions.emails import comparable_email
+
 getcontext().prec = 60
 CENT, ZERO = Decimal("0.01"), Decimal("0.00")
 COUNTED = {"processing", "completed", "shipped", "refunded"}
@@ -94,11 +96,11 @@ class Reports:
 
     @staticmethod
     def customer(order):
-        return order["customer_id"] or f"guest {order['billing_email'].lower()}"
+        return order["customer_id"] or f"guest {comparable_email(order['billing_email'])}"
 
     @staticmethod
     def user(use):
-        return use["customer_id"] or f"guest {use['email'].lower()}"
+        return use["customer_id"] or f"guest {comparable_email(use['email'])}"
 
     def sales(self):
         figures = self.order_figures(self.orders(), self.refunds())

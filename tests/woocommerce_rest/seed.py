@@ -30,7 +30,7 @@ from app.models import (
 from app.models.download import DOWNLOADS
 from app.models.user import with_normalized
 from app.services.common.metadata_writes import with_found_value
-from app.services.orders.columns import search_text_of
+from app.services.orders.columns import derived_columns
 from app.services.orders.items import KINDS, items_of
 
 SEED = json.loads((Path(__file__).parent / "seed.json").read_text())
@@ -323,7 +323,7 @@ def _insert_order(connection, order):
         "total_discount": Decimal(order["discount_total"]),
         "next_item_id": values["next_item_id"],
     }
-    values["search_text"] = search_text_of(values)
+    values |= derived_columns(values)
     connection.execute(insert(ORDERS).values(values))
     _metadata(connection, ORDER_METADATA, {"order_id": order["id"]}, order["meta_data"])
     for name in names:

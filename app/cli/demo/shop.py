@@ -19,7 +19,7 @@ from app.models.coupon import CouponStatus
 from app.models.user import with_normalized
 from app.services.customers.columns import BLANK
 from app.services.orders.columns import BLANK as BLANK_ORDER
-from app.services.orders.columns import search_text_of
+from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import changed_items
 from app.services.orders.items import OrderItems
 
@@ -251,7 +251,7 @@ def with_addresses(order: Record, accounts: Mapping[int | None, Record]) -> Reco
         accounts: the columns ``ADDRESSES`` of accounts by ID.
     """
     complete = order | accounts.get(order["customer_id"], {})
-    return complete | {"search_text": search_text_of(complete)}
+    return complete | derived_columns(complete)
 
 
 def _money(cents: int) -> Decimal:

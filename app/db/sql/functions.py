@@ -160,14 +160,6 @@ class is_indexed(Templated[bool]):  # noqa: N801  # named like an SQL function
     postgresql = "(octet_length({0}) <= 1000)"
 
 
-class json_lookup(Templated[str]):  # noqa: N801  # named like an SQL function
-    """The value of a key in a JSON object, or NULL."""
-
-    type = String()
-    sqlite = "(SELECT value FROM json_each({0}) WHERE key = {1})"
-    postgresql = "(CAST({0} AS json) ->> {1})"
-
-
 class email_is(Templated[bool]):  # noqa: N801  # named like an SQL function
     """Whether an e-mail address in ASCII has a lower-case form. Uses its index."""
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    func,
     or_,
     select,
     update,
@@ -35,6 +36,7 @@ from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
 from app.models.coupon import CouponRow, CouponStatus
 from app.models.user import with_normalized
 from app.services.coupons.customers import ERASED
+from app.services.orders.columns import guest_key
 
 BATCH = 1_000
 """Number of rows that a select returns."""
@@ -65,9 +67,12 @@ def normalize() -> list[str]:
         email = email_key(row["billing_email"])
         texts = SEPARATOR.join(dict.fromkeys([*parts, "" if email.startswith(LONG) else email]))
         _store(ORDERS, row, "search_text", texts)
-    used = REDEMPTIONS.c.email
-    is_concerned = or_(has_unicode(used), used.contains("@xn--"))
-    for row in _rows(_with_condition(REDEMPTIONS, is_concerned)):
+    is_normalized = ORDERS.c.billing_email_normalized.is_not(None)
+    concerned = or_(is_normalized, _is_international(ORDERS.c.billing_email))
+    for row in _rows(_with_condition(ORDERS, concerned)):
+        key = guest_key(row["billing_email"])
+        _store(ORDERS, row, "billing_email_normalized", key, source="billing_email")
+    for row in _rows(_with_condition(REDEMPTIONS, _is_international(REDEMPTIONS.c.email))):
         if not row["email_normalized"].startswith(ERASED):
             _store(REDEMPTIONS, row, "email_normalized", email_key(row["email"]))
     return [message for message in changed if message]
@@ -102,8 +107,13 @@ def _with_condition(table: Table, condition: ColumnElement[bool]) -> Select[Any]
     return select(table).where(condition, table.c.id > _AFTER).order_by(table.c.id).limit(BATCH)
 
 
+def _is_international(email: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return whether an address has characters beyond ASCII, or a label of a domain in punycode."""
+    return or_(has_unicode(email), func.lower(email).contains("xn--"))
+
+
 def _is_unsearchable(column: ColumnElement[str]) -> ColumnElement[bool]:
-    return or_(has_one_of(column, _SEARCHED), column.contains("@xn--"))
+    return or_(has_one_of(column, _SEARCHED), column.contains("xn--"))
 
 
 def _accounts() -> Select[Any]:
@@ -170,10 +180,12 @@ def _same_address(row: dict[str, Any], other: int) -> str:
     )
 
 
-def _store(table: Table, row: dict[str, Any], name: str, value: str) -> None:
-    """Set a derived column, unless the row has changed."""
+def _store(
+    table: Table, row: dict[str, Any], name: str, value: str | None, source: str = "id"
+) -> None:
+    """Set a derived column, unless it or its source has changed."""
     if value == row[name]:
         return
-    unchanged = table.c.id == row["id"], table.c[name] == row[name]
+    unchanged = (table.c[each] == row[each] for each in ("id", source, name))
     change = update(table).where(*unchanged).values({name: value})
     run_in_transaction(lambda session: session.execute(change))

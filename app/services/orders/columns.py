@@ -12,7 +12,7 @@ from flask import current_app
 
 from app.catalog import Change, current_catalog
 from app.conversions.emails import comparable_email
-from app.db.search import SEPARATOR, search_text
+from app.db.search import SEPARATOR, email_key, search_text
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
 
@@ -117,7 +117,23 @@ def note_created(note_id: int, note: Mapping[str, Any], customer_id: int | None)
     return Change("order_note.created", None, {**note, "id": note_id, "customer_id": customer_id})
 
 
-def search_text_of(order: Record) -> str:
+def derived_columns(order: Mapping[str, Any]) -> Record:
+    """Return the columns by which orders are searched and compared."""
+    return {
+        "search_text": search_text_of(order),
+        "billing_email_normalized": guest_key(order["billing_email"]),
+    }
+
+
+def guest_key(email: str) -> str | None:
+    """Return ``billing_email_normalized`` of an address.
+
+    ``lower()`` of both databases is sufficient for an address in ASCII whose domain is not encoded.
+    """
+    return None if email.isascii() and "xn--" not in email.lower() else email_key(email)
+
+
+def search_text_of(order: Mapping[str, Any]) -> str:
     """Return the lower-cased text that searches of orders use (orders 4, wc-v3).
 
     Names of lines and shipping methods and the number of the payment are part of it.

@@ -33,6 +33,7 @@ from app.services.orders.queries import COLUMNS, part_of
 
 _UNUSED = {
     "search_text",
+    "billing_email_normalized",
     "next_item_id",
     "subtotal",
     "trashed_at",

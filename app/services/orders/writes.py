@@ -290,7 +290,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
     order["id"] = next(writes.new_ids)
     order["order_number"] = data.get("order_number") or str(order["id"])
-    order["search_text"] = columns.search_text_of(order)
+    order |= columns.derived_columns(order)
     key = data.get("order_key")
     order["order_key"] = columns.new_key() if key is None else key
     metadata = writes.metadata.changed(writes, data, of_items, None)
@@ -344,7 +344,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     if plan:
         writes.changes += plan.write(writes.session, order["id"])
     writes.metadata.keep(metadata, order, after)
-    after["search_text"] = columns.search_text_of(after)
+    after |= columns.derived_columns(after)
     if after["status"] != order["status"]:
         _note_status(writes, after, order["status"], data)
     writes.permissions[order["id"]] = permissions

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, String, case, func, literal, select, type_coerce
 
 from app.auth.principals import Capability, Principal
+from app.conversions.emails import comparable_email
 from app.db.read_pool import Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
@@ -51,14 +52,15 @@ def _shown_customers(rows: Sequence[Any], scope: Scope, fetch: Fetch) -> list[di
         customer_id, guest = values.pop("customer_id"), values.pop("guest")
         person = [values.pop(f"person_{name}") for name in PERSON[1:]]
         if customer_id is None:
-            customer_id, person = 0, [guest, *names.get(guest, ("", ""))]
+            customer_id, (email, *person) = 0, names[guest]
+            person.insert(0, comparable_email(email))
         customer = dict(zip(PERSON, (customer_id, *person), strict=True))
         found.append({"customer": customer} | shown(figures_of(values), ORDER_FIGURES))
     return found
 
 
 def _names_of_guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[str, Sequence[str]]:
-    """Return the first and last name in the latest counted order of each guest."""
+    """Return the address and the names in the latest counted order of each guest."""
     if not guests:
         return {}
     table, key = _table_of(guests)
@@ -72,7 +74,7 @@ def _names_of_guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[
         for index, is_theirs in scope.by_guest(ORDERS.c, key)
     )
     found = {guest: ids for guest, *ids in fetch(select(key, *latest).select_from(table))}
-    columns += [ORDERS.c[f"billing_{name}"] for name in PERSON[2:]]
+    columns += [ORDERS.c[f"billing_{name}"] for name in PERSON[1:]]
     wanted = literal([each for ids in found.values() for each in ids], IdList)
     orders = {row.id: row for row in fetch(select(*columns).where(is_one_of(columns[1], wanted)))}
     return {

@@ -1,13 +1,12 @@
 """What a report counts: orders of some statuses and one currency, and exact sums of them.
 
 Guests are identified by their e-mail address in lower case. ``lower()`` of a database changes only
-ASCII letters here, so the few other addresses are lower-cased in Python (``Scope.folded``).
+ASCII letters here, so the orders with another address have ``billing_email_normalized``.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +19,6 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Select,
-    String,
     and_,
     bindparam,
     case,
@@ -36,7 +34,7 @@ from sqlalchemy.exc import DBAPIError
 from app.auth.principals import Principal
 from app.db import read_pool, timeouts
 from app.db.read_pool import Fetch, RowStream, read_engine
-from app.db.sql.functions import email_is, has_unicode, is_one_of, json_lookup
+from app.db.sql.functions import email_is, is_one_of
 from app.db.sql.index_hints import unindexed
 from app.db.sql.types import IdList
 from app.errors import unavailable
@@ -52,11 +50,6 @@ FEW = 1_000
 
 _EARLIER = ORDERS.alias("earlier")
 
-_UNICODE_EMAILS = (
-    select(ORDERS.c.billing_email)
-    .where(unindexed(ORDERS.c.customer_id).is_(None), has_unicode(ORDERS.c.billing_email))
-    .distinct()
-)
 _CURRENCY: Any = bindparam("currency", type_=ORDERS.c.currency.type)
 _OTHER_ORDERS = union_all(
     select(ORDERS.c.id).where(ORDERS.c.currency < _CURRENCY),
@@ -71,7 +64,6 @@ class Scope:
     currency: str
     statuses: tuple[str, ...]  # of counted orders
     few: tuple[int, ...] | None  # the IDs of all orders in other currencies, or None if unknown
-    folded: Mapping[str, str]  # lower-case forms of guests' addresses with characters beyond ASCII
 
     def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
         """Return whether an order counts. The index of the report begins with both columns."""
@@ -111,19 +103,17 @@ class Scope:
 
     def guest(self, orders: Any = ORDERS.c) -> ColumnElement[str]:
         """Return the key of the guest of an order."""
-        email = func.lower(orders.billing_email)
-        if not self.folded:
-            return email
-        entry = json_lookup(literal(json.dumps(self.folded), String), orders.billing_email)
-        return case((has_unicode(orders.billing_email), entry), else_=email)
+        key: ColumnElement[str] = func.coalesce(
+            orders.billing_email_normalized, func.lower(orders.billing_email)
+        )
+        return key
 
     def by_guest(self, orders: Any, key: ColumnElement[str]) -> Iterator[tuple[str, Any]]:
         """Yield the index and the condition of each search for the orders of a guest."""
         is_guest, email = orders.customer_id.is_(None), orders.billing_email
         yield "ix_orders_guest_email_sqlite", and_(is_guest, email_is(email, key))
-        if self.folded:
-            is_theirs = has_unicode(email), self.guest(orders) == key
-            yield "ix_orders_unicode_emails", and_(is_guest, *is_theirs)
+        is_normalized = orders.billing_email_normalized == key
+        yield "ix_orders_guest_normalized", and_(is_guest, is_normalized)
 
     def is_first(self) -> ColumnElement[bool]:
         """Return whether an order is the first counted order of its customer."""
@@ -184,12 +174,11 @@ def _within_time(actor: Principal) -> Iterator[None]:
 def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None) -> Scope:
     """Return what a report counts, by default in ``SHOP_PAID_STATUSES`` and ``refunded``."""
     counted = statuses or (*current_app.config["SHOP_PAID_STATUSES"], "refunded")
-    folded = {email: email.lower() for (email,) in fetch(_UNICODE_EMAILS)}
     few = None
     if currency == current_app.config["SHOP_CURRENCY"]:
         ids = fetch(_OTHER_ORDERS, {"currency": currency, "most": FEW + 1})
         few = tuple(id_ for (id_,) in ids) if len(ids) <= FEW else None
-    return Scope(currency, tuple(dict.fromkeys(counted)), few, folded)
+    return Scope(currency, tuple(dict.fromkeys(counted)), few)
 
 
 def within(column: ColumnElement[datetime], span: Any) -> tuple[ColumnElement[bool], ...]:

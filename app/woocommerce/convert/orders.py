@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from app.catalog import TRASH, RedemptionEffect
 from app.db.search import email_key
-from app.services.orders.columns import search_text_of
+from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import MAX_CENTS
 from app.services.orders.sums import MAX_TOTAL, amount_text
 from app.woocommerce.convert.converted import Converted, LeftOut
@@ -97,7 +97,7 @@ def order(
         "item_details": items.details,
         "next_item_id": items.next_id,
     }
-    values["search_text"] = search_text_of(values)
+    values |= derived_columns(values)
     return Converted(
         source.id,
         source.table,
