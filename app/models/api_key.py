@@ -40,6 +40,9 @@ class ApiKey(Model):
     )
 
 
+INVITATION_OF = "invitation of "
+"""Beginning of the description of an invited user's key. The username of the inviter follows."""
+
 API_KEYS = cast("Table", ApiKey.__table__)
 
 

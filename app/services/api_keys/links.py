@@ -16,6 +16,7 @@ from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.models import API_KEYS, SIGN_IN_LINKS, USER_ROLES, USERS
+from app.models.api_key import INVITATION_OF
 from app.services.api_keys.rights import (
     Rights,
     checked_expiry,
@@ -280,7 +281,7 @@ def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
             "permission": link.rights.permission.value,
             "resources": ["all"] if names is None else sorted(names),
             "expires_at": link.rights.expires_at,
-            "description": f"invitation of {link.username}",
+            "description": f"{INVITATION_OF}{link.username}",
         }
         key = issue_key(inviter, data)
         event = {"id": link.id, "login": link.login, "role": link.role, "key_id": key["id"]}

@@ -1,5 +1,6 @@
 """Removal of the personal data of a deleted customer (events 1, docs/customers.md)."""
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -8,11 +9,14 @@ from sqlalchemy import Table, and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
+from app.auth.principals import capabilities_of
 from app.conversions.emails import comparable_email
+from app.conversions.text import comparable
 from app.db.search import contains, email_key
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import (
+    API_KEYS,
     EVENTS,
     IDEMPOTENCY_PERSONS,
     IDEMPOTENCY_RECORDS,
@@ -21,8 +25,10 @@ from app.models import (
     ORDERS,
     REDEMPTIONS,
     UPLOADS,
+    USER_ROLES,
     USERS,
 )
+from app.models.api_key import INVITATION_OF
 from app.models.user import UserRow
 from app.services.common.persons import (
     customer_person,
@@ -37,6 +43,9 @@ from app.services.events.erasure import blank, erase_events
 _UPLOADS = select(UPLOADS.c.id, UPLOADS.c.content, UPLOADS.c.failures).where(
     UPLOADS.c.kind == "customers"
 )
+
+_ADDRESS = re.compile(rb"(?<![^\s,;:|\"'<>@])[^\s,;:|\"'<>@]++@[^\s,;:|\"'<>@]++")
+"""What can be an e-mail address in a file. Begins only after a separator, so it is linear."""
 
 BATCH = frozenset({"create", "update", "delete"})
 """Names of the parts of a batch of the REST API of WooCommerce."""
@@ -64,6 +73,7 @@ def erase_customer(session: Session, account: UserRow) -> None:
     orders = _orders(session, account["id"], emails)
     notes = _of_orders(session, account["id"], ORDER_NOTES, "order_note", orders)
     _erase_redemptions(session, account, emails)
+    _erase_signatures(session, account)
     refunds = _of_orders(session, account["id"], ORDER_REFUNDS, "order_refund", orders)
     records = {
         "order": orders,
@@ -149,6 +159,30 @@ def _erase_redemptions(session: Session, account: UserRow, emails: Collection[st
         )
 
 
+def _erase_signatures(session: Session, account: UserRow) -> None:
+    """Remove the name of a member of staff from notes of orders and from the keys of invitations.
+
+    Customers write neither. A name that another account has stays.
+    """
+    of_account = USER_ROLES.c.user_id == account["id"]
+    if not capabilities_of(list(session.scalars(select(USER_ROLES.c.role).where(of_account)))):
+        return
+    names = {account["username"], f"{account['first_name']} {account['last_name']}".strip()}
+    others = select(USERS.c.id).where(
+        USERS.c.name_normalized == account["name_normalized"], USERS.c.id != account["id"]
+    )
+    if session.execute(others.limit(1)).first():
+        names = {account["username"]}
+    session.execute(
+        update(ORDER_NOTES).where(ORDER_NOTES.c.author.in_(names - {""})).values(author="")
+    )
+    session.execute(
+        update(API_KEYS)
+        .where(API_KEYS.c.description == f"{INVITATION_OF}{account['username']}")
+        .values(description="invitation")
+    )
+
+
 def _erase_responses(session: Session, persons: Collection[str]) -> None:
     """Remove the person from stored responses. A retry still returns them and changes nothing."""
     for record_id, stored in session.execute(_RECORDS, {"persons": list(persons)}).all():
@@ -164,11 +198,16 @@ def _erase_responses(session: Session, persons: Collection[str]) -> None:
 
 
 def _delete_uploads(session: Session, emails: Collection[str]) -> None:
-    """Delete the uploaded files that contain an e-mail address. They wait for their import."""
+    """Delete the uploaded files that contain an e-mail address in any form of its domain."""
     words = [email.encode() for email in emails]
+    local_parts = {email.rpartition("@")[0] for email in emails}
     for row in session.execute(_UPLOADS).all():
-        text = (bytes(row.content) + row.failures.encode()).lower()
-        if any(word in text for word in words):
+        text = bytes(row.content) + row.failures.encode()
+        found = {each.decode(errors="replace") for each in _ADDRESS.findall(text)}
+        if any(word in text.lower() for word in words) or any(
+            comparable(each.partition("@")[0]) in local_parts and comparable_email(each) in emails
+            for each in found
+        ):
             session.execute(delete(UPLOADS).where(UPLOADS.c.id == row.id))
 
 

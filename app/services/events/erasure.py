@@ -36,10 +36,12 @@ PERSONAL = frozenset(
         "transaction_id",
         "refunded_by",
         "login",
+        "author",
+        "description",
     }
 )
-"""Names of personal values in the data of customers, orders, notes, refunds and invitations, in
-every dialect and at any depth."""
+"""Names of personal values in the data of customers, orders, notes, refunds, invitations and keys,
+in every dialect and at any depth."""
 
 METADATA = "metadata"
 """Name of the values of integrations in the data of events, which can contain anything."""
@@ -49,6 +51,7 @@ _EMPTY: Mapping[str, Any] = {
     "customer_meta": {},
     "order_meta": {},
     "meta_data": [],
+    "meta": [],  # attributes of lines
     "avatar_url": None,  # an empty text is not a URL
 }
 """Empty values of what is metadata in one of the dialects, or derived from personal data."""
