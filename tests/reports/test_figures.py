@@ -69,28 +69,36 @@ def case(app, request, plugged):
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("currency", ["USD", "EUR"])
-@pytest.mark.parametrize("interval", ["hour", "day", "week", "month", "year"])
-def test_sales(case, interval, currency):
+def test_sales(case):
     client, reports = case
-    expected, query = reports(3, 4, currency)
-    sales = client.get("/reports/sales", query | {"filter[interval]": interval}).json["sales"]
-    previous = expected.previous().sales()
-    assert sales["totals"] == {**expected.sales(), "previous": previous}
-    assert sales["currencies"] == expected.currencies()
-    found = {each["label"]: each for each in sales["intervals"]}
-    assert len(found) == len(sales["intervals"])
-    by_interval = expected.by_interval(interval, expected.sales)
-    for label, figures in found.items():
-        start = figures.pop("start")
-        assert start.endswith("Z")
-        del figures["label"]
-        wanted = by_interval.pop(label, None)
-        if wanted is None:
-            assert {figures["orders"], figures["uses"], figures["new_customers"]} == {0}
-        else:
-            assert figures == wanted
-    assert by_interval == {}
+    for interval in ["hour", "day", "week", "month", "year"]:
+        for currency in ["USD", "EUR"]:
+            expected, query = reports(3, 4, currency)
+            sales = client.get("/reports/sales", query | {"filter[interval]": interval}).json[
+                "sales"
+            ]
+            previous = expected.previous().sales()
+            assert sales["totals"] == {**expected.sales(), "previous": previous}, (
+                interval,
+                currency,
+            )
+            assert sales["currencies"] == expected.currencies(), (interval, currency)
+            found = {each["label"]: each for each in sales["intervals"]}
+            assert len(found) == len(sales["intervals"]), (interval, currency)
+            by_interval = expected.by_interval(interval, expected.sales)
+            for label, figures in found.items():
+                start = figures.pop("start")
+                assert start.endswith("Z"), (interval, currency)
+                del figures["label"]
+                wanted = by_interval.pop(label, None)
+                if wanted is None:
+                    assert {figures["orders"], figures["uses"], figures["new_customers"]} == {0}, (
+                        interval,
+                        currency,
+                    )
+                else:
+                    assert figures == wanted, (interval, currency)
+            assert by_interval == {}, (interval, currency)
 
 
 @pytest.mark.both_databases
@@ -117,13 +125,15 @@ def test_many_orders_in_other_currencies(app, plugged, monkeypatch, currency):
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("currency", ["USD", "EUR"])
-def test_coupons(case, currency):
+def test_coupons(case):
     client, reports = case
-    expected, query = reports(6, 6, currency)
-    rows = client.get("/reports/coupons", query | {"filter[limit]": "-1"}).json["coupon_reports"]
-    code = lambda row: row["coupon"]["code"]  # noqa: E731  # as short as its use
-    assert sorted(rows, key=code) == sorted(expected.coupons(), key=code)
+    for currency in ["USD", "EUR"]:
+        expected, query = reports(6, 6, currency)
+        rows = client.get("/reports/coupons", query | {"filter[limit]": "-1"}).json[
+            "coupon_reports"
+        ]
+        code = lambda row: row["coupon"]["code"]  # noqa: E731  # as short as its use
+        assert sorted(rows, key=code) == sorted(expected.coupons(), key=code), currency
 
 
 @pytest.mark.both_databases
@@ -147,46 +157,52 @@ def test_one_coupon(case):
                 assert each["uses"] == each["orders"] == 0
 
 
-@pytest.mark.parametrize(
-    "wanted", ["average_order,uses", "net,tax", "customers", "new_customers,items", "refunds"]
-)
-def test_some_figures_of_sales(case, wanted):
+def test_some_figures_of_sales(case):
     client, reports = case
     expected, query = reports(3, 4)
-    names = wanted.split(",")
-    sales = client.get("/reports/sales", query | {"fields": wanted}).json["sales"]
-    previous, totals = expected.previous().sales(), expected.sales()
-    assert sales["totals"].pop("previous") == {name: previous[name] for name in names}
-    assert sales["totals"] == {name: totals[name] for name in names}
-    lines = client.get("/reports/sales", query | {"fields": wanted, "format": "csv"}).text
-    assert {*csv.DictReader(io.StringIO(lines)).fieldnames} == {"start", "label", *names}
+    for wanted in ["average_order,uses", "net,tax", "customers", "new_customers,items", "refunds"]:
+        names = wanted.split(",")
+        sales = client.get("/reports/sales", query | {"fields": wanted}).json["sales"]
+        previous, totals = expected.previous().sales(), expected.sales()
+        assert sales["totals"].pop("previous") == {name: previous[name] for name in names}, wanted
+        assert sales["totals"] == {name: totals[name] for name in names}, wanted
+        lines = client.get("/reports/sales", query | {"fields": wanted, "format": "csv"}).text
+        assert {*csv.DictReader(io.StringIO(lines)).fieldnames} == {"start", "label", *names}, (
+            wanted
+        )
 
 
-@pytest.mark.parametrize("limit", ["50", "-1"])
-@pytest.mark.parametrize("wanted", ["average_order", "customers,last_use", "new_customers,uses"])
-def test_some_figures_of_coupons(case, wanted, limit):
+def test_some_figures_of_coupons(case):
     """Which coupons are listed, and their order, are the same."""
     client, reports = case
     _, query = reports(6, 6)
-    query |= {"filter[limit]": limit, "filter[orderby]": "revenue"}
-    every = client.get("/reports/coupons", query).json["coupon_reports"]
-    names = "coupon", *wanted.split(",")
-    expected = [{name: row[name] for name in row if name in names} for row in every]
-    found = client.get("/reports/coupons", query | {"fields": wanted}).json["coupon_reports"]
-    assert found == expected
-    lines = client.get("/reports/coupons", query | {"fields": wanted, "format": "csv"}).text
-    columns = csv.DictReader(io.StringIO(lines)).fieldnames
-    assert [name for name in columns if not name.startswith("coupon_")] == [*expected[0]][1:]
+    for wanted in ["average_order", "customers,last_use", "new_customers,uses"]:
+        for limit in ["50", "-1"]:
+            query |= {"filter[limit]": limit, "filter[orderby]": "revenue"}
+            every = client.get("/reports/coupons", query).json["coupon_reports"]
+            names = "coupon", *wanted.split(",")
+            expected = [{name: row[name] for name in row if name in names} for row in every]
+            found = client.get("/reports/coupons", query | {"fields": wanted}).json[
+                "coupon_reports"
+            ]
+            assert found == expected, (wanted, limit)
+            lines = client.get("/reports/coupons", query | {"fields": wanted, "format": "csv"}).text
+            columns = csv.DictReader(io.StringIO(lines)).fieldnames
+            assert [name for name in columns if not name.startswith("coupon_")] == [*expected[0]][
+                1:
+            ], (wanted, limit)
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("currency", ["USD", "EUR"])
-def test_customers(case, currency):
+def test_customers(case):
     client, reports = case
-    expected, query = reports(6, 6, currency)
-    rows = client.get("/reports/customers", query | {"filter[limit]": "-1"}).json
-    person = lambda row: (row["customer"]["id"], row["customer"]["email"])  # noqa: E731  # as short as its use
-    assert sorted(rows["customer_reports"], key=person) == sorted(expected.customers(), key=person)
+    for currency in ["USD", "EUR"]:
+        expected, query = reports(6, 6, currency)
+        rows = client.get("/reports/customers", query | {"filter[limit]": "-1"}).json
+        person = lambda row: (row["customer"]["id"], row["customer"]["email"])  # noqa: E731  # as short as its use
+        assert sorted(rows["customer_reports"], key=person) == sorted(
+            expected.customers(), key=person
+        ), currency
 
 
 @pytest.mark.both_databases
@@ -197,8 +213,7 @@ def test_orders_by_status(case):
     assert client.get("/reports/orders", query).json["order_reports"] == expected.statuses(labels)
 
 
-@pytest.mark.parametrize("path", ["sales", "coupons", "customers", "orders"])
-def test_csv_has_the_same_rows(case, path):
+def test_csv_has_the_same_rows(case):
     client, reports = case
     _, query = reports(6, 6)
     lists = {
@@ -206,20 +221,21 @@ def test_csv_has_the_same_rows(case, path):
         "customers": "customer_reports",
         "orders": "order_reports",
     }
-    body = client.get(f"/reports/{path}", query | {"filter[limit]": "-1"}).json
-    rows = body["sales"]["intervals"] if path == "sales" else body[lists[path]]
-    query |= {"format": "csv", "filter[limit]": "-1"}
-    response = client.get(f"/reports/{path}", query)
-    assert response.content_type == "text/csv; charset=utf-8"
-    found = list(csv.DictReader(io.StringIO(response.text)))
-    assert len(found) == len(rows) > 0
-    for row, cells in zip(rows, found, strict=True):
-        flat = {}
-        for name, value in row.items():
-            inner = value.items() if isinstance(value, dict) else [("", value)]
-            flat |= {f"{name}_{part}" if part else name: each for part, each in inner}
-        shown = {name: "" if each is None else str(each) for name, each in flat.items()}
-        assert [*cells.items()] == [*shown.items()]
+    for path in ["sales", "coupons", "customers", "orders"]:
+        body = client.get(f"/reports/{path}", query | {"filter[limit]": "-1"}).json
+        rows = body["sales"]["intervals"] if path == "sales" else body[lists[path]]
+        as_csv = query | {"format": "csv", "filter[limit]": "-1"}
+        response = client.get(f"/reports/{path}", as_csv)
+        assert response.content_type == "text/csv; charset=utf-8", path
+        found = list(csv.DictReader(io.StringIO(response.text)))
+        assert len(found) == len(rows) > 0, path
+        for row, cells in zip(rows, found, strict=True):
+            flat = {}
+            for name, value in row.items():
+                inner = value.items() if isinstance(value, dict) else [("", value)]
+                flat |= {f"{name}_{part}" if part else name: each for part, each in inner}
+            shown = {name: "" if each is None else str(each) for name, each in flat.items()}
+            assert [*cells.items()] == [*shown.items()], path
 
 
 @pytest.mark.both_databases
