@@ -29,6 +29,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     """
     from app import blueprints
     from app.api import replica_reads, representations, request_handling, security_headers
+    from app.api.converters import LazyRule
     from app.api.smorest import Api
     from app.cli import group
     from app.config.loading import unknown_settings
@@ -41,6 +42,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     app = Flask(
         __name__, instance_relative_config=True, instance_path=overrides.pop("INSTANCE_PATH", None)
     )
+    app.url_rule_class = LazyRule
     _configure(app, overrides)
     session.init_app(app)
     logs.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)

@@ -1,10 +1,33 @@
-"""URL converters for the variable parts of paths (spec 4)."""
+"""URL converters for the variable parts of paths (spec 4), and the rules of routes."""
 
-from werkzeug.routing import BaseConverter, ValidationError
+from collections.abc import Callable
+from functools import cache
+
+from werkzeug.routing import BaseConverter, Rule, ValidationError
 
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import is_word
 from app.schemas.fields.json_schema import PATH_CODE, PATH_EMAIL, PATH_ID
+
+
+class LazyRule(Rule):
+    """A rule whose functions for ``url_for`` are compiled at their first call.
+
+    Werkzeug compiles two functions for each rule as it is added, which is three quarters of
+    ``create_app``. Most rules are only matched. Extension point: ``Flask.url_rule_class``.
+    """
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        compile_now = super()._compile_builder
+
+        @cache
+        def compiled() -> Callable[..., tuple[str, str]]:
+            return compile_now(append_unknown)
+
+        def build(rule: Rule, **values: str) -> tuple[str, str]:
+            return compiled()(rule, **values)
+
+        return build
 
 
 class IdConverter(BaseConverter):

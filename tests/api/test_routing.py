@@ -4,6 +4,7 @@ import pytest
 
 from tests.api.error_requests import NO_ROUTE
 from tests.api_client import refusal, reply, without_suggestion
+from tests.conversions.inputs import steps
 
 
 @pytest.mark.parametrize(
@@ -185,3 +186,10 @@ def test_head_answers_as_get_without_a_body(admin, make_coupon, path):
     assert head.data == b""
     for name in ("Content-Type", "Content-Length", "X-Total", "X-TotalPages", "Link"):
         assert head.headers.get(name) == get.headers.get(name)
+
+
+def test_functions_for_urls_are_compiled_when_they_are_needed(make_app):
+    (rule,) = make_app().url_map.iter_rules("coupons.get_coupon")
+    first, second = (steps(rule.build, {"coupon_id": number}) for number in (1, 2))
+    assert first > 5 * second
+    assert rule.build({"coupon_id": 3}) == ("", "/coupons/3")
