@@ -256,7 +256,7 @@ def test_tokens_are_stored_as_hashes_and_not_logged(app, admin, app_with, capsys
 
 
 def test_an_invitation_cannot_give_more_rights_than_the_inviter_has(app, new_browser):
-    inviter = new_browser("bob", "administrator", resources=["keys", "coupons"])
+    inviter = new_browser("bob", "administrator", resources=["keys", "customers", "coupons"])
     for more in ({"resources": "all"}, {"resources": "orders"}):
         page = inviter.submit("/invitations/new", "login", login="grace", **more)
         assert page.status in {400, 401}, more
@@ -444,9 +444,28 @@ def test_an_invitation_ends_with_the_rights_of_the_inviter(app, admin, new_brows
     link = page.html.split("sign-in?token=")[1].split("<")[0]
     change = {"key": {"permission": "read"}}
     assert admin.put(f"/keys/{inviter.key.key_id}", change).status_code == 200
-    assert Browser(app).post("/sign-in", {"token": link}).status == 401
+    page = Browser(app).post("/sign-in", {"token": link})
+    assert (page.status, "bob can no longer give the rights" in page.text) == (410, True)
     assert admin.delete(f"/keys/{inviter.key.key_id}").status_code == 200
     assert Browser(app).post("/sign-in", {"token": link}).status == 410
+
+
+def test_a_key_that_cannot_create_users_cannot_invite(app, new_browser):
+    inviter = new_browser("bob", "administrator", resources=["keys", "coupons"])
+    page = inviter.submit("/invitations/new", "login", login="grace", resources="coupons")
+    assert (page.status, "sign-in?token=" in page.html) == (400, False)
+    assert rows(app, SIGN_IN_LINKS) == []
+
+
+def test_an_invitation_that_cannot_be_accepted_says_why(app, admin, browser):
+    page = browser.submit("/invitations/new", "login", login="grace")
+    link = page.html.split("sign-in?token=")[1].split("<")[0]
+    admin.post("/customers", {"customer": {"email": "grace@example.com", "username": "Grace"}})
+    for _ in range(2):  # it stays open, so that its inviter can withdraw it
+        page = Browser(app).post("/sign-in", {"token": link})
+        assert (page.status, "already belongs to a user" in page.text) == (410, True)
+        assert "Ask the person who sent it" in page.text
+    assert "grace" in browser.get("/keys").text
 
 
 def test_only_who_manages_keys_can_invite(new_browser):

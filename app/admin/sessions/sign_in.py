@@ -95,7 +95,17 @@ def _use_link(token: str) -> Response | BaseResponse:
         inviter = principal_with_id(link.key_id)
     except InvalidCredentials:
         raise ShopError("shop_api_sign_in_link_used") from None
-    key = links.accept_invitation(token, inviter)
+    try:
+        key = links.accept_invitation(token, inviter)
+    except ShopError as error:
+        if error.status not in {400, 401}:
+            raise
+        reason = error.message
+        if error.status == 401:
+            reason = _(
+                "%(who)s can no longer give the rights of this invitation.", who=link.username
+            )
+        raise ShopError("shop_api_sign_in_link_used").with_message(reason) from None
     intro = _(
         "This is your key. The secret is shown only once. Let your browser keep it, or copy "
         "it to your password manager."

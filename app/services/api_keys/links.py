@@ -24,7 +24,7 @@ from app.services.api_keys.rights import (
     require_rights,
 )
 from app.services.api_keys.sessions import manages_keys, new_token, require_reading_key
-from app.services.api_keys.users import find_user
+from app.services.api_keys.users import find_user, require_new_user
 from app.services.api_keys.writes import issue_key, with_current_rights
 from app.services.events.outbox import NewEvent, record
 
@@ -250,7 +250,7 @@ def _require_invitation(
     """Raise ShopError unless an actor may give a new user a role and a key with rights."""
     require_rights(actor, rights)
     actor.require("shop_api_user_cannot_create_key", *capabilities_of([role]))
-    actor.require("shop_api_user_cannot_create_customer")
+    require_new_user(actor)
     if find_user(session, login):
         raise InvalidParams({"invitation.login": "already belongs to a user."})
 
@@ -262,7 +262,8 @@ def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
         inviter: the principal of the inviter's key, with its current rights.
 
     Raises:
-        ShopError: the link cannot be used, or the inviter may no longer give these rights.
+        ShopError: the link cannot be used (410), the inviter may no longer give these rights (401),
+            or the user exists or the key would have expired (400).
     """
 
     def work(session: Session) -> dict[str, Any]:

@@ -61,10 +61,15 @@ def _new_user(session: Session, actor: Principal, username: str, role: str) -> K
         raise InvalidParams(
             {"key.role": f"is required, because the user {username!r} does not exist."}
         )
+    require_new_user(actor)
+    return create_user(session, username, role, actor)
+
+
+def require_new_user(actor: Principal) -> None:
+    """Raise ShopError unless the actor and its key can create users."""
     actor.require("shop_api_user_cannot_create_customer")
     if actor.resources is not None and "customers" not in actor.resources:
         raise ShopError("shop_api_user_cannot_create_customer")
-    return create_user(session, username, role, actor)
 
 
 def find_user(session: Session, username: str) -> KeyUser | None:
