@@ -43,9 +43,7 @@ def reserved_uncounted(_: Any) -> None:
     terms._WITH_CODES = terms._OF_CUSTOMER.where(terms.HAS_ONE_OF_CODES)
     this = terms.is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList))
     terms._WITH_IDS = terms._OF_CUSTOMER.where(this)
-    free = (or_(per_user == 0, per_user > count),)
-    slots._CONDITIONS = {**slots._CONDITIONS, slots._Check.USES_BY_CUSTOMER: free}
-    take_with(slots._HAS_SLOT, per_user=True)
+    take_with(slots._HAS_SLOT, or_(per_user == 0, per_user > count))
 
 
 def expiry_frees_two(_: Any) -> None:
@@ -55,7 +53,7 @@ def expiry_frees_two(_: Any) -> None:
     def store_expiry(found: Any, expired: Any) -> Any:
         rows = original(found, expired)
         for row in expired:
-            counts.change_counts(found, row["coupon_id"], reserved=-int(row["holds_slot"]))
+            counts.change_counts(found, row["coupon_id"], [(0, -int(row["holds_slot"]))])
         return rows
 
     slots.store_expiry = reservations.store_expiry = store_expiry

@@ -84,7 +84,7 @@ def init_app(app: Any, api: Any) -> None:  # the signature of every plugin
 
 def limit_before_lock(_: Any) -> None:
     """The limits are read before the lock, and not checked again."""
-    take_with(per_user=False)
+    take_with()
 
 
 def no_lock(_: Any) -> None:
@@ -102,7 +102,8 @@ def no_lock(_: Any) -> None:
 def limit_off_by_one(_: Any) -> None:
     """A coupon has one use more than its limit."""
     free = COUPONS.c.usage_limit - COUPONS.c.reserved_count - terms._UNCOUNTED
-    take_with(or_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_count <= free), per_user=True)
+    below = or_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_count <= free)
+    take_with(below, slots._HAS_SLOT_FOR_CUSTOMER)
 
     original = evaluation.limit_reasons
 
@@ -139,9 +140,7 @@ def release_frees_two(_: Any) -> None:
 
     def give_back(found: Any, redemption: Any) -> None:
         usage, reserved = stored.uses_of(redemption)
-        counts.change_counts(
-            found, redemption["coupon_id"], usage=-2 * usage, reserved=-2 * reserved
-        )
+        counts.change_counts(found, redemption["coupon_id"], [(-2 * usage, -2 * reserved)])
 
     writes.give_back = give_back
 
@@ -237,7 +236,7 @@ def revived(_: Any) -> None:
 
     def reserve_again(found: Any, slot: Any, customer: Any, data: Any) -> Any:
         coupon_id, changes = slot.coupon["id"], reservations._changes(slot)
-        counts.change_counts(found, coupon_id, reserved=-int(slot.is_counted))
+        counts.change_counts(found, coupon_id, [(0, -int(slot.is_counted))])
         this = {"reference": data["reference"], "coupon_id": coupon_id}
         (use,) = reservations.row_dicts(found.execute(reservations._LOCK_OF_COUPON, this))
         if reservations.is_live(use):

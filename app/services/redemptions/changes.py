@@ -13,7 +13,7 @@ from app.models import COUPONS
 from app.models.redemption import RedemptionRow
 from app.services.events.hooks import described, notify
 from app.services.events.outbox import Cause
-from app.services.redemptions.counts import CountChange, change_counts
+from app.services.redemptions.counts import change_counts
 from app.services.redemptions.slots import hold_unlimited, lock_coupon
 
 REDEEMED, RELEASED = "coupon.redeemed", "coupon.released"
@@ -86,7 +86,7 @@ def count_use(
             return use_change(event, redemption, usage=usage, reserved=reserved)
         if not (usage or reserved):
             lock_coupon(session, coupon_id)
-    coupon = change_counts(session, coupon_id, usage=usage, reserved=reserved)
+    coupon = change_counts(session, coupon_id, [(usage, reserved)])
     return use_change(event, redemption, coupon=coupon)
 
 
@@ -115,15 +115,16 @@ def _with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
     state. A reservation of a coupon without limits changes no count and takes no such lock
     (redemptions 5). An update that is committed after the coupon was read is not in its event.
     """
-    counts: defaultdict[int, CountChange] = defaultdict(CountChange)
+    counts: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     coupons: dict[int, Mapping[str, Any] | None] = {}
     for change in changes:
         if _is_use(change):
             use = change.record
-            counts[use["id"]].add(*use[_COUNTS])
+            counts[use["id"]].append(use[_COUNTS])
             coupons[use["id"]] = use[_COUPON]
     for coupon_id in sorted(counts):  # the same order everywhere prevents deadlocks
-        coupons[coupon_id] = counts[coupon_id].write(session, coupon_id) or coupons[coupon_id]
+        changed = change_counts(session, coupon_id, counts[coupon_id])
+        coupons[coupon_id] = changed or coupons[coupon_id]
     if unread := [coupon_id for coupon_id, coupon in coupons.items() if coupon is None]:
         held = select(COUPONS).where(COUPONS.c.id.in_(unread)).order_by(COUPONS.c.id)
         rows = session.connection().execute(held.with_for_update(read=True, key_share=True))

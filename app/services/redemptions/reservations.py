@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-from sqlalchemy import Executable, bindparam, select, true
+from sqlalchemy import bindparam, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -15,7 +15,7 @@ from app.db.read_pool import Fetch, fetch
 from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import COUPONS, REDEMPTIONS
+from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.pricing.evaluation import redemption_reasons
 from app.services.coupons.customers import (
@@ -24,14 +24,13 @@ from app.services.coupons.customers import (
     find_customer,
     require_customer_access,
 )
-from app.services.coupons.refusals import counting_refusals, current_refusals
+from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.events.hooks import notify
 from app.services.redemptions.changes import REDEEMED, RELEASED, shown_use
 from app.services.redemptions.counts import change_counts
 from app.services.redemptions.slots import (
     NOT_FOUND,
-    RESERVE_BY_CODE,
     Slot,
     fetch_in,
     lock_coupon,
@@ -57,35 +56,6 @@ _INSERT = {
     .returning(REDEMPTIONS.c.id)
     for database in (postgresql, sqlite)
 }
-
-_NEW = [
-    column
-    for column in REDEMPTIONS.c
-    if column.name not in {"id", "coupon_id", "order_id", "holds_slot"}
-]
-
-
-def _reserving_at_once() -> Executable:
-    """Return a statement that takes a slot and inserts the redemption, for PostgreSQL.
-
-    Taking a slot locks the coupon until the commit, and other requests for the coupon wait. With a
-    single statement, the lock is held for one statement less. It also checks the conditions of the
-    coupon, which are not read before: without that statement, a reservation takes a quarter less
-    CPU time.
-    """
-    taken = RESERVE_BY_CODE.cte("taken")
-    given = (bindparam(f"new_{column.name}", type_=column.type) for column in _NEW)
-    names = ["coupon_id", "holds_slot", *(column.name for column in _NEW)]
-    inserting = postgresql.insert(REDEMPTIONS).from_select(
-        names, select(taken.c.id, true(), *given)
-    )
-    inserted = inserting.on_conflict_do_nothing().returning(REDEMPTIONS.c.id).cte("inserted")
-    redemption_id = select(inserted.c.id).scalar_subquery().label(_REDEMPTION_ID)
-    return select(*(taken.c[column.name] for column in COUPONS.c), redemption_id)
-
-
-_REDEMPTION_ID = "redemption_id"
-_RESERVE_AT_ONCE = _reserving_at_once()
 
 
 @counting_refusals()
@@ -121,8 +91,6 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     customer = find_customer(
         fetch, data["customer_id"], data["email"], param="redemption.customer_id"
     )
-    if found := _reserve_at_once(session, customer, data):
-        return found
     # These reads do not begin a transaction. Taking the slot checks again what can change in the
     # meantime.
     code = data["code"]
@@ -144,32 +112,6 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     if redemption is not None:
         return redemption, True, _changes(slot, redemption)
     return _reserve_again(session, slot, customer, data)
-
-
-def _reserve_at_once(
-    session: Session, customer: Customer, data: Mapping[str, Any]
-) -> tuple[RedemptionRow, bool, list[Change]] | None:
-    """Reserve a use with a single statement, or return None if that is not possible.
-
-    A code that was just refused is not tried, because most rejections need no transaction.
-    """
-    if session.get_bind().dialect.name == "sqlite" or current_refusals().has(data["code"]):
-        return None
-    columns = _new(customer, data)
-    given = {f"new_{column.name}": columns[column.name] for column in _NEW}
-    today = columns["created_at"].date()
-    parameters = {"wanted": data["code"], "today": today, **given}
-    row = session.connection().execute(_RESERVE_AT_ONCE, parameters).mappings().first()
-    if not row:
-        return None
-    taken = dict(row)
-    redemption_id = taken.pop(_REDEMPTION_ID)
-    slot = Slot(taken, is_counted=True)
-    if redemption_id is None:
-        return _reserve_again(session, slot, customer, data)
-    columns |= {"id": redemption_id, "coupon_id": taken["id"], "holds_slot": True}
-    redemption = cast("RedemptionRow", columns)
-    return redemption, True, _changes(slot, redemption)
 
 
 def _changes(slot: Slot, redemption: RedemptionRow | None = None) -> list[Change]:
@@ -199,7 +141,7 @@ def _reserve_again(
     After its release or expiry, a use is reserved again under the same ID.
     """
     coupon_id, changes = slot.coupon["id"], _changes(slot)
-    change_counts(session, coupon_id, reserved=-int(slot.is_counted))
+    change_counts(session, coupon_id, [(0, -int(slot.is_counted))])
     lock_coupon(session, coupon_id)
     this = {"reference": data["reference"], "coupon_id": coupon_id}
     (redemption,) = row_dicts(session.execute(_LOCK_OF_COUPON, this))

@@ -1,10 +1,8 @@
 """Exact counting of the uses of limited coupons (redemptions 4 and 6).
 
-Each use takes a slot with one conditional UPDATE of the coupon's row, which contains all counters
-of the condition. If another transaction holds the row, the database waits and then checks the
-condition again, on PostgreSQL also at READ COMMITTED. Uses by one customer are counted in other
-rows, so the coupon is locked first. All transactions lock the coupon before its redemptions, except
-that orders change the counts of coupons without limits at the end (``notify_with_coupons``).
+Each use locks the coupon, takes a slot with one conditional UPDATE, and inserts or updates a
+redemption. All transactions lock the coupon before its redemptions, except that orders change the
+counts of coupons without limits at the end (``notify_with_coupons``).
 
 ``coupons.reserved_count`` counts the reservations with ``holds_slot``. When there is no free slot,
 the expiry of reservations is stored, so no scheduled job is required. No condition of a slot
@@ -15,20 +13,17 @@ each other.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     ColumnElement,
     Executable,
-    String,
+    Integer,
     and_,
     bindparam,
-    case,
-    cast,
     or_,
     select,
     update,
@@ -36,7 +31,6 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.db.records import row_dicts, with_columns
 from app.errors import ShopError
@@ -111,56 +105,22 @@ class Slot:
     expired: Sequence[RedemptionRow] = ()
 
 
-def _taking(column: ColumnElement[int], *conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
-    # An update can have set the largest integer, if only the uses by a customer are limited.
-    more = case((column < INT64_MAX, column + 1), else_=column)
-    taking = update(COUPONS).where(_THIS, *conditions).values({column: more})
-    return taking.returning(*COUPONS.c)
+def _taking(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
+    """Return the statement that takes a slot of a locked coupon.
+
+    Args:
+        conditions: in addition to those of the coupon's status.
+    """
+    is_found = or_(PUBLISHED, bindparam("also_in_trash", type_=Boolean))
+    more = {
+        column: COUPONS.c[column] + bindparam(f"more_{column}", type_=Integer)
+        for column in ("usage_count", "reserved_count")
+    }
+    return update(COUPONS).where(_THIS, is_found, *conditions).values(more).returning(*COUPONS.c)
 
 
-class _Check(StrEnum):
-    """Condition of a slot in addition to ``usage_limit``."""
-
-    NOTHING = "nothing"  # the limit per user is not checked without an ID and an e-mail
-    NO_LIMIT_PER_USER = "no_limit_per_user"
-    USES_BY_CUSTOMER = "uses_by_customer"
-
-
-_CONDITIONS: Mapping[_Check, Sequence[ColumnElement[bool]]] = {
-    _Check.NOTHING: (),
-    _Check.NO_LIMIT_PER_USER: (COUPONS.c.usage_limit_per_user == 0,),
-    _Check.USES_BY_CUSTOMER: (_HAS_SLOT_FOR_CUSTOMER,),
-}
-# Keys: whether the coupon must be published, whether the use is confirmed immediately, the check.
-_TAKE = {
-    (published, confirmed, check): _taking(
-        COUPONS.c.usage_count if confirmed else COUPONS.c.reserved_count,
-        *([PUBLISHED] if published else []),
-        _HAS_SLOT,
-        *_CONDITIONS[check],
-    )
-    for published in (True, False)
-    for confirmed in (True, False)
-    for check in _Check
-}
-RESERVE_BY_CODE = (
-    update(COUPONS)
-    .where(
-        COUPONS.c.code == bindparam("wanted"),
-        PUBLISHED,
-        COUPONS.c.usage_limit > 0,
-        COUPONS.c.usage_limit_per_user == 0,
-        or_(COUPONS.c.expiry_date.is_(None), COUPONS.c.expiry_date > bindparam("today")),
-        cast(COUPONS.c.customer_emails, String) == "[]",
-        IS_BELOW_LIMIT,
-    )
-    .values(reserved_count=COUPONS.c.reserved_count + 1)
-    .returning(*COUPONS.c)
-)
-"""Takes a slot for a reservation by anybody: of a published coupon with a limit of all uses only.
-
-All conditions of a reservation are checked (redemptions 6).
-"""
+# Without an ID and an e-mail, no uses are those of the customer.
+_TAKE = _taking(_HAS_SLOT, _HAS_SLOT_FOR_CUSTOMER)
 
 
 def fetch_in(session: Session) -> Fetch:
@@ -214,58 +174,33 @@ def take_slot(
         ShopError: a limit is reached, with the reasons.
     """
     this = {"this": coupon.id}
-    by_customer = this | {"own_order_id": own_order_id, **customer.parameters}
-    if not coupon.is_limited:
-        if held := _row(session, _HOLD_UNLIMITED[published], this):
-            return Slot(held, is_counted=False, uncounted=int(confirmed))
-    elif customer.is_known and coupon.terms.usage_limit_per_user:
-        lock_coupon(session, coupon.id)  # so that the count of the customer's uses cannot change
-        taking = _TAKE[published, confirmed, _Check.USES_BY_CUSTOMER]
-        if taken := _row(session, taking, by_customer):
-            return Slot(taken, is_counted=not confirmed)
-    else:
-        check = _Check.NO_LIMIT_PER_USER if customer.is_known else _Check.NOTHING
-        if taken := _row(session, _TAKE[published, confirmed, check], this):
-            return Slot(taken, is_counted=not confirmed)
-    check = _Check.USES_BY_CUSTOMER if customer.is_known else _Check.NOTHING
-    taking = _TAKE[published, confirmed, check]
-    still = partial(coupon_by_id, fetch_in(session), coupon.id, customer, own_order_id)
-    taken, expired = _take_after_expiry(
-        session, coupon.code, still, taking, by_customer, published=published, param=param
-    )
-    return Slot(taken, is_counted=not confirmed, expired=expired)
-
-
-def _take_after_expiry(
-    session: Session,
-    code: str,
-    still: Callable[[], FoundCoupon | None],
-    taking: Executable,
-    parameters: dict[str, Any],
-    *,
-    published: bool,
-    param: str,
-) -> tuple[Mapping[str, Any], list[RedemptionRow]]:
-    """Take a slot that was not free, because only expired reservations have it."""
-    lock_coupon(session, parameters["this"])
+    if not coupon.is_limited and (held := _row(session, _HOLD_UNLIMITED[published], this)):
+        return Slot(held, is_counted=False, uncounted=int(confirmed))
+    lock_coupon(session, coupon.id)  # so that the count of the customer's uses cannot change
+    parameters = {
+        **this,
+        "own_order_id": own_order_id,
+        **customer.parameters,
+        "also_in_trash": not published,
+        "more_usage_count": int(confirmed),
+        "more_reserved_count": int(not confirmed),
+    }
     expired: list[RedemptionRow] = []
     is_recounted = False
-    while True:
-        coupon = still()
-        if coupon is None or (published and not coupon.is_published):
-            raise not_applicable(code, [NOT_FOUND], param)
-        if reasons := list(limit_reasons(coupon.terms)):
-            raise not_applicable(code, reasons, param)
-        some = _expire_some(session, coupon.id)
-        expired += some
-        if taken := _row(session, taking, parameters):
-            return taken, expired
-        if not some:
-            # Only SQL by hand can change the number of reservations. Do not try for ever.
-            if is_recounted:
-                raise RuntimeError(f"coupon {coupon.id} has a slot that cannot be taken")
-            session.execute(_RECOUNT, {"this": coupon.id})
+    while not (taken := _row(session, _TAKE, parameters)):
+        found = coupon_by_id(fetch_in(session), coupon.id, customer, own_order_id)
+        if found is None or (published and not found.is_published):
+            raise not_applicable(coupon.code, [NOT_FOUND], param)
+        if reasons := list(limit_reasons(found.terms)):
+            raise not_applicable(coupon.code, reasons, param)
+        if some := _expire_some(session, coupon.id):  # only expired reservations have the slots
+            expired += some
+        elif is_recounted:
+            raise RuntimeError(f"coupon {coupon.id} has a slot that cannot be taken")
+        else:  # only SQL by hand can have changed the number of reservations
+            session.execute(_RECOUNT, this)
             is_recounted = True
+    return Slot(taken, is_counted=not confirmed, expired=expired)
 
 
 def require_use_left(
@@ -319,7 +254,7 @@ def store_expiry(session: Session, expired: Sequence[RedemptionRow]) -> list[Red
     )
     slots = Counter(row["coupon_id"] for row in expired if row["holds_slot"])
     for coupon_id, number in slots.items():
-        change_counts(session, coupon_id, reserved=-number)
+        change_counts(session, coupon_id, [(0, -number)])
     return [with_columns(row, released | {"updated_at": row["expires_at"]}) for row in expired]
 
 

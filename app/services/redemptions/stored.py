@@ -32,7 +32,7 @@ def uses_of(redemption: RedemptionRow) -> tuple[int, int]:
 def give_back(session: Session, redemption: RedemptionRow) -> None:
     """Subtract a live use from the counts of its coupon."""
     usage, reserved = uses_of(redemption)
-    change_counts(session, redemption["coupon_id"], usage=-usage, reserved=-reserved)
+    change_counts(session, redemption["coupon_id"], [(-usage, -reserved)])
 
 
 def update_redemption(session: Session, redemption: RedemptionRow, **columns: Any) -> RedemptionRow:

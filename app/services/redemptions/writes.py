@@ -49,7 +49,7 @@ def confirm_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
         changes: list[Change] = []
         if is_live(redemption):
             held = int(redemption["holds_slot"])
-            change_counts(session, redemption["coupon_id"], usage=1, reserved=-held)
+            change_counts(session, redemption["coupon_id"], [(1, -held)])
         else:
             changes = expiries(_take_slot_again(session, redemption))
         status = {"status": RedemptionStatus.CONFIRMED, "expires_at": None}
@@ -114,6 +114,6 @@ def _take_slot_again(session: Session, redemption: RedemptionRow) -> list[Redemp
     coupon = coupon_by_id(fetch_here, redemption["coupon_id"], customer)
     if coupon is not None:
         slot = take_slot(session, coupon, customer, confirmed=True, published=False, param=CODE)
-        change_counts(session, coupon.id, usage=slot.uncounted)
+        change_counts(session, coupon.id, [(slot.uncounted, 0)])
         expired += slot.expired
     return expired
