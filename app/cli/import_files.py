@@ -23,6 +23,7 @@ from app.import_export.file_reader import csv_lines, ndjson_lines, opened, requi
 from app.import_export.import_kinds import TARGETS
 from app.import_export.imports import FileImport, OnConflict
 from app.import_export.restore import Numbered, RestoreError, restore
+from app.services.maintenance import stored_texts
 
 
 def _file_import(kind: str) -> click.Command:
@@ -109,7 +110,8 @@ def _run(
 def restore_files(files: Sequence[str]) -> None:
     """Restore NDJSON exports into an empty database.
 
-    Records keep their IDs, times and status. Everything is stored, or nothing.
+    Records keep their IDs, times and status. Everything is stored, or nothing. Coupon codes of an
+    earlier version are then normalized, and counts of more than 15 digits reduced.
     """
     require_schema()
     try:
@@ -119,6 +121,8 @@ def restore_files(files: Sequence[str]) -> None:
         raise click.ClickException(str(error)) from None
     for kind, number in numbers.items():
         click.echo(f"{kind}: {number:,} restored.")
+    for message in stored_texts.normalize_coupons():
+        click.echo(message, err=True)
     if not numbers:
         click.echo("The files contain no records.")
 

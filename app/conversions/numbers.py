@@ -6,6 +6,9 @@ from typing import Any
 
 INT64_MAX = 2**63 - 1
 
+MAX_COUNT = 10**15 - 1
+"""Largest count or limit of a coupon (decisions 3)."""
+
 _LEADING_INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _DECIMAL_MAX_LENGTH = 1000
@@ -64,8 +67,8 @@ def int_if_integral(value: Any) -> Any:
 
 def count(value: Any) -> int:
     """Return the absolute value of the integer at the start of a value (spec 2.1)."""
-    if (number := abs(integer(value))) > INT64_MAX:
-        raise ValueError("is outside the range of 64-bit integers.")
+    if (number := abs(integer(value))) > MAX_COUNT:
+        raise ValueError("has more than 15 digits.")
     return number
 
 

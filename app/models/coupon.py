@@ -135,6 +135,9 @@ class Coupon(Model):
 
 COUPONS = cast("Table", Coupon.__table__)
 
+COUNTS = ("usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count")
+"""Columns with a count or a limit of at most 15 digits (decisions 3)."""
+
 
 class CouponRow(TypedDict):
     """A coupon by its column names."""

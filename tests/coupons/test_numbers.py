@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.conversions.numbers import MAX_COUNT
 from tests.coupons.input import (
     AMOUNTS,
     COUNTS,
@@ -148,12 +149,12 @@ def test_decimal_rejected(admin, make_coupon, value):
         ("007", 7),
         (False, 0),
         (True, 1),
-        (MAX, MAX),
-        (-MAX, MAX),
-        (str(MAX), MAX),
+        (MAX_COUNT, MAX_COUNT),
+        (-MAX_COUNT, MAX_COUNT),
+        (str(MAX_COUNT), MAX_COUNT),
         ("0" * 50 + "7", 7),
-        (Raw("9007199254740993"), 9007199254740993),
-        (Raw("1e18"), 10**18),
+        (Raw("900719925474099.9"), 900719925474099),
+        (Raw("1e14"), 10**14),
         (Raw("0e30"), 0),
     ),
 )
@@ -169,10 +170,12 @@ def test_count(admin, make_coupon, given, number):
         [5],
         {},
         {"a": 1},
+        MAX_COUNT + 1,
+        -MAX_COUNT - 1,
+        MAX,
         MAX + 1,
-        -MAX - 1,
         -MAX - 2,
-        str(MAX + 1),
+        str(MAX_COUNT + 1),
         str(-MAX - 1),
         10**30,
         Raw("1e19"),

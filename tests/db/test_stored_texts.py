@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import update
 
+from app.conversions.numbers import MAX_COUNT
 from app.db.session import run_in_transaction
 from app.models import COUPONS, REDEMPTIONS, USERS
 from app.services.maintenance import stored_texts
@@ -63,6 +64,21 @@ def test_codes_are_normalized_and_the_older_coupon_keeps_its_code(admin, make_co
     assert reasons(admin, "\u0130ND\u0130R\u0130M10") == []
     (found,) = admin.get("/coupons", {"q": "\u0130ND\u0130"}).get_json()["coupons"]
     assert found["id"] == turkish["id"]
+    assert normalize() == ([], [])
+
+
+def test_counts_have_at_most_15_digits(admin, make_coupon, normalize):
+    coupon, other = make_coupon(), make_coupon(usage_limit=MAX_COUNT)
+    names = "usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count"
+    large = update(COUPONS).where(COUPONS.c.id == coupon["id"])
+    _, messages = normalize(large.values(dict.fromkeys(names, 2**62)))
+    assert len(messages) == 4
+    assert messages[0].startswith(f"Coupon {coupon['id']}: usage_limit is 999999999999999 instead")
+    found = admin.get(f"/coupons/{coupon['id']}").get_json()["coupon"]
+    assert [found[name] for name in names] == [MAX_COUNT] * 4
+    shown = {name: found[name] for name in names}
+    assert admin.put(f"/coupons/{coupon['id']}", {"coupon": shown}).status_code == 200
+    assert admin.get(f"/coupons/{other['id']}").get_json()["coupon"]["usage_limit"] == MAX_COUNT
     assert normalize() == ([], [])
 
 

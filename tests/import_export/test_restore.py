@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
 from app.auth.principals import Permission
-from app.conversions.text import comparable
+from app.conversions.numbers import MAX_COUNT
+from app.conversions.text import comparable, coupon_code
 from app.db.read_pool import fetch
 from app.db.search import search_text
 from app.db.session import run_in_transaction
 from app.models import (
+    COUPONS,
     Coupon,
     CouponBatch,
     DownloadPermission,
@@ -52,11 +54,12 @@ TEXT = st.sampled_from(HOSTILE) | st.text(
     st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8
 )
 NAME = TEXT.filter(bool)
+CODE = TEXT.map(coupon_code).filter(bool)
 ID = st.integers(1, 30) | st.integers(1, 2**62)
 SECONDS = st.integers(int(datetime.min.replace(tzinfo=UTC).timestamp()), 253402300799)
 TIME = SECONDS.map(lambda seconds: datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds))
 MONEY = st.integers(-(10**15), 10**15).map(lambda cents: Decimal(cents).scaleb(-2))
-COUNT = st.integers(0, 2**63 - 1)
+COUNT = st.integers(0, 10**15 - 1)
 IDS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXT
@@ -122,7 +125,7 @@ def shops(draw):
     flag = st.booleans()
     coupons = draw(
         records(
-            {"id": ID, "status": st.sampled_from(["published", "trash"]), "author_id": user_id, "code": NAME,
+            {"id": ID, "status": st.sampled_from(["published", "trash"]), "author_id": user_id, "code": CODE,
              "type": TEXT, **times, "amount": MONEY, "individual_use": flag, "product_ids": IDS,
              "exclude_product_ids": IDS, "usage_limit": COUNT, "usage_limit_per_user": COUNT,
              "limit_usage_to_x_items": COUNT, "usage_count": COUNT, "reserved_count": COUNT,
@@ -476,6 +479,27 @@ def test_from_standard_input(app, second_app, exported):
     result = second_app.test_cli_runner().invoke(args=["import", "--restore", "-"], input=data)
     assert result.exit_code == 0, result.stderr
     assert stored(second_app)["orders"] == stored(app)["orders"]
+
+
+def test_coupons_of_an_earlier_version(app, second_app, make_coupon, tmp_path):
+    """Their codes are normalized, and their counts reduced to 15 digits."""
+    older, newer = make_coupon(code="summer"), make_coupon(code="x")
+    file = tmp_path / "coupons.ndjson"
+    run(app, "export", "all", file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    (found,) = (line for line in lines if line.get("code") == "x")
+    found |= {"code": "Sum\u200bmer", "usage_limit": 10**15, "usage_count": 2**63 - 1}
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = run(second_app, "import", "restore", file)
+    for message in ("has the code 'summer~", "usage_limit is 999", "usage_count is 999"):
+        assert message in result.output
+    with second_app.app_context():
+        columns = COUPONS.c.code, COUPONS.c.usage_limit, COUPONS.c.usage_count
+        rows = fetch(select(*columns).order_by(COUPONS.c.id))
+    assert [tuple(row) for row in rows] == [
+        ("summer", older["usage_limit"] or 0, 0),
+        (f"summer~{newer['id']}", MAX_COUNT, MAX_COUNT),
+    ]
 
 
 def test_empty_files(second_app, tmp_path):

@@ -195,3 +195,15 @@ def test_reservation_of_a_coupon_whose_count_was_set_to_the_largest_limit(admin,
     response = admin.post("/redemptions", {"redemption": use | {"reference": "cart-2"}})
     assert response.status_code == 400
     assert response.get_json()["errors"][0]["reasons"] == reasons
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
+@pytest.mark.parametrize("name", ["usage_limit", "usage_limit_per_user", "limit_usage_to_x_items"])
+def test_limits_of_more_than_15_digits_are_rejected(admin, path, name):
+    def sent(value):
+        return admin.post(path, {"coupon": {"code": "max", "type": "percent", name: value}})
+
+    response = sent(LARGEST + 1)
+    assert response.status_code == 400, response.get_json()
+    assert "15 digits" in response.text
+    assert sent(LARGEST).status_code == 201

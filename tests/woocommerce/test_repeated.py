@@ -6,7 +6,7 @@ import signal
 import pytest
 from sqlalchemy import func, select
 
-from app.conversions.numbers import INT64_MAX
+from app.conversions.numbers import MAX_COUNT
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import (
@@ -83,12 +83,12 @@ def test_uses_here_are_added_to_those_at_the_source(shop_file, import_dump, erp)
     )
 
 
-def test_count_that_was_set_to_the_largest_integer_here_stays(shop_file, import_dump, erp):
+def test_count_that_was_set_to_the_largest_one_here_stays(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))
     path = f"/coupons/{FIRST_COUPON}"
-    assert erp.put(path, {"coupon": {"usage_count": INT64_MAX}}).status_code == 200
+    assert erp.put(path, {"coupon": {"usage_count": MAX_COUNT}}).status_code == 200
     import_dump(shop_file(Changed()), "--overwrite")
-    assert erp.get(path).get_json()["coupon"]["usage_count"] == INT64_MAX
+    assert erp.get(path).get_json()["coupon"]["usage_count"] == MAX_COUNT
 
 
 def test_records_edited_in_this_shop_keep_their_edits(shop_file, import_dump, erp):

@@ -274,7 +274,7 @@ class AmountInput(DecimalInput):
 class Count(Input):
     """A non-negative integer: the absolute value of the integer at the start of a text."""
 
-    openapi = json_schema.INTEGER_IN
+    openapi: json_schema.Schema = {**json_schema.INTEGER_IN, "maximum": numbers.MAX_COUNT}
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> int:

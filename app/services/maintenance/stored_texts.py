@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
+from app.conversions.numbers import MAX_COUNT
 from app.conversions.text import CODE_MAX_LENGTH, INVISIBLE, coupon_code, searchable
 from app.db.read_pool import fetch
 from app.db.records import row_dicts
@@ -33,7 +34,7 @@ from app.db.search import LONG, SEPARATOR, email_key, search_text
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import has_one_of, has_unicode
 from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
-from app.models.coupon import CouponRow, CouponStatus
+from app.models.coupon import COUNTS, CouponRow, CouponStatus
 from app.models.user import with_normalized
 from app.services.coupons.customers import ERASED
 from app.services.orders.columns import guest_key
@@ -57,7 +58,7 @@ def normalize() -> list[str]:
         A sentence for each coupon that got another code, and for each account that has the e-mail
         address of another account in another form.
     """
-    changed = [run_in_transaction(partial(_rename, coupon_id=id_)) for id_, _ in unstable_codes()]
+    changed = normalize_coupons()
     for row in _rows(_with_condition(COUPONS, has_one_of(COUPONS.c.search_text, _SEARCHED))):
         texts = search_text(row["code"], row["description"])
         _store(COUPONS, row, "search_text", texts)
@@ -76,6 +77,25 @@ def normalize() -> list[str]:
         if not row["email_normalized"].startswith(ERASED):
             _store(REDEMPTIONS, row, "email_normalized", email_key(row["email"]))
     return [message for message in changed if message]
+
+
+def normalize_coupons() -> list[str]:
+    """Normalize the codes of coupons, and reduce their counts to MAX_COUNT.
+
+    Returns:
+        A sentence for each change.
+    """
+    changed = [run_in_transaction(partial(_rename, coupon_id=id_)) for id_, _ in unstable_codes()]
+    is_too_large = or_(*(COUPONS.c[name] > MAX_COUNT for name in COUNTS))
+    for row in _rows(_with_condition(COUPONS, is_too_large)):
+        for name in COUNTS:
+            if row[name] > MAX_COUNT:
+                _store(COUPONS, row, name, MAX_COUNT)
+                changed.append(
+                    f"Coupon {row['id']}: {name} is {MAX_COUNT} instead of {row[name]}, because it "
+                    "has more than 15 digits."
+                )
+    return changed
 
 
 def unstable_codes() -> Iterator[tuple[int, str]]:
@@ -181,7 +201,7 @@ def _same_address(row: dict[str, Any], other: int) -> str:
 
 
 def _store(
-    table: Table, row: dict[str, Any], name: str, value: str | None, source: str = "id"
+    table: Table, row: dict[str, Any], name: str, value: str | int | None, source: str = "id"
 ) -> None:
     """Set a derived column, unless it or its source has changed."""
     if value == row[name]:

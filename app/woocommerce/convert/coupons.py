@@ -11,7 +11,7 @@ from app.conversions.emails import sanitize_email
 from app.conversions.numbers import money, whole_number
 from app.conversions.text import CODE_MAX_LENGTH, clean, coupon_code
 from app.db.search import search_text
-from app.models.coupon import CouponStatus
+from app.models.coupon import COUNTS, CouponStatus
 from app.woocommerce.convert.converted import Converted, LeftOut
 from app.woocommerce.convert.customers import EPOCH
 from app.woocommerce.convert.metadata import MetadataConverter
@@ -30,7 +30,6 @@ STATUSES: dict[str | None, CouponStatus] = {
 }
 """What becomes of a coupon. Private ones work as published ones, and the others cannot be used."""
 DEFAULT_TYPE = "fixed_cart"
-_NUMBERS = ("usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count")
 _IDS = {
     "product_ids": "product_ids",
     "exclude_product_ids": "exclude_product_ids",
@@ -84,7 +83,7 @@ def coupon(
         "updated_at": updated,
         "amount": _amount(meta, altered),
         **{name: _ids(meta, key, altered) for name, key in _IDS.items()},
-        **{name: altered.number(meta.get(name), name) for name in _NUMBERS},
+        **{name: altered.number(meta.get(name), name) for name in COUNTS},
         "expiry_date": _expiry(meta, clock, altered),
         **{name: is_yes(meta.get(key)) for name, key in _FLAGS.items()},
         **{name: _money(meta, name, altered) for name in ("minimum_amount", "maximum_amount")},

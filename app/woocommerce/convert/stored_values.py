@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
-from app.conversions.numbers import INT64_MAX, money
+from app.conversions.numbers import MAX_COUNT, money
 from app.services.orders.sums import divided
 
 _CENTS = re.compile(r"([0-9]{1,15})(?:\.([0-9]{2})0*)?")
@@ -54,12 +54,11 @@ class Alterations(list[str]):
         return text
 
     def number(self, text: str | None, name: str) -> int:
-        """Return a non-negative number, or 0 for an empty text."""
+        """Return a non-negative number of at most 15 digits, or 0 for an empty text."""
         number = abs(whole(text))
-        if number > INT64_MAX // 2:
-            self.append(f"{name} is not a 64-bit integer, and was set to 0")
-            return 0
-        return number
+        if number > MAX_COUNT:
+            self.append(f"{name} had more than 15 digits, and was set to {MAX_COUNT}")
+        return min(number, MAX_COUNT)
 
 
 def rounded(cents: Cents) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 from sqlalchemy import Table, bindparam, select, update
 from sqlalchemy.orm import Session
 
-from app.conversions.numbers import INT64_MAX
+from app.conversions.numbers import MAX_COUNT
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records
 from app.db.session import run_in_transaction
@@ -152,7 +152,7 @@ class RecordWriter:
                 if stored and "usage_count" in stored:
                     # Add the uses since the import to the uses at the source.
                     here = stored["usage_count"] - (imported.usage_count or 0)
-                    values["usage_count"] = max(0, min(values["usage_count"] + here, INT64_MAX))
+                    values["usage_count"] = max(0, min(values["usage_count"] + here, MAX_COUNT))
                 pending = Pending(each, values, imported)
                 (updated if stored else created).append(pending)
                 outcome.updated += 1
