@@ -26,6 +26,7 @@ from tests.databases import (  # noqa: E402  # the same
     empty,
     insertions,
 )
+from tests.schemas import create_tables  # noqa: E402  # the same
 from tests.selection import POOLED  # noqa: E402  # the same
 
 # The same examples in every run, and no limit for the time of an example: how long the machine takes
@@ -56,8 +57,11 @@ def settings(database_url, tmp_path_factory):
 @pytest.fixture(scope="session")
 def session_app(settings):
     app = create_app(settings)
-    with app.app_context():
-        upgrade()
+    if settings["DATABASE_POOLER"]:
+        with app.app_context():
+            upgrade()
+    else:
+        create_tables(settings["DATABASE_URL"])
     Client.described = Client.described or app
     yield app
     close(app)

@@ -27,6 +27,10 @@ from tests.api.input_cost import (
 
 HTTPS = "https://shop.example"
 MOUNTS = {"native": "", "legacy": "/wc-api/v3", "wc/v3": "/wp-json/wc/v3"}
+EACH_MOUNT = [
+    "native",
+    *(pytest.param(mount, marks=pytest.mark.slow) for mount in ("legacy", "wc/v3")),
+]
 
 
 class Shop:
@@ -212,7 +216,7 @@ def test_cost_of_each_field_of_a_body(shop, mount):
     assert too_expensive(bodies(shop, MOUNTS[mount])) == []
 
 
-@pytest.mark.parametrize("mount", MOUNTS)
+@pytest.mark.parametrize("mount", EACH_MOUNT)
 def test_cost_of_each_field_of_a_refund(shop, mount):
     assert too_expensive(bodies(shop, MOUNTS[mount], "/refunds")) == []
 
@@ -223,7 +227,7 @@ def test_cost_of_each_parameter(shop, mount):
     assert too_expensive(parameters(shop, MOUNTS[mount])) == []
 
 
-@pytest.mark.parametrize("mount", MOUNTS)
+@pytest.mark.parametrize("mount", EACH_MOUNT)
 def test_cost_of_each_header(shop, mount):
     assert too_expensive(headers(shop, MOUNTS[mount])) == []
 

@@ -59,6 +59,14 @@ def fresh_app(make_app, fresh_database_url):
         yield app
 
 
+@pytest.fixture
+def migrated(make_app, migrated_database_url):
+    """An app on a database that was migrated from nothing, in a process of this run."""
+    app = make_app(DATABASE_URL=migrated_database_url)
+    with app.app_context():
+        yield app
+
+
 def readiness(app):
     response = app.test_client().get("/readyz")
     return response.status_code, response.get_json()
@@ -94,8 +102,7 @@ def schema():
 
 
 @pytest.mark.both_databases
-def test_generated_columns_are_those_of_the_models(fresh_app):
-    upgrade()
+def test_generated_columns_are_those_of_the_models(migrated):
     wanted = {
         column.name: str(column.computed.sqltext)
         for column in User.__table__.columns
@@ -145,8 +152,7 @@ def test_new_migration_gets_the_next_number(fresh_app, tmp_path, caplog):
 
 
 @pytest.mark.both_databases
-def test_migrating_from_nothing_equals_the_models(fresh_app):
-    upgrade()
+def test_migrating_from_nothing_equals_the_models(migrated):
     with db.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts=OPTIONS)
         assert compare_metadata(context, db.metadata) == []
@@ -156,11 +162,12 @@ def test_migrating_from_nothing_equals_the_models(fresh_app):
 def test_migrating_from_nothing_makes_what_the_models_make(fresh_app):
     # Autogenerate does not look at check constraints and the conditions of indexes.
     upgrade()
-    migrated = schema()
+    made = schema()
     downgrade(revision="base")
+    assert catalogue() == set()
     db.create_all(bind_key=None)
-    assert migrated == schema()
-    assert migrated.keys() == db.metadata.tables.keys()
+    assert made == schema()
+    assert made.keys() == db.metadata.tables.keys()
 
 
 @pytest.mark.slow
@@ -190,9 +197,8 @@ def catalogue():
 
 
 @pytest.mark.both_databases
-def test_row_counts_and_searches_have_their_triggers(fresh_app):
+def test_row_counts_and_searches_have_their_triggers(migrated):
     """A migration that recreates a table on SQLite drops its triggers and must create them again."""
-    upgrade()
     events = ("insert", "update", "delete")
     counted = ("users", "user_roles", "coupons", "orders", "redemptions")
     wanted = {("trigger", f"count_rows_{table}_{event}") for table in counted for event in events}
@@ -200,8 +206,6 @@ def test_row_counts_and_searches_have_their_triggers(fresh_app):
     wanted |= {("trigger", f"{table}_search_{event}") for table in searched for event in events}
     wanted |= {("table", f"{table}_search") for table in searched}
     assert wanted <= catalogue()
-    downgrade(revision="base")
-    assert catalogue() == set()
 
 
 TRIGGERS = {
@@ -228,17 +232,16 @@ def definitions(connection):
 
 
 @pytest.mark.both_databases
-def test_triggers_of_the_migrations_are_those_of_their_file(fresh_app):
-    upgrade()
+def test_triggers_of_the_migrations_are_those_of_their_file(migrated):
     with db.engine.begin() as connection:
-        migrated = definitions(connection)
-        for kind, reference in migrated:  # triggers come first, because they need the functions
+        made = definitions(connection)
+        for kind, reference in made:  # triggers come first, because they need the functions
             connection.exec_driver_sql(f"DROP {kind} {reference}")
         assert definitions(connection) == {}
         for _ in range(2):  # the second time, it replaces them
             triggers.recreate(connection)
-            assert definitions(connection) == migrated
-    assert len(migrated) == {"sqlite": 30, "postgresql": 43}[db.engine.dialect.name]
+            assert definitions(connection) == made
+    assert len(made) == {"sqlite": 30, "postgresql": 43}[db.engine.dialect.name]
 
 
 @pytest.mark.both_databases
@@ -248,6 +251,7 @@ def test_at_most_one_migration_loads_the_triggers():
     assert sum("triggers.recreate(" in text for text in texts) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_order_keys_become_unique(fresh_app):
     """The first of several orders keeps the key; also where the new key of another one is taken."""
@@ -264,6 +268,7 @@ def test_order_keys_become_unique(fresh_app):
         connection.execute(insert(Order), rows[:1])
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_orders_from_before_get_their_figures_and_confirmations_their_time(fresh_app):
     upgrade(revision="0030")

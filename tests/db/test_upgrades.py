@@ -29,13 +29,11 @@ from app.services.maintenance import database_copy
 from tests.api_client import Client
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; none is looked at here.
-pytestmark = [
-    pytest.mark.both_databases,
-    pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
 
 REVISIONS = [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()][::-1]
-KEPT = {REVISIONS[0], REVISIONS[-2]}
+# The first one passes all migrations, and the other one the migration that was added last.
+QUICK = {REVISIONS[0]: (), REVISIONS[-2]: pytest.mark.both_databases}
 TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001  # what both databases give back, see stored()
 # What a column's kind does not tell: its constraints.
 VALUES = {
@@ -124,13 +122,9 @@ def stored(names):
         }
 
 
-# The first one passes all migrations, and the other one the migration that was added last.
 @pytest.mark.parametrize(
     "revision",
-    [
-        pytest.param(revision, marks=() if revision in KEPT else pytest.mark.slow)
-        for revision in REVISIONS
-    ],
+    [pytest.param(revision, marks=QUICK.get(revision, pytest.mark.slow)) for revision in REVISIONS],
 )
 def test_data_is_kept_by_the_upgrade_from_each_released_schema(old_app, revision):
     upgrade(revision=revision)
@@ -179,6 +173,7 @@ def test_requests_during_an_upgrade_get_responses(old_app):
     assert old_app.test_client().get("/readyz").status_code == 200
 
 
+@pytest.mark.both_databases
 def test_service_is_ready_beside_a_newer_version(old_app):
     upgrade()
     with db.engine.begin() as connection:

@@ -64,6 +64,7 @@ PARAMETERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_python_signs(shops, version):
     shop = shops["signature"]
@@ -73,6 +74,7 @@ def test_python_signs(shops, version):
         answer(api.get(f"coupons?{urlencode(parameters)}"))
 
 
+@pytest.mark.slow
 def test_question_mark_of_the_python_client(shops):
     api = API(*shops["signature"][:3], wp_api=False, version="v3")
     for description in ("who?", "who"):
@@ -86,6 +88,7 @@ def test_question_mark_of_the_python_client(shops):
             assert response.headers["X-WC-Total"] == total, response.url
 
 
+@pytest.mark.slow
 @each_way
 def test_python(shops, certificate, version, way):
     shop = shops[way]

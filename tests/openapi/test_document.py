@@ -11,7 +11,6 @@ from urllib.parse import urljoin, urlsplit
 
 import orjson
 import pytest
-from openapi_spec_validator import validate
 
 from app.api import order_extensions
 from app.config import VERSION
@@ -87,8 +86,7 @@ def test_document_is_not_searched_for_orders(session_app, monkeypatch):
     assert session_app.test_client().get("/openapi.json", headers=headers).status_code == 200
 
 
-def test_document_is_valid(document):
-    validate(document)
+def test_document_has_the_versions_of_the_format_and_of_the_service(document):
     assert (document["openapi"], document["info"]["version"]) == ("3.1.0", VERSION)
 
 

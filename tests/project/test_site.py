@@ -63,6 +63,7 @@ def get(make_app, built, monkeypatch):
     return partial(client.get, buffered=True)  # closes the files
 
 
+@pytest.mark.slow
 def test_every_page_is_in_the_navigation(built):
     page = (built / "index.html").read_text()
     named = set(re.findall(r'href="([a-z0-9-]+\.html)" class="md-nav__link', page)) - {"index.html"}
@@ -80,6 +81,7 @@ def test_every_page_is_in_the_navigation(built):
     assert pages == named
 
 
+@pytest.mark.slow
 def test_links_of_pages_lead_to_the_site_or_to_web_pages(built):
     for path in built.glob("*.html"):
         page = path.read_text()
@@ -92,6 +94,7 @@ def test_links_of_pages_lead_to_the_site_or_to_web_pages(built):
             assert not anchor or f'id="{anchor}"' in linked.read_text(), (path.name, target)
 
 
+@pytest.mark.slow
 def test_the_link_of_an_error_leads_to_its_code(get, built):
     page = (built / "errors.html").read_text()
     missing = [code for code in ERRORS if f'<span id="{code}"></span>' not in page]
@@ -106,6 +109,7 @@ def test_the_link_of_an_error_leads_to_its_code(get, built):
     assert [other.partition("; ")[2] for other in others] == ['rel="https://api.w.org/"']
 
 
+@pytest.mark.slow
 def test_pages_load_nothing_from_other_hosts(built):
     for path in built.glob("*.html"):
         tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", path.read_text())
@@ -115,6 +119,7 @@ def test_pages_load_nothing_from_other_hosts(built):
         assert re.findall(r"""(?:url\(|@import )["']?(?:https?:)?//[^)]*""", path.read_text()) == []
 
 
+@pytest.mark.slow
 def test_lists_and_code_are_the_same_as_on_code_hosting_sites(built):
     """MkDocs and CommonMark differ in the indentation of lists."""
 
@@ -130,6 +135,7 @@ def test_lists_and_code_are_the_same_as_on_code_hosting_sites(built):
         assert count(article) == count(plain), source.name
 
 
+@pytest.mark.slow
 def test_wheel_contains_the_site(tmp_path, built):
     for name in (".gitignore", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
@@ -153,16 +159,19 @@ def test_image_has_the_versions_of_the_development_environment():
     assert locked <= used
 
 
+@pytest.mark.slow
 def test_links_do_not_have_the_name_of_a_file_as_their_text(built):
     for path in built.glob("*.html"):
         assert re.findall(r">([\w-]+\.md)</a>", path.read_text()) == [], path.name
 
 
+@pytest.mark.slow
 def test_search_index_contains_the_sections(built):
     index = (built / "search" / "search_index.json").read_text()
     assert '"location":"webhooks.html#' in index
 
 
+@pytest.mark.slow
 def test_instructions_come_before_measurements_in_results_of_the_search(built):
     found = json.loads((built / "search" / "search_index.json").read_text())["docs"]
     behind = {each["location"].partition("#")[0] for each in found if each.get("boost", 1) < 1}
@@ -205,6 +214,8 @@ def test_search_works_without_a_server_and_finds_instructions_first(built):
     assert found == FIRST_RESULTS
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("link", ["missing.md", "webhooks.md#missing", "#missing"])
 def test_a_wrong_link_fails_the_build(tmp_path, link):
     page = copy_sources(tmp_path) / "docs" / "quickstart.md"
@@ -249,6 +260,7 @@ def test_plain_guides_have_colours_of_the_admin_pages():
     assert pairs == {(light[key], dark[key]) for key in ("--text", "--surface", "--accent")}
 
 
+@pytest.mark.slow
 def test_service_shows_the_site(get, built):
     for url, name in [("", "index.html"), ("coupons.html", "coupons.html")]:
         response = get(PREFIX + url)
@@ -265,6 +277,7 @@ def test_service_shows_the_site(get, built):
         assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
+@pytest.mark.slow
 def test_service_shows_the_files_of_the_site(get, built):
     (script,) = (built / "assets" / "javascripts").glob("bundle.*.js")
     response = get(f"{PREFIX}assets/javascripts/{script.name}")
@@ -278,6 +291,7 @@ def test_service_shows_the_files_of_the_site(get, built):
     assert get(f"{PREFIX}swagger-ui.png").mimetype == "image/png"
 
 
+@pytest.mark.slow
 def test_address_of_a_guide_leads_to_its_page(get):
     response = get(f"{PREFIX}orders.md")
     assert (response.status_code, response.headers["Location"]) == (302, "orders.html")
@@ -285,8 +299,23 @@ def test_address_of_a_guide_leads_to_its_page(get):
     assert (response.status_code, response.headers["Location"]) == (302, "guides/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["other.html", "other.md", "../guides.py", "%2e%2e/files.py", "a/"]
 )
 def test_unknown_files_are_not_found(get, name):
     assert get(PREFIX + name).status_code == 404
+
+
+def test_service_shows_a_site_with_the_policy_of_its_scripts(make_app, monkeypatch, tmp_path):
+    files = {"index.html": "<p>Guides</p><script>start()</script>", "orders.html": "<p>Orders</p>"}
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(guides, "SITE", tmp_path)
+    get = partial(make_app(SHOP_URL_PREFIX="/shop").test_client().get, buffered=True)
+    start, orders = get(PREFIX), get(f"{PREFIX}orders.html")
+    assert [start.text, orders.text] == [*files.values()]
+    digest = b64encode(sha256(b"start()").digest()).decode()
+    assert f"'sha256-{digest}'" in start.headers["Content-Security-Policy"]
+    assert get(f"{PREFIX}orders.md").headers["Location"] == "orders.html"
+    assert get(f"{PREFIX}../guides.py").status_code == 404

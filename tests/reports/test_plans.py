@@ -159,8 +159,8 @@ def test_few_uses_of_a_coupon_are_found_by_the_coupon(app, searches, statistics,
             {"ix_orders_report_postgresql", "ix_redemptions_report", "ix_order_refunds_report",
              "ix_users_created"},
         ),
-        ("/reports/coupons", {"ix_redemptions_report"}),
-        ("/reports/orders", {"ix_orders_report_postgresql"}),
+        pytest.param("/reports/coupons", {"ix_redemptions_report"}, marks=pytest.mark.slow),
+        pytest.param("/reports/orders", {"ix_orders_report_postgresql"}, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_indexes_of_postgresql_have_all_columns_of_a_report(app, admin, path, indexes):

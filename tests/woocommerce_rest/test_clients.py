@@ -48,6 +48,7 @@ each_way = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @each_way
 def test_python(shops, certificate, way):
     shop = shops[way]
