@@ -285,6 +285,18 @@ def test_password_that_is_not_encoded_is_rejected_without_showing_it(name, url):
 @pytest.mark.parametrize(
     ("name", "url"),
     [
+        ("DATABASE_URL", "postgresql://shop:secret@127.0.0.1:port/shop"),
+        ("SHOP_REDIS_URL", "redis://:secret@cache:port"),
+    ],
+)
+def test_other_errors_of_a_url_do_not_blame_the_password(name, url):
+    with pytest.raises(SettingsError, match=f"^{name}: Not a valid"):
+        loaded({name: url})
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
         ("DATABASE_URL", "postgresql://shop:p%40ss%2Fw@127.0.0.1:1/shop"),
         ("DATABASE_URL", "postgresql://shop:p/w?x#y@127.0.0.1:1/shop"),  # is unambiguous
         ("DATABASE_URL", "postgresql://shop:1,2/x@db/shop"),

@@ -75,7 +75,13 @@ def test_new_order_is_not_completed_in_the_future():
 
 def test_demo_adds_up(demo_shop):
     client = demo_shop("7")
-    customers, orders, _ = everything(client)
+    customers, orders, coupons = everything(client)
+    unlimited = [coupon for coupon in coupons["coupons"] if not coupon["usage_limit"]]
+    assert len(unlimited) > 1
+    for coupon in unlimited:  # others were used before the demo begins
+        used = {"filter[coupon_id]": coupon["id"], "filter[status]": "confirmed"}
+        counted = client.get("/redemptions/count", used).get_json()
+        assert counted == {"count": coupon["usage_count"]}
     assert len(customers["customers"]) == 30
     assert len(orders["orders"]) == 60
     registered = {row["id"]: row["created_at"] for row in customers["customers"]}

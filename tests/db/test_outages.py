@@ -21,6 +21,7 @@ from app import create_app
 from app.auth.principal_cache import MAX_AGE_SECONDS
 from app.auth.principals import Permission
 from app.db import deadline, sqlite
+from app.db.patient_pool import PatientPool
 from app.db.session import db
 from app.services.api_keys.writes import create_key
 from qa.histories.databases import PostgreSQL
@@ -185,6 +186,27 @@ def test_connection_lost_within_a_message_is_503(admin, make_coupon, monkeypatch
             assert response.status_code < 500 or reply(response) in [AWAY, UNKNOWN]
         assert left == []
         assert 503 in statuses
+
+
+@pytest.mark.parametrize(
+    "reason", ['database "shop" does not exist', "password authentication failed for user"]
+)
+def test_a_server_that_rejects_a_connection_is_not_asked_again(reason):
+    attempts = []
+
+    def connect():
+        attempts.append(reason)
+        assert len(attempts) < 5
+        raise psycopg.OperationalError(f"connection failed: FATAL:  {reason}")
+
+    pool = PatientPool(connect, timeout=5)
+    deadline.begin(5)
+    try:
+        with pytest.raises(psycopg.OperationalError, match=reason):
+            pool.connect()
+    finally:
+        deadline.end()
+    assert len(attempts) == 1
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

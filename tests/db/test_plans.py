@@ -6,6 +6,7 @@ a small table completely. In these tests, it does so, and sorts, only if no inde
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from sqlalchemy import event, insert, select, text, update
@@ -125,14 +126,14 @@ LISTS = [
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("path", LISTS)
-def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many, plans, path):
+def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many, plans):
     make_coupon(code="summer", type="percent")
     make_customer()
     insert_order(app)
-    found = plans(lambda: admin.get(path))
-    assert found
-    assert [steps for each in found for steps in reads_everything(*each)] == []
+    for path in LISTS:
+        found = plans(partial(admin.get, path))
+        assert found, path
+        assert [steps for each in found for steps in reads_everything(*each)] == [], path
 
 
 @pytest.mark.both_databases
