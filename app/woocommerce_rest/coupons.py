@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import marshmallow as ma
@@ -207,6 +208,7 @@ class Coupons(Resource):
     created = {**FIELDS, "code": {**arg.TEXT, "required": True}}
     edited = FIELDS
     erase = staticmethod(writes.delete_coupon)
+    save = staticmethod(partial(writes.save_coupons, trashed_too=True))
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
         with reading_own_writes():
@@ -232,11 +234,16 @@ class Coupons(Resource):
     def data(self, call: Call) -> Object:
         return _data(call, CouponUpdate if call.ids else CouponCreate)
 
-    def lock(self, session: Session, call: Call) -> None:
-        if call.ids:
-            code = call.given.get("code")
-            data = {} if code is None else {"code": coupon_code(code)}
-            writes.lock_coupons(session, [BulkItem(call.ids["id"], data)], trashed_too=True)
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        items = [
+            BulkItem(
+                call.ids["id"],
+                {"code": coupon_code(call.given["code"])} if "code" in call.given else {},
+            )
+            for call in calls
+            if call.ids
+        ]
+        writes.lock_coupons(session, items, trashed_too=True)
 
     def insert(self, call: Call, data: Object) -> int:
         coupon_id: int = writes.create_coupon(call.actor, data)["id"]
@@ -244,11 +251,16 @@ class Coupons(Resource):
             writes.delete_coupon(call.actor, coupon_id, force=False)
         return coupon_id
 
+    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
+        if before is not None:
+            _limit_percentage(before, data)
+        return data
+
     def change(self, call: Call, data: Object, check: Precondition | None) -> None:
         """Change a coupon. A status moves it into the trash or out of it."""
         coupon_id, status = call.ids["id"], call.given.get("status")
         before = self.shown(coupon_id, call, 400)
-        _limit_percentage(before, data)
+        data = self.prepared(call, data, before)
         is_trashed = before["status"] == "trash"
         if is_trashed and status == "publish":
             trash.restore_coupon(call.actor, coupon_id)

@@ -257,6 +257,7 @@ class Customers(Resource):
     }
     edited = FIELDS
     deleted = {"force": arg.FORCE, "reassign": arg.INTEGER}
+    save = staticmethod(writes.save_customers)
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
         return [customer_object(record, site) for record in _records(ids, site.actor)]
@@ -290,17 +291,26 @@ class Customers(Resource):
         try:
             return int(writes.create_customer(call.actor, data)["id"])
         except ShopError as error:
-            if error.code != "registration-error-email-exists":
-                raise
-            message = (
-                f"An account is already registered with {call.given['email']}. "
-                "Please log in or use a different email address."
-            )
-            raise RestError(error.code, message) from None
+            raise self.failed(call, error, None) from None
 
-    def lock(self, session: Session, call: Call) -> None:
-        if call.ids:
-            writes.lock_accounts(session, [BulkItem(call.ids["id"], call.given)])
+    def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
+        if error.code != "registration-error-email-exists":
+            return error
+        message = (
+            f"An account is already registered with {call.given['email']}. "
+            "Please log in or use a different email address."
+        )
+        return RestError(error.code, message)
+
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        if items := [BulkItem(call.ids["id"], call.given) for call in calls if call.ids]:
+            writes.lock_accounts(session, items)
+
+    def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
+        return _records(ids, call.actor)
+
+    def is_moved(self, call: Call, before: Record | None) -> bool:  # there is no trash
+        return False
 
     def record(self, call: Call) -> Record:
         """Return the record of an account, or raise RestError."""
@@ -308,17 +318,25 @@ class Customers(Resource):
             return found[0]
         raise self.unknown(call, 404)
 
-    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
-        given, before = call.given, self.record(call)
+    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
+        if before is None:
+            return data
         if not before["is_changeable"]:
             raise forbidden("edit", is_known=True)
-        if given.get("username", "") not in ("", before["username"]):
+        if call.given.get("username", "") not in ("", before["username"]):
             code = "woocommerce_rest_customer_invalid_argument"
             raise RestError(code, "Username isn't editable.")
-        after = writes.update_customer(call.actor, call.ids["id"], data, check)
+        return data
+
+    def is_as_asked(self, call: Call, after: Mapping[str, Any]) -> bool:
         # The service ignores the address of another account (spec 4.2).
-        same = comparable_email(after["email"]) == comparable_email(given.get("email", ""))
-        if "email" in given and not same:
+        email = call.given.get("email")
+        return email is None or comparable_email(after["email"]) == comparable_email(email)
+
+    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
+        data = self.prepared(call, data, self.record(call))
+        after = writes.update_customer(call.actor, call.ids["id"], data, check)
+        if not self.is_as_asked(call, after):
             code = "woocommerce_rest_customer_invalid_email"
             raise RestError(code, "Email address is invalid.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -81,8 +81,8 @@ class Notes(Resource):
         _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)
         return super().view(call)
 
-    def lock(self, session: Session, call: Call) -> None:
-        lock_orders(session, [min(call.ids["order_id"], INT64_MAX)])
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        lock_orders(session, [min(call.ids["order_id"], INT64_MAX) for call in calls])
 
     def data(self, call: Call) -> Object:  # the author is read under the lock
         return {}
@@ -181,8 +181,8 @@ class Refunds(Resource):
         _order(call, "woocommerce_rest_invalid_order_id")
         return super().view(call)
 
-    def lock(self, session: Session, call: Call) -> None:
-        lock_orders(session, [min(call.ids["order_id"], INT64_MAX)])
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        lock_orders(session, [min(call.ids["order_id"], INT64_MAX) for call in calls])
 
     def data(self, call: Call) -> Object:  # it depends on the items of the order
         return {}

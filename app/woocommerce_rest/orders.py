@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from flask import current_app
@@ -160,6 +159,7 @@ class Orders(Resource):
     created = {**_FIELDS, "created_via": arg.TEXT}
     edited = {**_FIELDS, "status": _statuses("trash")}
     erase = staticmethod(writes.delete_order)
+    save = staticmethod(partial(writes.save_orders, trashed_too=True))
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
         with reading_own_writes():
@@ -193,34 +193,46 @@ class Orders(Resource):
         """Return the fields of a new order. Those of a change depend on the stored order."""
         return {} if call.ids else _data(call, _NEW)
 
-    def lock(self, session: Session, call: Call) -> None:
-        if call.ids:
-            lock_orders(session, [min(call.ids["id"], INT64_MAX)])
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        if ids := [min(call.ids["id"], INT64_MAX) for call in calls if call.ids]:
+            lock_orders(session, ids)
+
+    def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
+        with reading_own_writes():
+            return records_by_id(ids, with_customers=False)
+
+    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
+        return _with_account_email(data) if before is None else _data(call, before)
+
+    def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
+        stored = before["currency"] if before else current_app.config["SHOP_CURRENCY"]
+        return _order_error(error, call.given.get("currency") or stored)
 
     def insert(self, call: Call, data: Object) -> int:
-        with _order_errors(call.given.get("currency") or current_app.config["SHOP_CURRENCY"]):
-            return int(writes.create_order(call.actor, _with_account_email(data))["id"])
+        try:
+            return int(writes.create_order(call.actor, self.prepared(call, data, None))["id"])
+        except ShopError as error:
+            raise self.failed(call, error, None) from None
 
     def record(self, call: Call, status: int = 404) -> Record:
         """Return the record of an order, or raise RestError."""
-        with reading_own_writes():
-            records = records_by_id([call.ids["id"]], with_customers=False)
-        if not records:
-            raise self.unknown(call, status)
-        return records[0]
+        if found := self.stored([call.ids["id"]], call):
+            return found[0]
+        raise self.unknown(call, status)
 
     def change(self, call: Call, data: Object, check: Precondition | None) -> None:
         """Change an order. A status moves it into the trash or out of it."""
         order_id, status = call.ids["id"], call.given.get("status")
         before = self.record(call, 400)
-        currency, is_trashed = before["currency"], before["status"] == TRASH
-        if is_trashed and status not in (None, TRASH):
-            with _order_errors(currency):
+        is_trashed = before["status"] == TRASH
+        try:
+            if is_trashed and status not in (None, TRASH):
                 trash.restore_order(call.actor, order_id)
-            before = self.record(call)
-        data = _data(call, before)
-        with _order_errors(call.given.get("currency") or currency):
+                before = self.record(call)
+            data = self.prepared(call, data, before)
             writes.update_order(call.actor, order_id, data, check, trashed_too=True)
+        except ShopError as error:
+            raise self.failed(call, error, before) from None
         if status == TRASH and not is_trashed:
             writes.delete_order(call.actor, order_id, force=False)
 
@@ -273,22 +285,17 @@ _REASONS = {
 """What the original says, by the first reason of a coupon that is not applicable."""
 
 
-@contextmanager
-def _order_errors(currency: str) -> Iterator[None]:
-    """Raise the errors of this dialect for those of a write of an order in a currency."""
-    try:
-        yield
-    except InvalidOrderItems:
-        raise
-    except CouponRefused as error:
-        raise _not_applicable(error, currency) from None
-    except ShopError as error:
-        if error.code == "shop_api_invalid_customer_id":
-            code = "woocommerce_rest_invalid_customer_id"
-            raise RestError(code, "Customer ID is invalid.") from None
-        if error.code == "shop_api_invalid_order_id" and error.param:
-            raise RestError("order_invalid_parent_id", "Invalid parent ID") from None
-        raise
+def _order_error(error: ShopError, currency: str) -> Exception:
+    """Return the error of this dialect for that of a write of an order in a currency."""
+    if isinstance(error, InvalidOrderItems):
+        return error
+    if isinstance(error, CouponRefused):
+        return _not_applicable(error, currency)
+    if error.code == "shop_api_invalid_customer_id":
+        return RestError("woocommerce_rest_invalid_customer_id", "Customer ID is invalid.")
+    if error.code == "shop_api_invalid_order_id" and error.param:
+        return RestError("order_invalid_parent_id", "Invalid parent ID")
+    return error
 
 
 def _not_applicable(error: CouponRefused, currency: str) -> RestError:

@@ -6,7 +6,8 @@ changes and deletes records in one request, each checked like a single one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,17 +15,18 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.api.etags import precondition
-from app.auth.principals import Capability
+from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.db.session import run_in_transaction, savepoint
-from app.services.common.bulk import Precondition
+from app.errors import ShopError
+from app.services.common.bulk import BulkItem, Precondition, WriteResult
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments, Problem, as_list, checked
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Page, Route, checked_arguments
 from app.woocommerce_rest.lists import site_of
-from app.woocommerce_rest.site import Object, Site
+from app.woocommerce_rest.site import Object, Record, Site
 
 LIMIT = 100
 DELETION: Arguments = {"force": arg.FORCE}
@@ -46,6 +48,8 @@ class Resource:
     viewed: Arguments = arg.ONE
     deleted: Arguments = DELETION
     erase: Callable[..., None]  # the function of the service that deletes, of a kind with a trash
+    # The function of the service that writes several records. Without, batches write each alone.
+    save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]] | None = None
     site = staticmethod(site_of)  # the site with the options of a request
 
     # What subclasses do
@@ -62,10 +66,10 @@ class Resource:
         """Return the fields of a request as far as they do not depend on stored records."""
         raise NotImplementedError
 
-    def lock(self, session: Session, call: Call) -> None:
-        """Lock what a write reads to decide, until the commit.
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        """Lock what writes read to decide, until the commit.
 
-        It comes before all reads of the write, and locks in the order of the service.
+        It comes before all reads of the writes, and locks in the order of the service.
         """
 
     def insert(self, call: Call, data: Object) -> int:
@@ -75,6 +79,31 @@ class Resource:
     def change(self, call: Call, data: Object, check: Precondition | None) -> None:
         """Change a record."""
         raise NotImplementedError
+
+    def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
+        """Return records as changes read them. Of a kind with ``save``, as the next four."""
+        return self.objects(ids, call.site)
+
+    def is_moved(self, call: Call, before: Record | None) -> bool:
+        """Return whether a write moves a record into the trash or out of it."""
+        is_trashed = before is not None and before["status"] == TRASH
+        return is_trashed or call.given.get("status") == TRASH
+
+    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
+        """Return the fields of a request as the service takes them.
+
+        Args:
+            before: the stored record, or None for a new one.
+        """
+        return data
+
+    def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
+        """Return the error of a write in this dialect."""
+        return error
+
+    def is_as_asked(self, call: Call, after: Mapping[str, Any]) -> bool:
+        """Return whether the service has written what a change asks for."""
+        return True
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
         """Move a record to the trash, or delete it permanently with ``force``."""
@@ -116,13 +145,10 @@ class Resource:
 
     def create(self, call: Call) -> Object:
         """Create a record."""
-        if call.args.get("id") not in (None, "", 0, "0"):
-            message = f"Cannot create existing {self.existing or self.kind}."
-            raise RestError(f"woocommerce_rest_{self.kind}_exists", message)
-        data = self.data(call)
+        data = self._given(call)
 
         def work(session: Session) -> Object:
-            self.lock(session, call)
+            self.lock(session, [call])
             return self.shown(self.insert(call, data), call)
 
         return run_in_transaction(work)
@@ -132,7 +158,7 @@ class Resource:
         data, check = self.data(call), self.condition(call)
 
         def work(session: Session) -> Object:
-            self.lock(session, call)
+            self.lock(session, [call])
             self.change(call, data, check)
             return self.shown(call.ids["id"], call)
 
@@ -143,7 +169,7 @@ class Resource:
         check = self.condition(call)
 
         def work(session: Session) -> Object:
-            self.lock(session, call)
+            self.lock(session, [call])
             self.require_deletable(call)
             shown = self.shown(call.ids["id"], call)
             self.remove(call, shown, check)
@@ -157,13 +183,93 @@ class Resource:
         if sum(map(len, lists.values())) > LIMIT:
             message = f"Unable to accept more than {LIMIT} items for this request."
             raise RestError("woocommerce_rest_request_entity_too_large", message, 413)
-        lists["delete"] = list(filter(None, map(_deleted_id, lists["delete"])))
+        lists = {
+            "create": _objects(lists["create"]),
+            "update": _objects(lists["update"]),
+            "delete": list(filter(None, map(_deleted_id, lists["delete"]))),
+        }
         results = {
-            name: [_result(call, self.operations[_ACTIONS[name]], item) for item in items]
+            name: self._results(call, self.operations[_ACTIONS[name]], items)
             for name, items in lists.items()
             if items
         }
         return results or []
+
+    def _given(self, call: Call) -> Object:
+        if not call.ids.get("id") and call.args.get("id") not in (None, "", 0, "0"):
+            message = f"Cannot create existing {self.existing or self.kind}."
+            raise RestError(f"woocommerce_rest_{self.kind}_exists", message)
+        return self.data(call)
+
+    def _results(self, call: Call, operation: Operation, items: Sequence[Any]) -> list[Any]:
+        """Return the object of each item of a list of a batch, or its error."""
+        if self.save and operation.action != "delete" and len(items) > 1:
+            with suppress(_MustBeAlone):
+                return self._saved_together(call, operation, items)
+        return [_result(call, operation, item) for item in items]
+
+    def _saved_together(self, call: Call, operation: Operation, items: Sequence[Any]) -> list[Any]:
+        """Write the items of a list of a batch like a bulk request of the native API.
+
+        Raises:
+            _MustBeAlone: items change the same record, or one needs more than one write. Nothing is
+                written.
+        """
+        results: list[Any] = [None] * len(items)
+        calls, data = dict[int, Call](), dict[int, Object]()
+        for at, item in enumerate(items):
+            item_id = _id_of(item.get("id")) if operation.action == "edit" else 0
+            with _failing(results, at, operation, item_id):
+                own = _call_of(call, operation, item, item_id)
+                data[at] = self._given(own)
+                calls[at] = own
+        ids = [own.ids["id"] for own in calls.values() if own.ids]
+        if len(set(ids)) < len(ids):
+            raise _MustBeAlone
+
+        def work(session: Session) -> list[Any]:
+            with savepoint(session):
+                self.lock(session, list(calls.values()))
+                return self._save_all(call, operation, results, calls, data)
+
+        return run_in_transaction(work) if calls else results
+
+    def _save_all(
+        self,
+        call: Call,
+        operation: Operation,
+        failures: Sequence[Any],
+        calls: Mapping[int, Call],
+        data: Mapping[int, Object],
+    ) -> list[Any]:
+        """Write accepted items by their positions, and return the results of all items."""
+        ids = [own.ids["id"] for own in calls.values() if own.ids]
+        stored = {each["id"]: each for each in self.stored(ids, call)} if ids else {}
+        results, accepted = list(failures), dict[int, BulkItem]()
+        for at, own in calls.items():
+            item_id = own.ids.get("id", 0)
+            before = stored.get(item_id)
+            with _failing(results, at, operation, item_id):
+                if own.ids and before is None:
+                    raise self.unknown(own, 400)
+                if self.is_moved(own, before):
+                    raise _MustBeAlone
+                ready = self.prepared(own, data[at], before)
+                accepted[at] = BulkItem(item_id or None, ready)
+        saved = dict[int, int]()
+        written = self.save(call.actor, list(accepted.values())) if self.save and accepted else ()
+        for (at, item), result in zip(accepted.items(), written, strict=True):
+            with _failing(results, at, operation, item.id or 0):
+                if isinstance(result, ShopError):
+                    raise self.failed(calls[at], result, stored.get(item.id or 0))
+                if item.id and not self.is_as_asked(calls[at], result):
+                    raise _MustBeAlone
+                saved[at] = result["id"]
+        site = self.site(next(iter(calls.values())))
+        shown = {each["id"]: each for each in self.objects(list(saved.values()), site)}
+        for at, record_id in saved.items():
+            results[at] = shown[record_id]
+        return results
 
     # Routes
 
@@ -231,37 +337,55 @@ def _items(given: Any) -> list[Any]:
     return as_list(given) if isinstance(given, list | dict) else []
 
 
+def _objects(items: Sequence[Any]) -> list[Object]:
+    """Return items with an object without fields in place of each other value."""
+    return [item if isinstance(item, dict) else {} for item in items]
+
+
+class _MustBeAlone(Exception):  # no error
+    """An item of a batch cannot be written together with others."""
+
+
 def _result(call: Call, operation: Operation, item: Any) -> Any:
     """Return the object of an item, or its error. A failed item changes nothing."""
-    item_id, action = 0, operation.action
+    results: list[Any] = [None]
+    is_deletion = operation.action == "delete"
+    item_id = item if is_deletion else 0
+    if operation.action == "edit":
+        item_id = _id_of(item.get("id"))
+    with _failing(results, 0, operation, item_id):
+        given = {"force": True} if is_deletion else item
+
+        def work(session: Session) -> Any:
+            with savepoint(session):
+                return operation.call(_call_of(call, operation, given, item_id))
+
+        results[0] = run_in_transaction(work)
+    return results[0]
+
+
+@contextmanager
+def _failing(results: list[Any], at: int, operation: Operation, item_id: int) -> Iterator[None]:
+    """Put the error of an item into the results of a batch."""
     try:
-        if action == "delete":
-            item_id, item = item, {"force": True}
-        elif not isinstance(item, dict):
-            item = {}
-        if action == "edit":
-            item_id = _id_of(item.get("id"))
-        return run_in_transaction(
-            lambda session: _in_savepoint(session, call, operation, item, item_id)
-        )
-    except errors.FAILURES as error:
-        failed = errors.as_rest_error(error)
-        if action == "edit" and failed.status == 404 and failed.code.startswith("woocommerce"):
-            failed = failed.with_status(400)
-    except RestError as error:
+        yield
+    except (*errors.FAILURES, RestError) as error:
         failed = error
-    return {"id": item_id, "error": failed.body}
+        if not isinstance(failed, RestError):
+            failed = errors.as_rest_error(failed)
+            is_known = failed.status == 404 and failed.code.startswith("woocommerce")
+            if operation.action == "edit" and is_known:
+                failed = failed.with_status(400)
+        results[at] = {"id": item_id, "error": failed.body}
 
 
-def _in_savepoint(
-    session: Session, call: Call, operation: Operation, item: Mapping[str, Any], item_id: int
-) -> Any:
-    with savepoint(session):
-        ids = {"id": item_id} if item_id or operation.action != "create" else {}
-        args, given = checked_arguments(operation.args, item, ids)
-        if not call.actor.can(*operation.needs):
-            raise errors.forbidden(operation.action, is_known=True)
-        return operation.call(replace(call, ids=ids, args=args, given=given, fields=frozenset()))
+def _call_of(call: Call, operation: Operation, item: Mapping[str, Any], item_id: int) -> Call:
+    """Return the call of an item, whose parameters are checked like those of a request."""
+    ids = {"id": item_id} if item_id or operation.action != "create" else {}
+    args, given = checked_arguments(operation.args, item, ids)
+    if not call.actor.can(*operation.needs):
+        raise errors.forbidden(operation.action, is_known=True)
+    return replace(call, ids=ids, args=args, given=given, fields=frozenset())
 
 
 def _deleted_id(item: Any) -> int:
