@@ -1,7 +1,8 @@
 """The frame of the pages: blueprints with a session and rights, rendering, headers and errors."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
@@ -37,7 +38,7 @@ DONE = {
     "released": "The use was released.",
     "redeemed": "The use was recorded.",
     "ended": "The session was ended.",
-    "withdrawn": "The invitation was withdrawn.",
+    "withdrawn": "The invitation is not open any more.",
     "revoked": "The key was revoked.",
     "started": "Started.",
     "loading": "The demo shop is being loaded already. Open this page again in a few seconds.",
@@ -170,6 +171,19 @@ def _require_session() -> BaseResponse | None:
             "another tab, then go back and send it again."
         )
     return sign_in_page(401, kept=kept, notice=notice)
+
+
+@contextmanager
+def pressed_again() -> Iterator[None]:
+    """Ignore that a record is gone, if the button was on a page that showed the record.
+
+    An earlier press of the same button, or another user, has done its work.
+    """
+    try:
+        yield
+    except ShopError as error:
+        if error.status not in {404, 410} or "_shown" not in request.form:
+            raise
 
 
 def current_session() -> Session:

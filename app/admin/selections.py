@@ -68,13 +68,17 @@ def selected_ids() -> list[int]:
 
 
 def process(
-    action: Action, back: tuple[str, str], matching_ids: Callable[[int, int], Sequence[int]]
+    action: Action,
+    back: tuple[str, str],
+    matching_ids: Callable[[int, int], Sequence[int]],
+    is_done: Callable[[str, int, ShopError], bool],
 ) -> Response:
     """Run an action for the next part of the records, and show the progress or the result.
 
     Args:
         back: address and text of the link to the table.
         matching_ids: returns IDs of records that match the table, after an ID.
+        is_done: returns whether the operation failed because an earlier press has done its work.
     """
     given = request.form
     last, done, failed = (
@@ -92,11 +96,13 @@ def process(
     for record_id in part:
         try:
             call(action.operation, body=body, **action.path(record_id))
-            done += 1
-            changed.append(str(record_id))
         except ShopError as error:
-            failed += 1
-            failures.append((str(record_id), error.message))
+            if not is_done(action.operation, record_id, error):
+                failed += 1
+                failures.append((str(record_id), error.message))
+                continue
+        done += 1
+        changed.append(str(record_id))
     state = {"after", "done", "failures", "failed", "failed_id", "changed"}
     return render(
         "progress.html",

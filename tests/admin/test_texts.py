@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import delete
 
 from app import admin as pages
-from app.admin import html, rights
+from app.admin import html
 from app.admin.calls import operations
 from app.admin.forms import ERROR_FIELDS, Form, specs_of
 from app.admin.nouns import NOUNS, coupon_uses
@@ -202,8 +202,3 @@ def test_what_no_form_of_a_record_offers(app):
         for name, fields in names.items()
         if (found := list(filter(never.search, fields)))
     } == {}
-
-
-def test_every_operation_of_the_table_of_rights_exists(app):
-    with app.app_context():
-        assert set(rights.CAPABILITIES) <= set(operations())

@@ -26,7 +26,7 @@ from app.admin.calls import (
     loaded_query,
     record_of,
 )
-from app.admin.forms import FieldSpec, Form, specs_of
+from app.admin.forms import ATTEMPTS, Difference, FieldSpec, Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, may_open, panels, render, see_other
 from app.admin.pages import Button, Parts, Section, allowed, record_page
 from app.admin.selections import Action, process
@@ -34,7 +34,7 @@ from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.conversions.numbers import whole_number
-from app.errors import InvalidParams
+from app.errors import InvalidParams, ShopError
 from app.schemas.base import Base
 
 UNDO_SECONDS = 60
@@ -130,11 +130,36 @@ class Noun:
                     return self.page(record_id, sent=form.asked_for)
                 if form.errors:
                     raise InvalidParams(form.errors)
-            call(operation, body=body, headers=headers, **variables)
+            try:
+                call(operation, body=body, headers=headers, **variables)
+            except ShopError as error:
+                if not self._is_done(operation, record_id, error):
+                    raise
             return self.see(record_id, done)
 
         run.__name__ = endpoint
         self.blp.action(f"{self.one}/{path or endpoint}", operation)(run)
+
+    def _is_done(self, operation: str, record_id: int, error: ShopError) -> bool:
+        """Return whether an operation has failed because an earlier press has done its work."""
+        if error.status != 404:
+            return False
+        if operation == f"delete_{self.operation}":
+            return self._is_trashed(record_id)
+        if operation != f"restore_{self.operation}" and "_shown" not in request.form:
+            return False
+        try:
+            self.read(record_id)
+        except ShopError:
+            return False
+        return True
+
+    def _is_trashed(self, record_id: int) -> bool:
+        if not self.has_trash:
+            return False
+        every, actor = loaded_query(self.list_schema, {}), current_principal()
+        found = self.queries.ids_after(actor, every, record_id - 1, 1, trashed=True)
+        return list(found) == [record_id]
 
     # What subclasses describe
 
@@ -312,7 +337,7 @@ class Noun:
         parts = self.parts(record)
         kept = [self._history(record_id)] if self.resource in history.RESOURCES else []
         added = [Section(label, "plain", value) for label, value in panels(self.name, record)]
-        trash = [self.button(_("Move to the trash"), "trash", record)] if self.has_trash else []
+        trash = [self._trash_button(record)] if self.has_trash else []
         delete = [self._delete_button(record)] if self.deletes else []
         shown = replace(
             parts,
@@ -341,6 +366,12 @@ class Noun:
         entries = history.history(self.resource, record_id, labels) if may_read else None
         return Section(_("History"), "history", entries, what=_("events"))
 
+    def _trash_button(self, record: Record) -> Button:
+        return self.button(_("Move to the trash"), "trash", record, shown=self._shown(record))
+
+    def _shown(self, record: Record) -> Mapping[str, str]:
+        return Form.of_record(self.compared(), self.name, record).shown
+
     def _delete_button(self, record: Record) -> Button:
         question = _(
             "Delete %(noun)s %(name)s permanently?", noun=self.name, name=self.name_of(record)
@@ -352,6 +383,7 @@ class Noun:
             question=question,
             note=_(self.delete_note),
             query=self._forced(),
+            shown=self._shown(record),
         )
 
     def _forced(self) -> dict[str, str]:
@@ -389,15 +421,7 @@ class Noun:
         """
         noun = self.operation
         if conflict := form.save(f"get_{noun}", operation, **self._path(record_id)):
-            return render(
-                "conflict.html",
-                title=_("Someone else changed this %(noun)s", noun=noun),
-                form=form,
-                differences=conflict,
-                back=self.url("show", record_id),
-                status=409,
-                merged=form.shown | {each.spec.name: each.theirs for each in conflict},
-            )
+            return self._changed(form, conflict)
         if form.errors and done:
             raise InvalidParams(form.errors)
         return self.see(record_id, form.done) if form.done else self._form(form, record_id)
@@ -424,15 +448,84 @@ class Noun:
         secrets = [(_(label), record[name]) for name, label in self.secrets.items()]
         return self.page(record["id"], secrets=secrets, note=_(self.secrets_note))
 
-    def delete(self, **path: Any) -> BaseResponse:
-        call(f"delete_{self.operation}", query=self._forced(), **path)
-        return see_other(self.endpoint("show_list"), done="deleted")
+    def delete(self, **path: Any) -> AnyResponse:
+        (record_id,) = path.values()
+        return self._remove(record_id, self._delete_button, self._forced()) or see_other(
+            self.endpoint("show_list"), done="deleted"
+        )
 
-    def trash(self, **path: Any) -> BaseResponse:
+    def trash(self, **path: Any) -> AnyResponse:
         """Move a record to the trash. For a minute, the table offers to restore it."""
-        call(f"delete_{self.operation}", **path)
-        undo = {"undo": path[f"{self.name}_id"], "at": int(time.time())}
-        return see_other(self.endpoint("show_list"), done="trashed", **undo)
+        (record_id,) = path.values()
+        undo = {"undo": record_id, "at": int(time.time())}
+        return self._remove(record_id, self._trash_button, {}) or see_other(
+            self.endpoint("show_list"), done="trashed", **undo
+        )
+
+    def compared(self) -> Sequence[FieldSpec]:
+        """Return the fields whose changes in between are shown before a record is removed."""
+        return specs_of(self.update_schema)
+
+    def _remove(
+        self, record_id: int, button: Callable[[Record], Button], query: Mapping[str, str]
+    ) -> Response | None:
+        """Remove a record as its page showed it.
+
+        An earlier press of the same button, or another user, can have done it in between.
+
+        Returns:
+            None, or the page that shows what another user has changed in between.
+        """
+        form, path = Form.submitted(self.compared(), self.name), self._path(record_id)
+        form.texts = dict(form.shown)
+        is_from_page = "_shown" in request.form
+        for attempt in range(ATTEMPTS):
+            try:
+                record, form.etag = record_of(f"get_{self.operation}", **path)
+                if is_from_page and (differences := form.differences(record)):
+                    return self._changed(form, differences, button(record))
+                headers = {"If-Match": form.etag} if form.etag else {}
+                call(f"delete_{self.operation}", query=query, headers=headers, **path)
+                break
+            except ShopError as error:
+                if error.status == 404 and is_from_page and self._is_removed(record_id, query):
+                    break
+                is_changed = error.code == "shop_api_precondition_failed"
+                if not is_changed or attempt == ATTEMPTS - 1:
+                    raise
+        return None
+
+    def _is_removed(self, record_id: int, query: Mapping[str, str]) -> bool:
+        """Return whether a record that has no page any more is where a button moves it.
+
+        ``query`` is that of the button. A record in the trash is deleted if it shall be.
+        """
+        if not self._is_trashed(record_id):
+            return bool(query) or not self.has_trash
+        if query:
+            call(f"delete_{self.operation}", query=query, **self._path(record_id))
+        return True
+
+    def _changed(
+        self, form: Form, differences: Sequence[Difference], button: Button | None = None
+    ) -> Response:
+        """Return the page that shows what another user has changed in between.
+
+        Args:
+            form: the form that was sent.
+            differences: its fields that have changed.
+            button: the button that was pressed, unless the form was to be saved.
+        """
+        return render(
+            "conflict.html",
+            title=_("Someone else changed this %(noun)s", noun=self.operation),
+            form=form,
+            differences=differences,
+            button=button,
+            back=url_for(self.endpoint("show"), **request.view_args or {}),
+            status=409,
+            merged=form.shown | {each.spec.name: each.theirs for each in differences},
+        )
 
     def _undo_address(self) -> str:
         """Return the address of the action that undoes the last one, or an empty string."""
@@ -470,7 +563,7 @@ class Noun:
         if name not in actions:
             raise InvalidParams({"action": f"must be {' or '.join(actions)}."})
         back = self.url("show_list") + (f"?{query}" if query else ""), _(self.title)
-        return process(actions[name], back, self.matching_ids)
+        return process(actions[name], back, self.matching_ids, self._is_done)
 
 
 NOUNS: dict[str, Noun] = {}

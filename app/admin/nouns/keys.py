@@ -68,7 +68,9 @@ class Keys(Noun):
 
         def withdraw(row: Record) -> list[Button]:
             path = {"link_id": row["id"]}
-            return [Button(_("Withdraw"), "admin_sessions.withdraw", path, name=row["login"])]
+            name = row["login"]
+            shown = {"login": name}
+            return [Button(_("Withdraw"), "admin_sessions.withdraw", path, name=name, shown=shown)]
 
         columns = [
             Column(_("Username"), lambda row: row["login"]),
@@ -105,6 +107,7 @@ class Keys(Noun):
                 _("Revoke"),
                 "revoke",
                 record,
+                shown={"username": record["username"]},
                 question=_("Revoke the key %(name)s?", name=name),
                 note=_("Programs that use it lose access at once. This cannot be undone."),
             ),
@@ -129,5 +132,6 @@ blp = KEYS.blp
 @blp.action("/keys/<id:key_id>/revoke", "delete_api_key")
 def revoke(key_id: int) -> BaseResponse:
     """Revoke a key. Its sessions end."""
-    call("delete_api_key", key_id=key_id)
+    with frame.pressed_again():
+        call("delete_api_key", key_id=key_id)
     return see_other("admin_keys.show_list", done="revoked")

@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import request
 from markupsafe import Markup
+from sqlalchemy.orm import Session
 
 from app.admin import html
 from app.admin.calls import Reply, call, can
@@ -19,6 +20,8 @@ from app.admin.tables import Column, Filter, Tab, Table
 from app.admin.texts import gettext as _
 from app.admin.texts import ngettext
 from app.catalog import current_catalog
+from app.db.session import run_in_transaction
+from app.errors import ShopError
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.orders.refund import OrderRefundCreate, RefundItemCreate
 from app.schemas.queries import OrderListQuery
@@ -127,6 +130,10 @@ class Orders(Noun):
         trashed = call("list_trashed_orders", query={"fields": "id", "limit": 1}).total
         return [*found, Tab("trash", _("Trash"), trashed)]
 
+    def compared(self) -> list[FieldSpec]:
+        total = FieldSpec("total", _("Total"), "text")
+        return [*_status_field(), total, FieldSpec("note", _("Note"), "text")]
+
     def actions(self) -> dict[str, Action]:
         title, spec = _("Changing the status"), _status_field()[0]
         status = Action(self.name, _("Change status"), title, "update_order", spec=spec)
@@ -185,7 +192,8 @@ class Orders(Noun):
             question = _("Delete the refund of %(amount)s?", amount=money(row["amount"]))
             name = _("refund %(id)s", id=row["id"])
             endpoint = self.endpoint("delete_refund")
-            return [Button(_("Delete"), endpoint, path, name=name, question=question)]
+            shown = {"amount": row["amount"]}
+            return [Button(_("Delete"), endpoint, path, name=name, question=question, shown=shown)]
 
         columns = [
             Column(_("Amount"), lambda row: money(row["amount"])),
@@ -349,10 +357,10 @@ def refund(order_id: int) -> AnyResponse:
         refunded = zip(form.lines.get("line_items", ()), values.get("line_items", ()), strict=True)
         for item_id, item in refunded:
             item["id"] = item_id
-        if form.send("create_order_refund", values, order_id=order_id):
+        if _record_refund(form, values, order_id):
             return ORDERS.see(order_id, "refunded")
-    query = {"fields": "id,total,total_refunded"}
-    totals = call("get_order", query=query, order_id=order_id).content
+    totals = _totals(order_id)
+    form.etag = totals["total_refunded"]
     labels = {"total": _("Total of the order"), "total_refunded": _("Already refunded")}
     return form_page(
         form,
@@ -367,6 +375,38 @@ def refund(order_id: int) -> AnyResponse:
             (label, html.money(totals[name], order["currency"])) for name, label in labels.items()
         ],
     )
+
+
+def _totals(order_id: int) -> Record:
+    query = {"fields": "id,total,total_refunded"}
+    totals: Record = call("get_order", query=query, order_id=order_id).content
+    return totals
+
+
+def _record_refund(form: Form, values: dict[str, Any], order_id: int) -> Reply | None:
+    """Record a refund, unless another one was recorded after the form was opened.
+
+    The order is locked until the commit, so no other refund is recorded in between.
+    """
+    shown, form.etag = form.etag, ""
+
+    def work(_session: Session) -> Reply | None:
+        reply = form.send("create_order_refund", values, order_id=order_id)
+        is_new = reply and "Idempotent-Replayed" not in reply.headers
+        if is_new and shown and shown != _totals(order_id)["total_refunded"]:
+            raise ShopError("shop_api_precondition_failed")
+        return reply
+
+    try:
+        return run_in_transaction(work)
+    except ShopError as error:
+        if error.code != "shop_api_precondition_failed":
+            raise
+        form.errors[""] = _(
+            "Someone else recorded or deleted a refund after you opened this page. Nothing is "
+            "recorded yet. Check what was refunded, and send the form again if it is still right."
+        )
+        return None
 
 
 def _line(item: dict[str, Any], currency: str) -> str:

@@ -48,7 +48,9 @@ def _session_buttons(row: Record) -> list[Button]:
     if row["user_id"] != actor.user_id and not sessions.manages_keys(actor, "DELETE"):
         return []
     path = {"session_id": row["id"]}
-    return [Button(_("Sign out"), "admin_sessions.end_session", path, name=row["browser"])]
+    name = row["browser"]
+    shown = {"browser": name}
+    return [Button(_("Sign out"), "admin_sessions.end_session", path, name=name, shown=shown)]
 
 
 def _session_columns() -> list[Column]:
@@ -88,7 +90,8 @@ def show() -> Response:
 @blp.action("/sessions/<id:session_id>/end")
 def end_session(session_id: int) -> BaseResponse:
     """End a session."""
-    sessions.end_session(current_principal(), session_id)
+    with frame.pressed_again():
+        sessions.end_session(current_principal(), session_id)
     return see_other("admin_sessions.show", done="ended")
 
 
@@ -96,7 +99,7 @@ class Invitation(Base):
     """A colleague who is invited, and the rights of the key."""
 
     login = inputs.Text("", openapi=json_schema.USERNAME_IN, required=True)
-    role = inputs.Text("")
+    role = inputs.Text("", load_default="")
     permission = schemas.PermissionInput("", load_default="read")
     resources = schemas.ResourceList("", load_default=lambda: ["all"])
     expires_at = schemas.ExpiryInput("", load_default=None)
@@ -159,5 +162,6 @@ def invite() -> Response:
 @blp.action("/invitations/<id:link_id>/withdraw", "delete_api_key")
 def withdraw(link_id: int) -> BaseResponse:
     """Withdraw an invitation."""
-    links.withdraw_invitation(current_principal(), link_id)
+    with frame.pressed_again():
+        links.withdraw_invitation(current_principal(), link_id)
     return see_other(KEYS.endpoint("show_list"), done="withdrawn")
