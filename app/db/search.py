@@ -1,9 +1,8 @@
 """Case-insensitive substring search, with the same results on SQLite and PostgreSQL.
 
-Terms of three or more characters use a trigram index. Each searchable table has a search table
-(migrations 0005 and 0008) that is maintained by triggers. It is a full-text table on SQLite, and a
-narrow table on PostgreSQL, with an index if the server has pg_trgm. Shorter terms scan all records.
-The results are the same.
+SQLite compares the search column of all records. On PostgreSQL, each searchable table has a narrow
+search table (migration 0008) that is maintained by triggers, with a trigram index if the server has
+pg_trgm, which terms of three or more characters use. The results are the same.
 """
 
 import re
@@ -23,8 +22,8 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    table,
 )
+from sqlalchemy.ext.compiler import compiles
 
 from app.conversions.emails import EMAIL_MAX_LENGTH, comparable_email
 from app.conversions.text import searchable
@@ -102,19 +101,12 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
     if SEPARATOR in text:
         return Search(false(), false())
     text = search_term(text)
-    return _search(
-        search, record_id, [text], has_part(search, text), index_is_exact=_is_indexed_exactly(text)
-    )
+    return _search(search, record_id, [text], has_part(search, text), index_is_exact=True)
 
 
 def has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
     """Return the condition that the search column contains a text from ``searchable``."""
     return _ByDialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
-
-
-def _is_indexed_exactly(text: str) -> bool:
-    # SQLite treats U+FFFD, U+FFFE and U+FFFF as equal, in its index and in LIKE.
-    return "\ufffd" not in text and "\ufffe" not in text
 
 
 def matches(
@@ -148,12 +140,9 @@ def matches(
 
 def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:
     """Return the search table of a table and the condition that its rows contain the parts."""
-    name = f"{table_name}_search"
-    index = table(name, column("rowid"), column(name), column("search_text", String))
-    long = [part for part in parts if len(part) >= _TRIGRAM]
-    phrases = [f'"{part.replace(chr(34), chr(34) * 2)}"' for part in long]
-    contained = (index.c.search_text.contains(part, autoescape=True) for part in long)
-    return index, _ByDialect(and_(*contained), index.c[name].op("MATCH")(" AND ".join(phrases)))
+    index = _SearchTable(f"{table_name}_search", column("rowid"), column("search_text", String))
+    long = (part for part in parts if len(part) >= _TRIGRAM)
+    return index, and_(*(has_part(index.c.search_text, part) for part in long))
 
 
 def _search(
@@ -196,6 +185,18 @@ def is_of_models(name: str | None, *_: Any) -> bool:
 
 ONE_DATABASE = ("_sqlite", "_postgresql")
 """Ends of the names of indexes that only one of the databases has."""
+
+
+class _SearchTable(TableClause):
+    """A search table. On SQLite, it is the searchable table itself."""
+
+    inherit_cache = True
+
+
+@compiles(_SearchTable, "sqlite")
+def _searchable(element: _SearchTable, compiler: Any, **kwargs: Any) -> str:
+    name: str = compiler.visit_table(element, **kwargs)
+    return f"{name.removesuffix('_search')} AS {name}" if kwargs.get("asfrom") else name
 
 
 class _ByDialect(Templated[Any]):

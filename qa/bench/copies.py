@@ -283,8 +283,6 @@ def _fill_derived(filling: _Filling) -> None:
         f"{product} GROUP BY 1, 2"
     )
     if filling.on_sqlite:
-        for table in _SEARCHED:
-            filling.run(f"INSERT INTO {table}_search ({table}_search) VALUES ('rebuild')")
         return
     for table in _SEARCHED:
         filling.run(f"DELETE FROM {table}_search")

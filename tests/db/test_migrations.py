@@ -202,10 +202,13 @@ def test_row_counts_and_searches_have_their_triggers(migrated):
     events = ("insert", "update", "delete")
     counted = ("users", "user_roles", "coupons", "orders", "redemptions")
     wanted = {("trigger", f"count_rows_{table}_{event}") for table in counted for event in events}
-    searched = ("users", "coupons", "orders")
+    on_sqlite = db.engine.dialect.name == "sqlite"
+    searched = () if on_sqlite else ("users", "coupons", "orders")
     wanted |= {("trigger", f"{table}_search_{event}") for table in searched for event in events}
     wanted |= {("table", f"{table}_search") for table in searched}
-    assert wanted <= catalogue()
+    found = catalogue()
+    assert wanted <= found
+    assert (("table", "orders_search") in found) is not on_sqlite  # which has no full-text tables
 
 
 TRIGGERS = {
@@ -241,7 +244,7 @@ def test_triggers_of_the_migrations_are_those_of_their_file(migrated):
         for _ in range(2):  # the second time, it replaces them
             triggers.recreate(connection)
             assert definitions(connection) == made
-    assert len(made) == {"sqlite": 30, "postgresql": 43}[db.engine.dialect.name]
+    assert len(made) == {"sqlite": 21, "postgresql": 43}[db.engine.dialect.name]
 
 
 @pytest.mark.both_databases

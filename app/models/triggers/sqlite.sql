@@ -78,21 +78,3 @@ WHEN OLD.line_items <> NEW.line_items BEGIN
     SELECT NEW.id, value ->> 'product_id', sum(coalesce(value ->> 'quantity', 0))
     FROM json_each(NEW.line_items) WHERE json_type(value, '$.product_id') = 'integer' GROUP BY 2;
 END;
-
--- Search tables: full-text indexes that contain no text of their own.
-
-CREATE TRIGGER {table}_search_insert AFTER INSERT ON {table} BEGIN
-    INSERT INTO {table}_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
-END;
-
-CREATE TRIGGER {table}_search_delete AFTER DELETE ON {table} BEGIN
-    INSERT INTO {table}_search ({table}_search, rowid, search_text)
-    VALUES ('delete', OLD.id, OLD.search_text);
-END;
-
-CREATE TRIGGER {table}_search_update AFTER UPDATE OF search_text ON {table}
-WHEN OLD.search_text <> NEW.search_text BEGIN
-    INSERT INTO {table}_search ({table}_search, rowid, search_text)
-    VALUES ('delete', OLD.id, OLD.search_text);
-    INSERT INTO {table}_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
-END;
