@@ -52,7 +52,10 @@ def receiver():
     server.server_close()
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize(
+    "text",
+    [" ".join(HOSTILE), *(pytest.param(text, marks=pytest.mark.slow) for text in HOSTILE)],
+)
 def test_the_copied_commands_send_the_same_request(receiver, tmp_path, text):
     url, seen = receiver
     for sent in (

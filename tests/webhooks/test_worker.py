@@ -168,6 +168,22 @@ def test_redelivery_while_events_are_removed(shop, receiver, action):
         assert codes(response.result()) == (410, "shop_api_events_expired")
 
 
+def test_a_worker_takes_only_leases_that_are_free(shop, receivers):
+    taken, free = (make_webhook(shop, receivers())["id"] for _ in range(2))
+    publish(shop, 1)
+    until_then = precise_now() + timedelta(hours=1)
+    other = update(Webhook).where(Webhook.id == taken)
+    with shop.app.app_context():
+        run_in_transaction(
+            lambda session: session.execute(
+                other.values(lease_owner="other", lease_until=until_then)
+            )
+        )
+        run_cycle("this", CycleInput((), (), {}))
+        owners = fetch(select(Webhook.id, Webhook.lease_owner).order_by(Webhook.id))
+    assert [*map(tuple, owners)] == [(taken, "other"), (free, "this")]
+
+
 LEASE_SECONDS = 2
 """On a busy machine, a worker can renew its lease more than a second late."""
 
