@@ -61,8 +61,13 @@ def exact_integer(value: Any) -> int:
 
 
 def int_if_integral(value: Any) -> Any:
-    """Return a Decimal without a fraction as an int, because 5.0 and 5 are equal in JSON."""
-    return int(value) if isinstance(value, Decimal) and value == value.to_integral() else value
+    """Return a Decimal without a fraction as an int, because 5.0 and 5 are equal in JSON.
+
+    A number beyond 64 bits remains a Decimal, because its digits could need gigabytes.
+    """
+    if not isinstance(value, Decimal) or (value and value.adjusted() >= 20):
+        return value
+    return int(value) if value == value.to_integral() else value
 
 
 def count(value: Any) -> int:

@@ -163,3 +163,14 @@ def test_money_is_rounded_half_away_from_zero(value):
     kept = numbers.money(value)
     assert abs(kept - value) <= Decimal("0.005")
     assert abs(kept) >= abs(value) or abs(kept - value) < Decimal("0.005")
+
+
+@pytest.mark.parametrize("text", ["1E+3000000", "-1E+99999999", "1E+20"])
+def test_large_decimals_stay_decimals(text):
+    assert isinstance(numbers.int_if_integral(Decimal(text)), Decimal)
+
+
+def test_integral_decimals_become_integers():
+    found = [numbers.int_if_integral(Decimal(text)) for text in ("5.0", "-1E+19", "0E+30", "0.5")]
+    assert found == [5, -(10**19), 0, Decimal("0.5")]
+    assert [type(each) for each in found] == [int, int, int, Decimal]
