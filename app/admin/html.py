@@ -15,15 +15,13 @@ from markupsafe import Markup, escape
 
 from app.admin.calls import curl, python
 from app.admin.texts import gettext as _
+from app.conversions.currencies import decimal_places
 from app.conversions.dates import in_zone
 
 NONE = "–"
 """What stands for no value."""
 
 SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "AUD": "A$", "CAD": "C$"}
-
-WITHOUT_CENTS = {"CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"}
-"""Currencies whose whole amounts have no decimal places."""
 
 
 def zone() -> ZoneInfo:
@@ -76,7 +74,7 @@ def money(amount: str | Decimal | float | None, currency: str | None = None) -> 
         return NONE
     value = Decimal(str(amount))
     code = currency or current_app.config["SHOP_CURRENCY"]
-    places = 0 if code in WITHOUT_CENTS and value == int(value) else 2
+    places = 0 if not decimal_places(code) and value == int(value) else 2
     return f"{'−' if value < 0 else ''}{currency_sign(code)}{abs(value):,.{places}f}"
 
 

@@ -19,6 +19,7 @@ from app.config.fields import (
     ReplicaUrlList,
     TimeZone,
 )
+from app.conversions.currencies import MOST_PLACES, decimal_places
 
 GUNICORN_SETTINGS = ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "WEB_CPU_AFFINITY")
 """Settings that ``gunicorn.conf.py`` reads from the environment. ``serve`` passes them on."""
@@ -49,6 +50,11 @@ def _integer(
 
 def _seconds(default: float, description: str) -> Any:
     return _setting(ma.fields.Float, default, description, validate=ma.validate.Range(min=0))
+
+
+def _has_cents(currency: str) -> None:
+    if decimal_places(currency) > MOST_PLACES:
+        raise ma.ValidationError("Must be a currency with at most two decimal places.")
 
 
 class SettingsSchema(ma.Schema):
@@ -252,8 +258,12 @@ class SettingsSchema(ma.Schema):
     )
     SHOP_CURRENCY = _string(
         "USD",
-        "Currency of new orders (ISO 4217), also shown in the index of the legacy API.",
-        validate=ma.validate.Regexp(r"^[A-Z]{3}$", error="Must be three capital letters."),
+        "Currency of new orders (ISO 4217, with at most two decimals), also shown in the index of "
+        "the legacy API.",
+        validate=[
+            ma.validate.Regexp(r"^[A-Z]{3}$", error="Must be three capital letters."),
+            _has_cents,
+        ],
     )
     SHOP_TIMEZONE = _setting(
         TimeZone,

@@ -117,6 +117,10 @@ ERRORS: dict[str, tuple[int, str]] = {
         "Invalid order status - the order status must be any of these: {statuses}",
     ),
     "shop_api_invalid_order_currency": (400, "The currency must be three letters."),
+    "shop_api_invalid_currency": (
+        400,
+        "{currency} has more than two decimal places, and amounts have two.",
+    ),
     "shop_api_invalid_order_item": (400, "{param}: {reason}"),
     "shop_api_order_too_large": (413, "A list of an order can contain at most {limit} items."),
     "shop_api_orders_request_entity_too_large": (

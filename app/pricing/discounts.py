@@ -5,9 +5,10 @@ until they are rounded. The settled cases of redemptions 6 are named where they 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import wraps
 from types import MappingProxyType
 
 from app.pricing.carts import CartItem, CouponTerms, line_value
@@ -27,19 +28,22 @@ class Line:
         original_value: value of the item, whatever earlier coupons took.
         left: what no coupon has taken yet, above 0. A line never gets a higher discount.
         quantity: units.
+        smallest: smallest amount of the currency in cents: 100 for yen, otherwise 1.
     """
 
     value: int
     original_value: int
     left: int
     quantity: int
+    smallest: int = 1
 
 
 Rule = Callable[[CouponTerms, Sequence[Line]], Sequence[int]]
 """Returns the discount of each line in cents, in the order of the lines.
 
 The lines are those that the coupon type discounts and that are not used up, from the highest
-original value to the lowest. Amounts below 0 and above ``Line.left`` are limited to these bounds.
+original value to the lowest. Amounts below 0 and above ``Line.left`` are limited to these bounds,
+and in currencies without decimals rounded down to a whole amount.
 """
 
 
@@ -58,12 +62,14 @@ def apply_coupon(
     left: Sequence[int],
     *,
     sequential: bool,
+    smallest: int = 1,
 ) -> list[int]:
     """Return the discount of each item in cents (rules 1 and 2).
 
     Args:
         left: cents of each item that earlier coupons have not taken.
         sequential: apply the coupon to what earlier coupons left, not to the original values.
+        smallest: smallest amount of the currency in cents. Discounts are multiples of it.
     """
     # A line without value, or that an earlier coupon used up, has no units (redemptions 6).
     # Sorting is stable, which keeps lines of equal value in cart order.
@@ -81,12 +87,13 @@ def apply_coupon(
             original_value=items[index].value,
             left=left[index],
             quantity=items[index].quantity,
+            smallest=smallest,
         )
         for index in indexes
     ]
     discounts = [0] * len(items)
     for index, line, discount in zip(indexes, lines, coupon_type.rule(coupon, lines), strict=True):
-        discounts[index] = min(max(discount, 0), line.left)
+        discounts[index] = min(max(discount, 0), line.left) // smallest * smallest
     return discounts
 
 
@@ -110,6 +117,29 @@ def distribute_cents(cents: int, lines: Sequence[Line], discounts: list[int]) ->
         cents -= added
 
 
+def _in_smallest_amounts(rule: Rule) -> Rule:
+    """Return a rule that computes in the smallest amounts of the currency instead of cents."""
+
+    @wraps(rule)
+    def discounts(coupon: CouponTerms, lines: Sequence[Line]) -> Sequence[int]:
+        smallest = lines[0].smallest if lines else 1
+        if smallest == 1:
+            return rule(coupon, lines)
+        whole = [
+            replace(
+                line,
+                value=line.value // smallest,
+                original_value=line.original_value // smallest,
+                left=line.left // smallest,
+            )
+            for line in lines
+        ]
+        return [discount * smallest for discount in rule(coupon, whole)]
+
+    return discounts
+
+
+@_in_smallest_amounts
 def percent(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
     """Discount a percentage of the participating units' value (rule 4)."""
     numerator, denominator = _amount(coupon).as_integer_ratio()
@@ -129,15 +159,17 @@ def percent(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
     return discounts
 
 
+@_in_smallest_amounts
 def fixed_product(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
     """Discount the amount for each participating unit (rule 5)."""
-    amount = line_value(_amount(coupon))
+    amount = _fixed_amount(coupon, lines)
     return [min(amount * units, most) for units, most in _unit_discounts(coupon, lines)]
 
 
+@_in_smallest_amounts
 def fixed_cart(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
     """Discount the amount, divided among all units that are not used up (rule 6)."""
-    missing = line_value(_amount(coupon))
+    missing = _fixed_amount(coupon, lines)
     discounts = [0] * len(lines)
     # n limits each pass anew, while the division is by all units (redemptions 6).
     all_units, parts = _open_units(coupon, lines, discounts)
@@ -190,6 +222,11 @@ def _unit_discounts(coupon: CouponTerms, lines: Sequence[Line]) -> list[tuple[in
         (units, min(line.original_value * units // line.quantity, line.left))
         for line, units in counts
     ]
+
+
+def _fixed_amount(coupon: CouponTerms, lines: Sequence[Line]) -> int:
+    """Return the amount in the smallest amounts of the currency, rounded half up."""
+    return line_value(_amount(coupon) / (lines[0].smallest if lines else 1))
 
 
 def _amount(coupon: CouponTerms) -> Decimal:

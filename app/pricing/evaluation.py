@@ -86,6 +86,7 @@ def evaluate(
     sequential: bool,
     now: datetime,
     coupon_types: Mapping[str, CouponType] = COUPON_TYPES,
+    smallest: int = 1,
 ) -> Evaluation:
     """Return the discounts of a cart, and the reasons why coupons are not applicable.
 
@@ -94,6 +95,7 @@ def evaluate(
         sequential: SHOP_SEQUENTIAL_DISCOUNTS.
         now: time of the evaluation, with a time zone.
         coupon_types: every type that the app knows. Any other gives no discount.
+        smallest: smallest amount of the currency in cents. Discounts are multiples of it.
     """
     left = [item.value for item in cart.items]
     results: list[CouponResult] = []
@@ -114,7 +116,9 @@ def evaluate(
             results.append(CouponResult(code, reasons=reasons))
             continue
         applied[code] = coupon
-        discounts = apply_coupon(coupon, coupon_type, cart.items, left, sequential=sequential)
+        discounts = apply_coupon(
+            coupon, coupon_type, cart.items, left, sequential=sequential, smallest=smallest
+        )
         left = [cents - discount for cents, discount in zip(left, discounts, strict=True)]
         results.append(CouponResult(code, discount=sum(discounts)))
     subtotal = sum(item.value for item in cart.items)

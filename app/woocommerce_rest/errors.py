@@ -142,7 +142,8 @@ def as_rest_error(error: ShopError | ma.ValidationError) -> RestError:
         return _invalid_inputs(invalid_params(error))
     if found := _CANNOT.match(error.code):
         return forbidden("view" if found[1] == "read" else found[1], is_known=True)
-    if isinstance(error, InvalidParams | InvalidOrderItems) or error.code.endswith("_metadata"):
+    by_param = isinstance(error, InvalidParams | InvalidOrderItems)
+    if by_param or error.code.endswith(("_metadata", "_invalid_currency")):
         return _invalid_inputs(error)
     code, message, status = TABLE.get(
         error.code, (error.code.replace("shop_api_", "woocommerce_rest_", 1), None, None)

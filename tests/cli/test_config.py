@@ -245,6 +245,7 @@ BAD = [
     ("SHOP_TIMEZONE", "../UTC"),
     ("SHOP_CONTACT", "javascript://shop.example"),
     ("SHOP_CURRENCY", "euro"),
+    ("SHOP_CURRENCY", "KWD"),
 ]
 
 

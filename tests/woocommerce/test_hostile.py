@@ -72,8 +72,9 @@ class HostileShop(Shop):
                 (73, "_customer_user", "424242"), (73, "_order_total", "1e3"),
                 (73, "_order_key", "wc_order_same"), (73, "_order_number", "SHOP-0073"),
                 (73, "_billing_first_name", HOSTILE), (73, "_completed_date", ZERO),
-                (74, "_wp_trash_meta_status", "wc-processing"), (74, "_order_total", "7"),
+                (74, "_wp_trash_meta_status", "wc-processing"), (74, "_order_total", "7.005"),
                 (74, "_wp_trash_meta_time", "1614600000"), (74, "_customer_user", "3"),
+                (74, "_order_currency", "KWD"),
                 (75, "_order_key", "wc_order_same"), (75, "_order_currency", "€"),
                 (888888, "_order_total", "1.00"), (75, "_order_total", "abc"),
                 (60, "_used_by", ""), (61, "_used_by", "424242"),
@@ -220,6 +221,8 @@ def test_hostile_orders(hostile, app):
     trashed = row_of(Order, 74)
     assert (trashed["status"], trashed["status_before_trash"]) == ("trash", "processing")
     assert trashed["trashed_at"].isoformat() == "2021-03-01T12:00:00+00:00"
+    assert (trashed["currency"], str(trashed["total"])) == ("KWD", "7.01")
+    assert "amounts in KWD were rounded to two decimals" in hostile["posts", 74][1]
     last = row_of(Order, 75)
     assert (last["currency"], str(last["total"])) == ("EUR", "0.00")
     assert last["order_key"].startswith("order_")

@@ -1057,6 +1057,30 @@ def test_errors_name_the_whole_code(shop, code):
     assert batch["create"][0]["error"]["message"] == error["message"]
 
 
+@pytest.mark.parametrize("currency", ["KWD", "BHD", "TND"])
+def test_currency_with_three_decimals_is_an_invalid_param(shop, currency):
+    order = shop.ok("POST", "/orders", {"line_items": [LINE]})
+    body = {"currency": currency, "line_items": [LINE | {"total": "35.205"}]}
+    update = f"/orders/{order['id']}"
+    for method, path in (("POST", "/orders"), ("PUT", update), ("PATCH", update)):
+        response = shop.send(method, path, body)
+        error = response.get_json()
+        assert (response.status_code, error["code"]) == (400, "rest_invalid_param")
+        assert list(error["data"]["params"]) == ["currency"]
+    batch = shop.ok("POST", "/orders/batch", {"create": [body]})
+    assert batch["create"][0]["error"]["code"] == "rest_invalid_param"
+
+
+def test_discounts_and_refunds_of_currencies_without_decimals_are_whole(shop):
+    shop.ok("POST", "/coupons", {"code": "tenth", "discount_type": "percent", "amount": "10"})
+    line = {"name": "Mug", "quantity": 3, "subtotal": "345", "total": "345"}
+    body = {"currency": "KRW", "line_items": [line], "coupon_lines": [{"code": "tenth"}]}
+    order = shop.ok("POST", "/orders", body)
+    assert (order["discount_total"], order["total"]) == ("34.00", "311.00")
+    made = shop.ok("POST", f"/orders/{order['id']}/refunds", {"amount": "10.4"})
+    assert made["amount"] == "10.00"
+
+
 def test_errors_name_the_currency_of_the_order(shop):
     shop.ok("POST", "/coupons", {"code": "large", "maximum_amount": "5", "amount": "1"})
     body = {"coupon_lines": [{"code": "large"}]}

@@ -7,6 +7,7 @@ from flask import current_app
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
+from app.conversions.currencies import smallest_amount
 from app.db.read_pool import fetch
 from app.db.session import now
 from app.pricing.carts import Cart, CartItem, line_value
@@ -52,6 +53,7 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
         sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
         now=now(),
         coupon_types=current_catalog().coupon_types,
+        smallest=smallest_amount(current_app.config["SHOP_CURRENCY"]),
     )
     refused = [(each.code, each.reasons[0].code) for each in evaluation.coupons if each.reasons]
     if refused and actor.session_id is None:  # a customer's cart, not one of *Try it* (reports 4)

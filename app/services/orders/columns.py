@@ -11,6 +11,7 @@ from typing import Any
 from flask import current_app
 
 from app.catalog import Change, current_catalog
+from app.conversions.currencies import MOST_PLACES, decimal_places
 from app.conversions.emails import comparable_email
 from app.db.search import SEPARATOR, email_key, search_text
 from app.errors import ShopError
@@ -167,6 +168,10 @@ def require_known_status(status: str) -> None:
 
 
 def require_currency(currency: str) -> None:
-    """Raise ShopError unless a currency is three ASCII letters."""
+    """Raise ShopError unless a currency is three ASCII letters and has at most two decimals."""
     if not re.fullmatch("[A-Za-z]{3}", currency):
         raise ShopError("shop_api_invalid_order_currency")
+    if decimal_places(currency) > MOST_PLACES:
+        raise ShopError(
+            "shop_api_invalid_currency", param="order.currency", currency=currency.upper()
+        )

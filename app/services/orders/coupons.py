@@ -12,6 +12,7 @@ from flask import current_app
 from sqlalchemy.orm import Session
 
 from app.catalog import current_catalog
+from app.conversions.currencies import in_smallest_amounts, smallest_amount
 from app.db.session import now
 from app.errors import InvalidOrderItems
 from app.models.redemption import RedemptionRow, is_live
@@ -134,6 +135,7 @@ def _apply(plan: CouponPlan) -> None:
             sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
             now=now(),
             coupon_types=current_catalog().coupon_types,
+            smallest=smallest_amount(plan.after["currency"]),
         )
         results = {result.code: result for result in evaluation.coupons}
         reasons |= {code: result.reasons for code, result in results.items()}
@@ -144,6 +146,7 @@ def _apply(plan: CouponPlan) -> None:
             if not item["own_total"]:
                 item["total"] = result.total
     for line in lines:
+        line["amount"] = in_smallest_amounts(line["amount"], plan.after["currency"])
         if reasons.get(line["code"]):
             raise not_applicable(line["code"], reasons[line["code"]], plan.place(line))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from app.conversions.currencies import in_smallest_amounts
 from app.errors import InvalidInputs
 from app.models.order_refund import OrderRefundRow, RefundedItem
 from app.services.orders.items import Item, OrderItems
@@ -57,12 +58,14 @@ def refunded_items(
     items: OrderItems,
     refunds: Sequence[OrderRefundRow],
     ids: Iterator[int],
+    currency: str,
 ) -> list[RefundedItem]:
     """Return the items of a new refund as they are stored.
 
     Args:
         data: a loaded ``OrderRefundCreate``.
         ids: IDs for the items, ascending.
+        currency: the currency of the order.
 
     Raises:
         InvalidRefund: with every item that violates a rule.
@@ -84,14 +87,22 @@ def refunded_items(
             name, item = known[item_id]
             parts = {
                 "quantity": given.get("quantity") or 0,
-                "total": cents(given.get("total") or Decimal(0)),
-                "total_tax": cents(given.get("total_tax") or Decimal(0)),
+                **{
+                    part: _refunded(given.get(part), left[item_id][part], currency)
+                    for part in ("total", "total_tax")
+                },
             }
             errors |= _errors_of(place, parts, left[item_id], item)
             found[item_id] = _stored(name, item, parts, next(ids))
     if errors:
         raise InvalidRefund(errors)
     return list(found.values())
+
+
+def _refunded(amount: Decimal | None, left: int, currency: str) -> int:
+    """Return a refunded amount in cents: all that is left, or a whole amount of the currency."""
+    given = cents(amount or Decimal(0))
+    return given if given == left else in_smallest_amounts(given, currency)
 
 
 def _errors_of(place: str, parts: Left, left: Left, item: Item) -> dict[str, str]:
@@ -122,13 +133,16 @@ def _stored(name: str, item: Item, parts: Left, item_id: int) -> RefundedItem:
     }
 
 
-def refunded_amount(data: Mapping[str, Any], items: Sequence[RefundedItem], left: int) -> int:
+def refunded_amount(
+    data: Mapping[str, Any], items: Sequence[RefundedItem], left: int, currency: str
+) -> int:
     """Return the amount of a new refund in cents.
 
     Args:
         data: a loaded ``OrderRefundCreate``.
         items: its items. Without an amount, their sum is refunded.
         left: what is left of the total of the order.
+        currency: the currency of the order.
 
     Raises:
         InvalidRefund: the amount is missing, not above 0, or above what is left.
@@ -142,7 +156,7 @@ def refunded_amount(data: Mapping[str, Any], items: Sequence[RefundedItem], left
             reason = "is required, because no amount of an item is refunded."
             raise InvalidRefund({"order_refund.amount": reason})
     else:
-        amount = cents(given)
+        amount = _refunded(given, left, currency)
     if amount <= 0:
         raise InvalidRefund({"order_refund.amount": "must be above 0."})
     if amount > left:

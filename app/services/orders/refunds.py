@@ -131,8 +131,9 @@ def create_refund(actor: Principal, order_id: int, data: Mapping[str, Any]) -> R
         items = items_of(order)
         left = cents(order["total"]) - cents(order["total_refunded"])
         _, ids = new_ids(session, 0, len(data.get("line_items") or ()), last_item_id(order))
-        refunded = refunded_items(data, items, stored_refunds(session, [order_id]), iter(ids))
-        amount = refunded_amount(data, refunded, left)
+        stored, currency = stored_refunds(session, [order_id]), order["currency"]
+        refunded = refunded_items(data, items, stored, iter(ids), currency)
+        amount = refunded_amount(data, refunded, left, currency)
         timestamp = now()
         refund = {
             "order_id": order_id,

@@ -317,7 +317,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     _require_parent(writes, data, order["id"])
     if "status" in data:
         columns.require_known_status(data["status"])
-    if "currency" in data:
+    if "currency" in data and data["currency"].upper() != order["currency"]:
         columns.require_currency(data["currency"])
     if not data:
         return dict(order)  # a copy, which does not show the metadata of an earlier item

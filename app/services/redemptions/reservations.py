@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any, cast
 
+from flask import current_app
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.catalog import Change
+from app.conversions.currencies import in_smallest_amounts
 from app.db.read_pool import Fetch, fetch
 from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction
@@ -176,12 +179,21 @@ def _given(customer: Customer, data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "customer_id": customer.customer_id,
         **email_columns(customer.email),
-        "amount": data["amount"],
+        "amount": _whole(data["amount"]),
         "status": RedemptionStatus.RESERVED,
         "updated_at": timestamp,
         "confirmed_at": None,
         "expires_at": timestamp + timedelta(seconds=data["expires_in"]),
     }
+
+
+def _whole(amount: Decimal | None) -> Decimal | None:
+    """Return a discount, rounded to the smallest amount of the currency of the shop."""
+    if amount is None:
+        return None
+    cents = int(amount.scaleb(2))
+    currency = current_app.config["SHOP_CURRENCY"]
+    return Decimal(in_smallest_amounts(cents, currency)).scaleb(-2)
 
 
 def _existing(

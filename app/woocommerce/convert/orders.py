@@ -97,6 +97,7 @@ def order(
         "item_details": items.details,
         "next_item_id": items.next_id,
     }
+    altered.currency(currency)
     values |= derived_columns(values)
     return Converted(
         source.id,
@@ -215,6 +216,7 @@ def refund(
         raise LeftOut("the amount of the refund is 0")
     _require_storable("amount", amount, MAX_TOTAL)
     items, of_items = refunded_items(rows, metas, products, altered, metadata)
+    altered.currency(source.texts["currency"] or "")
     created = source.created or source.updated or EPOCH
     values = {
         "created_at": created,

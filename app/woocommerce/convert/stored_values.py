@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
+from app.conversions.currencies import MOST_PLACES, decimal_places
 from app.conversions.numbers import MAX_COUNT, money
 from app.services.orders.sums import divided
 
@@ -17,7 +18,13 @@ Cents = int | Decimal
 
 
 class Alterations(list[str]):
-    """Reasons why a record is not imported unchanged."""
+    """Reasons why a record is not imported unchanged.
+
+    Attributes:
+        rounded: whether an amount had more than two decimals.
+    """
+
+    rounded = False
 
     def cents(self, text: str | None, name: str) -> int:
         """Return an amount in cents, rounded half up, or 0 for an empty text."""
@@ -27,11 +34,17 @@ class Alterations(list[str]):
             return int(plain[1] + (plain[2] or "00"))
         try:
             amount = money(text)
+            self.rounded |= amount is not None and amount != Decimal(text.strip())
         except ValueError:
             found = _LEADING.match(text)
             amount = money(found.group()) if found else None
             self.append(f"{name} {text[:40]!r} is not an amount, and was read as {amount or 0}")
         return int((amount or Decimal(0)).scaleb(2))
+
+    def currency(self, currency: str) -> None:
+        """Report rounded amounts of a currency that has more than two decimals."""
+        if self.rounded and decimal_places(currency) > MOST_PLACES:
+            self.append(f"amounts in {currency} were rounded to two decimals")
 
     def exact(self, text: str | None, name: str) -> Cents:
         """Return an amount in cents with its fractions, or 0 for an empty text."""
