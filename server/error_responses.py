@@ -51,10 +51,10 @@ def error_response(log: Any, addr: Any, error: Exception) -> bytes:
         reasons = {"request": reason}
         if isinstance(error, RepeatedHeader):
             reasons = {error.name: "must be sent only once."}
-        return _response(status, InvalidParams(reasons).entries)
+        return _response(status, InvalidParams(reasons).entries())
     log.exception("Error handling request")
     status = HTTPStatus.INTERNAL_SERVER_ERROR
-    return _response(status, ShopError("shop_api_internal_error").entries)
+    return _response(status, ShopError("shop_api_internal_error").entries())
 
 
 def _response(status: HTTPStatus, entries: list[dict[str, str]]) -> bytes:

@@ -361,14 +361,13 @@ class Form:
         if error.code == "shop_api_idempotency_key_reused":
             self.errors[""] = _("This form was already sent with other values. Open a new one.")
             return
-        for entry in error.entries:
-            param = re.sub(r"(\w+)\[([0-9]+)\]", self._line, str(entry.get("param") or ""))
-            field = ERROR_FIELDS.get(entry["code"], "")
+        for part in error.parts:
+            param = re.sub(r"(\w+)\[([0-9]+)\]", self._line, part.param or "")
+            field = ERROR_FIELDS.get(part.code, "")
             own = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
             places = *own, field, f"coupon.{field}"  # the coupon of a batch
             name = next((each for each in places if each in names), "")
-            message = entry["message"].removeprefix(f"{entry.get('param')}: ")
-            self.errors[name] = message[:1].upper() + message[1:]
+            self.errors[name] = part.reason[:1].upper() + part.reason[1:]
 
     def _line(self, found: re.Match[str]) -> str:
         """Return the name of an item of a list in the names of fields."""

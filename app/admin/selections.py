@@ -67,6 +67,10 @@ def selected_ids() -> list[int]:
     return sorted(number for each in texts if (number := whole_number(each)) is not None)
 
 
+_STATE = {"after", "done", "failures", "failed", "failed_id", "changed"}
+"""Fields of the form that describe the progress."""
+
+
 def process(
     action: Action,
     back: tuple[str, str],
@@ -99,11 +103,10 @@ def process(
         except ShopError as error:
             if not is_done(action.operation, record_id, error):
                 failed += 1
-                failures.append((str(record_id), error.message))
+                failures.append((str(record_id), str(error)))
                 continue
         done += 1
         changed.append(str(record_id))
-    state = {"after", "done", "failures", "failed", "failed_id", "changed"}
     return render(
         "progress.html",
         title=action.title,
@@ -113,7 +116,7 @@ def process(
         failures=failures[:MAX_FAILURES],
         is_last=is_last,
         after=max(part, default=0),
-        kept=[each for each in given.items(multi=True) if each[0] not in state],
+        kept=[each for each in given.items(multi=True) if each[0] not in _STATE],
         changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
         undo_action=action.undo if is_last and 0 < done <= MAX_UNDONE else "",
         requests=[("", action.request(part[0]))] if is_last and part else [],

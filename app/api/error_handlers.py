@@ -2,7 +2,6 @@
 
 import re
 from collections import defaultdict
-from typing import Any
 
 from flask import Response, current_app, request
 from sqlalchemy.exc import DBAPIError
@@ -54,7 +53,7 @@ def handle_exception(error: Exception) -> Response:
     if dialect.error_body:
         body = dialect.error_body(shop_error)
     else:
-        entries = map(_as_sent, shop_error.entries)
+        entries = shop_error.entries(name_as_sent)
         body = {"errors": [e | {"code": dialect.translate(e["code"])} for e in entries]}
     response = json_response(body, shop_error.status, shop_error.headers)
     if not dialect.error_body:  # /wp-json/wc/v3 has a Link of its own, whose parts are specified
@@ -64,22 +63,11 @@ def handle_exception(error: Exception) -> Response:
     return response
 
 
-def _as_sent(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry of an error that names a parameter in the form that the request uses."""
-    param = entry.get("param", "")
-    own = name_as_sent(param)
-    if own == param:
-        return entry
-    return entry | {"param": own, "message": entry["message"].replace(param, own, 1)}
-
-
 def _too_large() -> ShopError:
     limit = request.max_content_length or 0
-    error = ShopError("shop_api_request_entity_too_large", limit=limit)
-    if limit < current_app.config["MAX_CONTENT_LENGTH"]:
-        why = "A larger one requires a key with the capability of the operation."
-        return error.with_message(f"{error.message} {why}")
-    return error
+    is_largest = limit >= current_app.config["MAX_CONTENT_LENGTH"]
+    more = "" if is_largest else "A larger one requires a key with the capability of the operation."
+    return ShopError("shop_api_request_entity_too_large", limit=limit, more=more)
 
 
 def _cause(error: Exception) -> str:
@@ -145,9 +133,8 @@ def _database_error(error: BaseException) -> ShopError:
 
 def _unknown_route() -> ShopError:
     """Return the error for the path of the current request."""
-    error = ShopError("shop_api_no_route")
     suggestion = "" if request.url_rule else _suggestion(request.path)
-    return error.with_message(f"{error.message} {suggestion}") if suggestion else error
+    return ShopError("shop_api_no_route", more=suggestion)
 
 
 def _suggestion(path: str) -> str:

@@ -85,7 +85,7 @@ def error_page(error: ShopError) -> Response | None:
         "error.html",
         shop=current_app.config["SHOP_NAME"],
         title=title,
-        message=error.message,
+        message=str(error),
         advice=advice,
         links=links.items(),
         status=error.status,

@@ -229,7 +229,7 @@ def require_known(selection: Mapping[str, Any], names: Names) -> None:
         selected = filter(None, _dotted(selection, within=False))
         unknown = unknown_names(selected, set(_dotted(names, within=True)), "field")
         if unknown:
-            raise InvalidParams({"fields": " ".join(each.message() for each in unknown)})
+            raise InvalidParams({"fields": " ".join(each.reason() for each in unknown)})
 
 
 def _dotted(names: Mapping[str, Any], *, within: bool) -> Iterator[str]:

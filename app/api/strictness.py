@@ -53,7 +53,7 @@ def apply_handling() -> None:
     if not has_query(current_view()) and (
         unknown := unknown_names(request.args, set(), "parameter")
     ):
-        raise InvalidParams({each.name: each.message() for each in unknown})
+        raise InvalidParams({each.name: each.reason() for each in unknown})
 
 
 def _add_preference_applied(response: Response) -> Response:

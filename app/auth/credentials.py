@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from flask import current_app
@@ -112,9 +112,15 @@ class Basic:
 
 @dataclass(frozen=True, slots=True)
 class MalformedCredentials:
-    """Malformed credentials, with the reason."""
+    """Malformed credentials, with the reason.
+
+    Attributes:
+        kind: what is wrong: the ``scheme`` of the header, a missing ``parameter`` of a signature,
+            or the ``request``.
+    """
 
     reason: str
+    kind: Literal["scheme", "parameter", "request"] = "request"
     consumer_key: str = ""
 
     def principal(self) -> Principal:
@@ -218,7 +224,7 @@ def from_legacy(
         signed = replace(signed, form=form_of(request))
     signature = signed.signature()
     if isinstance(signature, str):
-        return MalformedCredentials(f"The parameter {signature} is missing.")
+        return MalformedCredentials(f"The parameter {signature} is missing.", "parameter")
     if signature is not None:
         if signed.form.count("&") >= MAX_FORM_FIELDS:
             return MalformedCredentials("The request has too many parameters.")
@@ -232,7 +238,7 @@ def from_legacy(
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
         reason = _unsupported_scheme(header, or_oauth=True)
-        return MalformedCredentials(reason) if reason else None
+        return MalformedCredentials(reason, "scheme") if reason else None
     if not request.is_secure and not current_app.config["SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH"]:
         return MalformedCredentials(
             "Send consumer_key and consumer_secret over HTTPS only, or sign requests."

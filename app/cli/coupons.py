@@ -82,9 +82,9 @@ def generate(
         with showing_progress("coupons", count) as note_progress:
             batch = coupon_batches.generate(actor, data, count, note_progress)
     except ma.ValidationError as error:
-        raise click.ClickException(invalid_params(error).message) from None
+        raise click.ClickException(str(invalid_params(error))) from None
     except ShopError as error:
-        raise click.ClickException(_with_options(error.message)) from None
+        raise click.ClickException(_with_options(error)) from None
     if as_json:
         shown = {name: batch[name] for name in ("id", "count", "prefix", "pattern", "charset")}
         click.echo(orjson.dumps(shown))
@@ -92,9 +92,11 @@ def generate(
     click.echo(f"Batch {batch['id']}: {count:,} coupons.")
 
 
-def _with_options(message: str) -> str:
+def _with_options(error: ShopError) -> str:
     """Return a message with the options of the command instead of the fields of a request."""
-    return message.replace("generate.", "--").replace("set allow_", "use --allow-")
+    if remedy := error.details.get("remedy"):
+        error.details["remedy"] = remedy.replace("set allow_", "use --allow-")
+    return error.text(lambda param: param.replace("generate.", "--"))
 
 
 def _fields(text: str) -> Any:

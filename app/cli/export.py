@@ -61,7 +61,7 @@ def export(
     try:
         wanted = conditions(kind, filters) if filters else []
     except ShopError as error:
-        raise click.ClickException(error.message) from None
+        raise click.ClickException(str(error)) from None
     with ExitStack() as stack:
         output = stack.enter_context(complete_file(file))
         snapshot = stack.enter_context(whole_snapshot())

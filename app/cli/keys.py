@@ -92,7 +92,7 @@ def reporting_errors() -> Iterator[None]:
     try:
         yield
     except ShopError as error:
-        raise click.ClickException(error.message.removeprefix("key.")) from None
+        raise click.ClickException(error.text(lambda param: param.removeprefix("key."))) from None
 
 
 @keys.command("create")

@@ -27,7 +27,10 @@ _NOT_FULL = (
     "authentication failed",
     "does not exist",
 )
-"""English messages of a server that is not full. Others are taken for a full server."""
+"""English messages of a server that is not full. Others are taken for a full server.
+
+The error of a failed connection has no SQLSTATE: libpq gives its fields with results of statements
+only, and ``error.sqlstate`` and ``error.diag.sqlstate`` of psycopg are None."""
 
 
 class PatientPool(QueuePool):

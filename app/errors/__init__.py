@@ -5,20 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.errors.codes import ERRORS
 
 
 class ShopError(Exception):
-    """Error response with a code of ``ERRORS``.
+    """Error response with a code of ``ERRORS``. The dialect that responds makes the message.
+
+    Code decides by the code, the parameter and the details, never by the message.
 
     Args:
         code: the error code. An unknown code raises KeyError.
         param: name of the invalid input as the client sent it (``coupon.amount``).
         headers: additional HTTP headers of the response.
         reasons: code and message of each reason, for errors with several reasons (redemptions 6).
+        more: a sentence that follows the message.
         details: values for the placeholders of the message.
     """
 
@@ -29,37 +32,64 @@ class ShopError(Exception):
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
         reasons: Sequence[Mapping[str, str]] = (),
+        more: str = "",
         **details: Any,
     ) -> None:
-        self.status, message = ERRORS[code]
-        self.code = code
-        self.message = message.format(param=param, **details)
-        self.param = param
+        self.status, self._template = ERRORS[code]
+        self.code, self.param, self.details = code, param, details
         self.headers = dict(headers or {})
         self.reasons = list(reasons)
-        super().__init__(f"{code}: {self.message}")
+        self._more = more
+        super().__init__(code)
 
     def with_status(self, status: int) -> ShopError:
         """Set another HTTP status and return this error (spec 4.2, update rule 2)."""
         self.status = status
         return self
 
-    def with_message(self, message: str) -> ShopError:
-        """Set a more precise message and return this error."""
-        self.message = message
+    def with_message(self, template: str, **details: Any) -> ShopError:
+        """Set a more precise message, with placeholders for details, and return this error."""
+        self._template = template
+        self.details |= details
         return self
 
     @property
-    def entries(self) -> list[dict[str, Any]]:
-        """Return the entries of the ``errors`` list in the response body."""
-        entry: dict[str, Any] = {"code": self.code, "message": self.message}
+    def parts(self) -> Sequence[ShopError]:
+        """The errors of each input: this one, or one for each of several invalid inputs."""
+        return (self,)
+
+    def __str__(self) -> str:
+        """Return the message with the native names of parameters."""
+        return self.text()
+
+    def text(self, name: Callable[[str], str] = str) -> str:
+        """Return the message.
+
+        Args:
+            name: returns the name of a parameter in the dialect that responds.
+        """
+        param = self.param and name(self.param)
+        text = self._template.format(param=param, **self.details)
+        return f"{text} {self._more}" if self._more else text
+
+    @property
+    def reason(self) -> str:
+        """The message without the name of the parameter."""
+        return self._template.removeprefix("{param}: ").format(param=self.param, **self.details)
+
+    def entries(self, name: Callable[[str], str] = str) -> list[dict[str, Any]]:
+        """Return the entries of the ``errors`` list in the response body. ``name`` as above."""
+        return [part._entry(name) for part in self.parts]
+
+    def _entry(self, name: Callable[[str], str]) -> dict[str, Any]:
+        entry: dict[str, Any] = {"code": self.code, "message": self.text(name)}
         if self.param:
-            entry["param"] = self.param
-        return [entry | {"reasons": self.reasons} if self.reasons else entry]
+            entry["param"] = name(self.param)
+        return entry | {"reasons": self.reasons} if self.reasons else entry
 
 
 class InvalidInputs(ShopError):
-    """Error response for one or more invalid inputs, with one entry for each input.
+    """Error response for one or more invalid inputs, with one entry for each input (decisions 1).
 
     Args:
         reasons: the reason for each input by its name. At least one.
@@ -69,20 +99,21 @@ class InvalidInputs(ShopError):
     """The error code, whose message has the placeholders ``param`` and ``reason``."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
-        each = [
-            ShopError(self.error_code, param=param, reason=reason)
-            for param, reason in reasons.items()
-        ]
         first, reason = next(iter(reasons.items()))
         super().__init__(self.error_code, param=first, reason=reason)
-        # A bulk result has a single message (spec 4.3 rule 4), which contains all reasons.
-        self.message = " ".join(error.message for error in each)
-        self._entries = [entry for error in each for entry in error.entries]
+        self._reasons = reasons
 
     @property
-    def entries(self) -> list[dict[str, Any]]:
-        """Return one entry for each invalid input (decisions 1)."""
-        return self._entries
+    def parts(self) -> Sequence[ShopError]:
+        """One error for each invalid input."""
+        return [
+            ShopError(self.code, param=param, reason=reason)
+            for param, reason in self._reasons.items()
+        ]
+
+    def text(self, name: Callable[[str], str] = str) -> str:
+        """Return all reasons, because a bulk result has a single message (spec 4.3 rule 4)."""
+        return " ".join(part.text(name) for part in self.parts)
 
 
 class InvalidParams(InvalidInputs):

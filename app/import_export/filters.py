@@ -87,10 +87,7 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
         return _CONDITIONS[kind](schema.load(query))
     except (ma.ValidationError, InvalidParams) as error:
         found = error if isinstance(error, InvalidParams) else invalid_params(error)
-        reasons = {
-            f"--filter {_name(each['param'])}": each["message"].partition(": ")[2]
-            for each in found.entries
-        }
+        reasons = {f"--filter {_name(each.param or '')}": each.reason for each in found.parts}
         raise InvalidParams(reasons) from None
 
 

@@ -256,4 +256,4 @@ def _count(
 
 
 def _reason(error: ShopError) -> str:
-    return f"{error.code}: {error.message}"
+    return f"{error.code}: {error}"

@@ -33,14 +33,14 @@ _UNKNOWN_TYPE = CouponType(no_discount)
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Reason why a coupon is not applicable: a code of REASONS and a message.
+    """Reason why a coupon is not applicable: a code of REASONS and its text.
 
     Attributes:
         amount: the minimum or maximum amount that the cart does not meet; otherwise None.
     """
 
     code: str
-    message: str
+    text: str
     amount: Decimal | None = field(default=None, compare=False)
 
 

@@ -49,7 +49,7 @@ def invalid_params(
         elif isinstance(messages[0], UnknownName):
             suggest = len(reported) < MAX_UNKNOWN
             if suggest or not reasons:
-                reasons[".".join(path[depth:])] = messages[0].message(suggest=suggest)
+                reasons[".".join(path[depth:])] = messages[0].reason(suggest=suggest)
                 reported.append(messages[0])
         else:
             reasons[".".join(path[depth:])] = " ".join(messages)

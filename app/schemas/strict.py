@@ -30,7 +30,7 @@ takes time."""
 
 @dataclass(frozen=True, slots=True)
 class UnknownName:
-    """An unknown name, as a message of a ValidationError.
+    """An unknown name, as a reason of a ValidationError.
 
     Args:
         known: the names that are accepted.
@@ -41,8 +41,8 @@ class UnknownName:
     known: Set[str]
     kind: str
 
-    def message(self, *, suggest: bool = True) -> str:
-        """Return the message. With ``suggest``, it contains the nearest known name."""
+    def reason(self, *, suggest: bool = True) -> str:
+        """Return the reason. With ``suggest``, it contains the nearest known name."""
         nearest = nearest_name(self.name, self.known) if suggest else ""
         suggestion = f"; did you mean '{nearest}'?" if nearest else "."
         return f"unknown {self.kind} {self.name[:100]!r}{suggestion}"

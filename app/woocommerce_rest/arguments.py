@@ -60,7 +60,7 @@ class Problem(Exception):
     """Why a value is invalid: a code of WordPress, and a reason that names the argument."""
 
     def __init__(self, code: str, message: str, data: Any = None) -> None:
-        self.code, self.message, self.data = code, message, data
+        self.code, self.data = code, data
         super().__init__(message)
 
 

@@ -24,15 +24,11 @@ class RestError(Exception):
         data: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.code, self.message, self.status = code, message, status
-        self.data = {"status": status, **(data or {})}
+        self.code, self.status = code, status
+        self.data: dict[str, Any] = {"status": status, **(data or {})}
+        self.body = {"code": code, "message": message, "data": self.data}
         self.headers = dict(headers or {})
         super().__init__(f"{code}: {message}")
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """Return the body of the response."""
-        return {"code": self.code, "message": self.message, "data": self.data}
 
     def with_status(self, status: int) -> RestError:
         """Return this error with another status."""
@@ -73,10 +69,10 @@ def missing(names: list[str]) -> RestError:
 def invalid(problems: Mapping[str, Problem]) -> RestError:
     """Return the error of invalid parameters, by their names."""
     details = {
-        name: {"code": each.code, "message": each.message, "data": each.data}
+        name: {"code": each.code, "message": str(each), "data": each.data}
         for name, each in problems.items()
     }
-    params = {name: each.message for name, each in problems.items()}
+    params = {name: str(each) for name, each in problems.items()}
     message = f"Invalid parameter(s): {', '.join(problems)}"
     return RestError("rest_invalid_param", message, 400, {"params": params, "details": details})
 
@@ -116,8 +112,8 @@ TABLE: Mapping[str, tuple[str, str | None, int | None]] = {
 }  # fmt: skip
 """Code, message and status by the code of a service. None keeps what the service says."""
 
-_NATIVE = re.compile(r"^\w+\.(\w+):")
-"""How a message begins that names the native place of a field."""
+_NATIVE = re.compile(r"\w+\.(\w+)")
+"""The native place of a field that is not in a list."""
 _CANNOT = re.compile(r"shop_api_user_cannot_(read|create|edit|delete)_")
 
 
@@ -149,18 +145,26 @@ def as_rest_error(error: ShopError | ma.ValidationError) -> RestError:
         error.code, (error.code.replace("shop_api_", "woocommerce_rest_", 1), None, None)
     )
     data = {"reasons": error.reasons} if error.reasons else None
-    own = _NATIVE.sub(lambda found: f"{NAMES.get(found[1], found[1])}:", error.message)
-    return RestError(code, message or own, status or error.status, data, headers=error.headers)
+    return RestError(
+        code, message or error.text(_own_name), status or error.status, data, headers=error.headers
+    )
+
+
+def _own_name(param: str) -> str:
+    """Return the name of a parameter in this dialect."""
+    found = _NATIVE.fullmatch(param)
+    return NAMES.get(found[1], found[1]) if found else param
 
 
 def _invalid_inputs(error: ShopError) -> RestError:
     """Return the error of several inputs, in the form of invalid parameters."""
     reasons: dict[str, str] = {}
-    for entry in error.entries:
-        native = entry.get("param", "request").partition(".")[2] or entry.get("param", "request")
+    for part in error.parts:
+        param = part.param or "request"
+        native = param.partition(".")[2] or param
         path = re.split(r"[.\[]", native)[0]
         name = NAMES.get(path, path)
-        reasons.setdefault(name, entry["message"])
+        reasons.setdefault(name, str(part))
     if isinstance(error, InvalidOrderItems):
         data = {"params": reasons}
         code = "woocommerce_rest_invalid_order_item"

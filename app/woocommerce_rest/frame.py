@@ -275,11 +275,9 @@ def _authenticate() -> Principal | None:
 def _reject(given: Any, reason: str) -> None:
     """Raise RestError, unless the request counts as anonymous."""
     if isinstance(given, MalformedCredentials):
-        if reason.startswith("The parameter oauth_"):
-            if missing := _missing_oauth():
-                raise missing
-            return
-        if not reason.startswith(("The request", "X-HTTP", "Send consumer")):
+        if given.kind == "parameter" and (missing := _missing_oauth()):
+            raise missing
+        if given.kind != "request":
             return
     elif isinstance(given, SignedCredentials):
         is_known = bool(key_with_roles(given.consumer_key))

@@ -243,7 +243,7 @@ def _native_item(given: Mapping[str, Any]) -> Object:
 
 def _invalid_refund(error: InvalidInputs) -> RestError:
     """Return the error of a refund that violates a rule, with what is left."""
-    message = error.message.replace("order_refund.", "")
+    message = error.text(lambda param: param.removeprefix("order_refund."))
     if error.code != "shop_api_invalid_order_refund":
         raise error
     is_amount = error.param == "order_refund.amount"

@@ -99,7 +99,7 @@ class Webhooks(Resource):
     def unknown(self, call: Call, status: int) -> RestError:
         error = super().unknown(call, status)
         if (call.ids["id"] or status == 400) and "force" not in call.args:  # as on the original
-            error.message = "ID is invalid."
+            error.body["message"] = "ID is invalid."
         return error
 
     def page(self, call: Call) -> Page:
@@ -164,7 +164,8 @@ def _url_errors() -> Iterator[None]:
     try:
         yield
     except ShopError as error:
-        if error.code != "shop_api_invalid_webhook_delivery_url" or "not allowed" in error.message:
+        is_invalid = error.code == "shop_api_invalid_webhook_delivery_url"
+        if not is_invalid or "refused" in error.details:
             raise
         code = "woocommerce_rest_shop_webhook_invalid_delivery_url"
         message = "Webhook delivery URL must be a valid URL starting with http:// or https://."

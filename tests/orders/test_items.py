@@ -50,8 +50,8 @@ def lines(columns):
 def errors(work, *args, **kwargs):
     with pytest.raises(InvalidOrderItems) as caught:
         work(*args, **kwargs)
-    assert {entry["code"] for entry in caught.value.entries} == {"shop_api_invalid_order_item"}
-    return [entry["param"] for entry in caught.value.entries]
+    assert {entry["code"] for entry in caught.value.entries()} == {"shop_api_invalid_order_item"}
+    return [entry["param"] for entry in caught.value.entries()]
 
 
 # --- cents ---

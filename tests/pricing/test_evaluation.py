@@ -166,7 +166,7 @@ def test_reasons_come_in_the_specified_order():
     assert [reason.code for reason in cart.reasons] == in_order
     in_order.remove("sale_items_excluded")
     assert [reason.code for reason in no_item.reasons] == in_order
-    assert [reason.message for reason in cart.reasons] == [
+    assert [reason.text for reason in cart.reasons] == [
         "The coupon has reached its usage limit of 1.",
         "The customer has reached the usage limit per user of 1.",
         "The coupon expired on 2020-01-01.",

@@ -187,3 +187,14 @@ def test_functions_fit_on_a_screen():
                 yield f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
 
     assert wrong(too_long) == {}
+
+
+def test_no_module_reads_the_message_of_an_error():
+    """Decisions need the code, the parameter and the details; the dialect makes the message last."""
+
+    def reads(module):
+        for node in ast.walk(parsed(module)):
+            if isinstance(node, ast.Attribute) and node.attr == "message":
+                yield f"line {node.lineno}"
+
+    assert wrong(reads) == {}

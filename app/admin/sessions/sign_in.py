@@ -80,9 +80,7 @@ def submit_sign_in() -> Response | BaseResponse:
     except ShopError as error:
         if error.status == 429:
             raise
-        return sign_in_page(
-            error.status, error=error.message, consumer_key=credentials.consumer_key
-        )
+        return sign_in_page(error.status, error=str(error), consumer_key=credentials.consumer_key)
 
 
 def _use_link(token: str) -> Response | BaseResponse:
@@ -100,12 +98,14 @@ def _use_link(token: str) -> Response | BaseResponse:
     except ShopError as error:
         if error.status not in {400, 401}:
             raise
-        reason = error.message
+        reason = str(error)
         if error.status == 401:
             reason = _(
                 "%(who)s can no longer give the rights of this invitation.", who=link.username
             )
-        raise ShopError("shop_api_sign_in_link_used").with_message(reason) from None
+        raise ShopError("shop_api_sign_in_link_used").with_message(
+            "{reason}", reason=reason
+        ) from None
     intro = _(
         "This is your key. The secret is shown only once. Let your browser keep it, or copy "
         "it to your password manager."

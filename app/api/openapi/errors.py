@@ -123,7 +123,7 @@ def _entry(code: str, details: Mapping[str, Any]) -> Document:
     """Return the entry of an error as a response contains it."""
     names = {name for _, name, _, _ in Formatter().parse(ERRORS[code][1]) if name}
     missing = dict.fromkeys(names - details.keys() - {"param"}, "…")
-    (entry,) = ShopError(code, **{**missing, **details}).entries
+    (entry,) = ShopError(code, **{**missing, **details}).entries()
     return entry
 
 

@@ -253,7 +253,7 @@ def _bulk_item(item: Any) -> BulkItem:
 
 
 def _failure(bulk_item: BulkItem, error: ShopError, name: Callable[[str], str]) -> dict[str, Any]:
-    described: dict[str, Any] = {"code": name(error.code), "message": error.message}
+    described: dict[str, Any] = {"code": name(error.code), "message": str(error)}
     if error.reasons:
         described["reasons"] = error.reasons
     return {"id": bulk_item.id or 0, "error": described}

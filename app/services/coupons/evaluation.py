@@ -74,7 +74,7 @@ def _shown(evaluation: Evaluation, ids: Mapping[str, int]) -> Record:
                 "applicable": coupon.applicable,
                 "discount": _amount(coupon.discount),
                 "reasons": [
-                    {"code": reason.code, "message": reason.message} for reason in coupon.reasons
+                    {"code": reason.code, "message": reason.text} for reason in coupon.reasons
                 ],
             }
             for coupon in evaluation.coupons

@@ -136,7 +136,7 @@ def fetch_in(session: Session) -> Fetch:
 def not_applicable(code: str, reasons: Iterable[Reason], param: str) -> ShopError:
     """Return the error for a coupon that is not applicable, with all reasons."""
     first, *others = reasons
-    listed = [{"code": each.code, "message": each.message} for each in (first, *others)]
+    listed = [{"code": each.code, "message": each.text} for each in (first, *others)]
     reason = " ".join(each["message"] for each in listed)
     return CouponRefused(code, listed, first.amount, param=param, reason=reason)
 

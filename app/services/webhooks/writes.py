@@ -264,7 +264,8 @@ def require_url(url: str) -> None:
     try:
         require_receiver(url, allowed)
     except RefusedAddressError as refused:
-        raise error.with_message(f"The delivery URL is not allowed: {refused}. {REMEDY}") from None
+        allowed_only = "The delivery URL is not allowed: {refused}. {remedy}"
+        raise error.with_message(allowed_only, refused=refused, remedy=REMEDY) from None
 
 
 def _consumer_secret(session: Session, actor: Principal) -> str | None:
