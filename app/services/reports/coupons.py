@@ -26,7 +26,6 @@ from app.services.reports.figures import (
     figures_of,
     in_cents,
     shown,
-    sort_key,
     with_figures,
     with_intervals,
 )
@@ -76,16 +75,16 @@ def coupon_reports(
     names = {*query["figures"], query["orderby"], "uses", "orders"}
 
     def in_sequence(rows: Select[Any], columns: Any) -> Select[Any]:
-        key = in_order(sort_key(columns, query["orderby"]), query)
-        return rows.order_by(*key, columns.code, columns.coupon_id)
+        key = in_order(columns[query["orderby"]], query)
+        return rows.order_by(key, columns.code, columns.coupon_id)
 
-    def build(scope: Scope, exact: bool) -> Select[Any]:
+    def build(scope: Scope) -> Select[Any]:
         orders = _orders_with_use(scope, {ORDER_IDS: ORDERS.c.id})
         if on_postgresql() and (period.last - period.first).days <= BOUNDED_DAYS:
             orders = orders._replace(rows=orders.rows.where(_of_orders(period)))
         parts = with_figures([uses_of(scope, _USE_FIGURES), orders], names)
         keys = {"coupon_id": REDEMPTIONS.c.coupon_id, "code": _DELETED_CODE}
-        found = by_group(parts, keys, period, exact=exact)
+        found = by_group(parts, keys, period)
         code = func.coalesce(COUPONS.c.code, found.c.code).label("code")
         about = found.c.coupon_id, code, COUPONS.c.type, COUPONS.c.status
         joined = found.outerjoin(COUPONS, COUPONS.c.id == found.c.coupon_id)

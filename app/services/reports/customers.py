@@ -13,7 +13,7 @@ from app.db.read_pool import Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import ORDERS, USERS
-from app.services.reports.figures import ORDER_FIGURES, by_group, figures_of, shown, sort_key
+from app.services.reports.figures import ORDER_FIGURES, by_group, figures_of, shown
 from app.services.reports.lists import TOTAL, Report, fetch_list, in_order
 from app.services.reports.period import CANNOT_VIEW, Period
 from app.services.reports.sales import orders_of, refunds_of
@@ -28,16 +28,16 @@ def customer_reports(
     """Return a page of the customers with an order or a refund in a period."""
     actor.require(CANNOT_VIEW, Capability.LIST_USERS)
 
-    def build(scope: Scope, exact: bool) -> Select[Any]:
+    def build(scope: Scope) -> Select[Any]:
         guest = case((ORDERS.c.customer_id.is_(None), scope.guest()))
         keys = {"customer_id": ORDERS.c.customer_id, "guest": guest}
-        found = by_group([orders_of(scope), refunds_of(scope)], keys, period, exact=exact)
+        found = by_group([orders_of(scope), refunds_of(scope)], keys, period)
         persons = (USERS.c[name].label(f"person_{name}") for name in PERSON[1:])
         joined = found.outerjoin(USERS, USERS.c.id == found.c.customer_id)
         rows = select(*found.c, *persons).select_from(joined)
-        key = sort_key(found.c, query["orderby"])
+        key = in_order(found.c[query["orderby"]], query)
         ties = func.coalesce(found.c.customer_id, 0), found.c.guest
-        return rows.order_by(*in_order(key, query), *ties)
+        return rows.order_by(key, *ties)
 
     return fetch_list(actor, build, _shown_customers, currency, query)
 

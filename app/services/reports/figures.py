@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import orjson
 from sqlalchemy import (
@@ -32,7 +32,6 @@ from sqlalchemy import (
     type_coerce,
     union_all,
 )
-from sqlalchemy.exc import OperationalError
 
 from app.db.read_pool import Fetch
 from app.db.sql.functions import id_list, json_list, json_record
@@ -88,11 +87,6 @@ SOURCES = {
 ONE: ColumnElement[int] = literal_column("1", BigInteger)
 """The value of each row in a number of rows."""
 
-LOW, LOW_BITS = "_low", 32
-"""Suffix and size of the lower part of a sum, if a sum exceeds 64 bits on SQLite."""
-
-Rows = TypeVar("Rows")
-
 
 class Part(NamedTuple):
     """Figures of rows of one kind: a select of the rows of any time, their time, and their values.
@@ -127,31 +121,17 @@ def in_cents(column: ColumnElement[Any]) -> ColumnElement[int]:
     return type_coerce(column, BigInteger)
 
 
-def read_sums(read: Callable[[Select[Any]], Rows], build: Callable[[bool], Select[Any]]) -> Rows:
-    """Return what a function reads with a select of sums, which can exceed 64 bits on SQLite."""
-    try:
-        return read(build(False))
-    except OperationalError as error:
-        if "integer overflow" not in str(error.orig):
-            raise
-        return read(build(True))
-
-
 def by_span(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the figures of each span, in one statement. Python counts the different customers."""
-
-    def build(exact: bool) -> Select[Any]:
-        table, place, span = _table_of(spans)
-        each = (
-            part.rows.add_columns(json_record(dict(_aggregates(part, exact=exact, as_json=True))))
-            .where(*within(part.time, span))
-            .correlate(table)
-            .scalar_subquery()
-            for part in parts
-        )
-        return select(*each).select_from(table).order_by(place)
-
-    return [_read(row) for row in read_sums(fetch, build)]
+    table, place, span = _table_of(spans)
+    each = (
+        part.rows.add_columns(json_record(dict(_aggregates(part, as_json=True))))
+        .where(*within(part.time, span))
+        .correlate(table)
+        .scalar_subquery()
+        for part in parts
+    )
+    return [_read(row) for row in fetch(select(*each).select_from(table).order_by(place))]
 
 
 def _read(records: Iterable[str]) -> dict[str, Any]:
@@ -195,14 +175,12 @@ def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[Part]) -> dict[str,
     return total
 
 
-def by_group(
-    parts: Iterable[Part], keys: Mapping[str, ColumnElement[Any]], span: Any, *, exact: bool
-) -> Subquery:
+def by_group(parts: Iterable[Part], keys: Mapping[str, ColumnElement[Any]], span: Any) -> Subquery:
     """Return a subquery of the figures of a span by some columns of the rows.
 
     Each part has some of the figures; the others are added as nothing.
     """
-    found = [(part, dict(_aggregates(part, exact=exact))) for part in parts]
+    found = [(part, dict(_aggregates(part))) for part in parts]
     names = {name: value for _, figures in found for name, value in figures.items()}
     columns = [column.label(name) for name, column in keys.items()]
     missing = {name: cast(null(), like.type) for name, like in names.items()}
@@ -229,10 +207,8 @@ def _person_of(part: Part) -> Iterable[Any]:
     return customer.clauses if on_postgresql() and customer is not None else ()
 
 
-def _aggregates(
-    part: Part, *, exact: bool, as_json: bool = False
-) -> Iterator[tuple[str, ColumnElement[Any]]]:
-    """Yield the aggregates of figures. With ``exact``, the bits of a sum are added in two parts."""
+def _aggregates(part: Part, *, as_json: bool = False) -> Iterator[tuple[str, ColumnElement[Any]]]:
+    """Yield the aggregates of figures."""
     for name, value in part.figures.items():
         if value is ONE:
             yield name, func.count()
@@ -244,9 +220,6 @@ def _aggregates(
             yield name, ONE if on_postgresql() else func.count(distinct(value))
         elif name == CUSTOMERS:
             yield name, json_list(value)
-        elif exact and not on_postgresql():
-            yield name, func.sum(value.op(">>")(LOW_BITS))
-            yield name + LOW, func.sum(value.op("&")(2**LOW_BITS - 1))
         elif as_json and on_postgresql():  # as text, because JSON parsers round large numbers
             yield name, cast(func.sum(value), String)
         else:
@@ -259,20 +232,8 @@ def _end(name: str, time: Any) -> ColumnElement[Any]:
 
 
 def figures_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return figures from the values of a row: times, numbers, and sums of one or two parts."""
-    found = {name: each if name in TIMES else int(each or 0) for name, each in values.items()}
-    for name in [name for name in found if name.endswith(LOW)]:
-        whole = name.removesuffix(LOW)
-        found[whole] = (found[whole] << LOW_BITS) + found.pop(name)
-    return found
-
-
-def sort_key(columns: Any, name: str) -> list[ColumnElement[Any]]:
-    """Return the columns by which to sort by a figure, also by a sum in two parts."""
-    low = columns.get(name + LOW)
-    if low is None:
-        return [columns[name]]
-    return [columns[name] + low.op(">>")(LOW_BITS), low.op("&")(2**LOW_BITS - 1)]
+    """Return figures from the values of a row: times, numbers and sums."""
+    return {name: each if name in TIMES else int(each or 0) for name, each in values.items()}
 
 
 def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
@@ -14,7 +13,6 @@ from app.conversions.numbers import INT64_MAX
 from app.db import read_pool
 from app.db.read_pool import Fetch
 from app.services.common.pagination import Page, page_size
-from app.services.reports.figures import read_sums
 from app.services.reports.scope import Scope, reading, scope_of, streaming
 
 TOTAL = "number_of_rows"
@@ -29,9 +27,9 @@ class Report:
     shown: Callable[[Sequence[Any]], list[dict[str, Any]]]  # returns rows as the API shows them
 
 
-def in_order(key: Sequence[ColumnElement[Any]], query: Mapping[str, Any]) -> list[Any]:
-    """Return the clauses that sort by a key in the direction of a query."""
-    return [part.asc() if query["order"] == "asc" else part.desc() for part in key]
+def in_order(key: ColumnElement[Any], query: Mapping[str, Any]) -> ColumnElement[Any]:
+    """Return the clause that sorts by a key in the direction of a query."""
+    return key.asc() if query["order"] == "asc" else key.desc()
 
 
 def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Select[Any]:
@@ -42,7 +40,7 @@ def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Se
 
 def fetch_list(
     actor: Principal,
-    build: Callable[[Scope, bool], Select[Any]],
+    build: Callable[[Scope], Select[Any]],
     shown: Callable[[Sequence[Any], Scope, Fetch], list[dict[str, Any]]],
     currency: str,
     query: Mapping[str, Any],
@@ -52,22 +50,21 @@ def fetch_list(
     """Return a page of a report.
 
     Args:
-        build: function that returns a sorted select for a scope. Its second argument is whether
-            sums can exceed 64 bits on SQLite.
+        build: function that returns a sorted select for a scope.
         shown: function that returns rows as the API shows them, with further reads.
         query: ``page`` and ``limit``.
         complete: function that adds figures to a select of the rows of a page.
     """
     size = page_size(query)
 
-    def build_page(scope: Scope, exact: bool) -> Select[Any]:
-        rows = build(scope, exact).add_columns(func.count().over().label(TOTAL))
+    def build_page(scope: Scope) -> Select[Any]:
+        rows = build(scope).add_columns(func.count().over().label(TOTAL))
         return complete(on_page(rows, query, size), scope)
 
     if size is None:
         with streaming(actor) as (fetch, stream):
             scope = scope_of(fetch, currency)
-            rows: Any = stream(build_page(scope, True))
+            rows: Any = stream(build_page(scope))
         first = rows.first
         total = first[0]._mapping[TOTAL] if first else 0
         # Further reads of a batch are on the connection of the stream (``RowStream.reading``).
@@ -75,11 +72,11 @@ def fetch_list(
         return Report(page, lambda batch: shown(batch, scope, read_pool.fetch))
     with reading(actor) as fetch:
         scope = scope_of(fetch, currency)
-
-        def build_count(exact: bool) -> Select[Any]:
-            return select(func.count()).select_from(build(scope, exact).order_by(None).subquery())
-
-        rows = read_sums(fetch, partial(build_page, scope))
-        total = rows[0]._mapping[TOTAL] if rows else read_sums(fetch, build_count)[0][0]
+        rows = fetch(build_page(scope))
+        if rows:
+            total = rows[0]._mapping[TOTAL]
+        else:
+            every_row = build(scope).order_by(None).subquery()
+            total = fetch(select(func.count()).select_from(every_row))[0][0]
         values = shown(rows, scope, fetch)
     return Report(Page(values, total, query["page"], size), list)

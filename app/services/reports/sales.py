@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, literal, select
+from sqlalchemy import ColumnElement, func, literal, select
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
@@ -24,7 +24,6 @@ from app.services.reports.figures import (
     by_span,
     figures_of,
     in_cents,
-    read_sums,
     shown,
     with_figures,
     with_intervals,
@@ -166,12 +165,8 @@ def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[
     labels = current_catalog().order_statuses
     with reading(actor) as fetch:
         orders = orders_of(scope_of(fetch, currency, tuple(labels)))._replace(figures=STATUS_SUMS)
-
-        def build(exact: bool) -> Select[Any]:
-            found = by_group([orders], {"status": ORDERS.c.status}, period, exact=exact)
-            return select(*found.c)
-
-        rows = [dict(row._mapping) for row in read_sums(fetch, build)]
+        groups = by_group([orders], {"status": ORDERS.c.status}, period)
+        rows = [dict(row._mapping) for row in fetch(select(*groups.c))]
     found = {row.pop("status"): figures_of(row) for row in rows}
     nothing = dict.fromkeys(STATUS_SUMS, 0)
     return [

@@ -37,10 +37,10 @@ from app.db.read_pool import Fetch, RowStream, read_engine
 from app.db.sql.functions import email_is, is_one_of
 from app.db.sql.index_hints import unindexed
 from app.db.sql.types import IdList
-from app.errors import unavailable
+from app.errors import InvalidParams, unavailable
 from app.models import ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
-from app.services.reports.period import require_reports
+from app.services.reports.period import FROM, require_reports
 
 ORDERS_INDEX = "ix_orders_report_sqlite"
 """Index of the orders of a time on SQLite."""
@@ -139,7 +139,8 @@ def reading(actor: Principal) -> Iterator[Fetch]:
     """Yield a ``fetch`` function for the selects of a report, which see one state of the database.
 
     Raises:
-        ShopError: the capability is missing, or a select exceeded the statement timeout.
+        ShopError: the capability is missing, a select exceeded the statement timeout, or a sum
+            exceeds 64 bits on SQLite (reports 4).
     """
     with _within_time(actor), read_pool.snapshot() as fetch:
         yield fetch
@@ -165,6 +166,9 @@ def _within_time(actor: Principal) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
+        if "integer overflow" in str(error.orig):  # SQLite adds 64-bit integers
+            reason = "the sums of this period exceed 64 bits. Choose a shorter one."
+            raise InvalidParams({FROM: reason}) from None
         if not timeouts.is_statement_timeout(error):
             raise
         reason = "The report takes longer than a statement may. Choose a shorter period."
