@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import pytest
 
-from app.services.reports import scope
 from tests.api_client import refused_params
 from tests.reports.independent import Reports
 from tests.reports.shops import random_shop, utc
@@ -111,18 +110,6 @@ def test_sales_of_a_shop_with_one_currency(app, plugged, currency):
     expected = Reports(shop, "UTC", first, last, currency)
     assert sales["totals"] == {**expected.sales(), "previous": expected.previous().sales()}
     assert sales["currencies"] == expected.currencies()
-
-
-@pytest.mark.both_databases
-@pytest.mark.parametrize("currency", ["USD", "EUR"])
-def test_many_orders_in_other_currencies(app, plugged, monkeypatch, currency):
-    """They are looked up for each use and refund, and not listed."""
-    monkeypatch.setattr(scope, "FEW", 1)
-    shop = random_shop(app, "many", utc("2026-11-01"))
-    first, last = days("2026-11-01", 9, 9)
-    sales = plugged().get("/reports/sales", params(first, last, currency=currency)).json["sales"]
-    expected = Reports(shop, "UTC", first, last, currency)
-    assert sales["totals"] == {**expected.sales(), "previous": expected.previous().sales()}
 
 
 @pytest.mark.both_databases

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, or_, select
+from sqlalchemy import Select, and_, bindparam, case, func, or_, select
 
 from app.auth.principals import Principal
 from app.db.sql.functions import is_one_of, person
@@ -33,20 +33,10 @@ from app.services.reports.lists import Report, fetch_list, in_order
 from app.services.reports.period import Period
 from app.services.reports.sales import uses_of
 from app.services.reports.scope import (
-    ORDERS_INDEX,
     Scope,
-    on_postgresql,
-    read_by,
     reading,
     scope_of,
-    within,
 )
-
-BOUNDED_DAYS = 366
-"""Longest period in which PostgreSQL finds the redemptions of orders by a range of order IDs."""
-
-FEW_USES = 2000
-"""Most uses of a coupon that SQLite finds by the coupon, and not by their time."""
 
 COUPON = ("id", "code", "type", "status")
 
@@ -62,9 +52,7 @@ _USE_FIGURES: dict[str, Any] = {
 }
 # The code of a coupon that was deleted permanently.
 _DELETED_CODE = case((REDEMPTIONS.c.coupon_id.is_(None), REDEMPTIONS.c.code))
-_COUPON = select(*(COUPONS.c[name] for name in (*COUPON, "usage_count"))).where(
-    COUPONS.c.id == bindparam("this")
-)
+_COUPON = select(*(COUPONS.c[name] for name in COUPON)).where(COUPONS.c.id == bindparam("this"))
 
 
 def coupon_reports(
@@ -80,8 +68,6 @@ def coupon_reports(
 
     def build(scope: Scope) -> Select[Any]:
         orders = _orders_with_use(scope, {ORDER_IDS: ORDERS.c.id})
-        if on_postgresql() and (period.last - period.first).days <= BOUNDED_DAYS:
-            orders = orders._replace(rows=orders.rows.where(_of_orders(period)))
         parts = with_figures([uses_of(scope, _USE_FIGURES), orders], names)
         keys = {"coupon_id": REDEMPTIONS.c.coupon_id, "code": _DELETED_CODE}
         found = by_group(parts, keys, period)
@@ -129,29 +115,14 @@ def coupon_report(
         if not rows:
             raise ShopError("shop_api_invalid_coupon_id")
         coupon = dict(rows[0]._mapping)
-        has_few_uses = coupon.pop("usage_count") <= FEW_USES
-        scope = scope_of(fetch, currency)
+        scope = scope_of(currency)
         new = {"new_customers": case((scope.is_first(), 1), else_=0)}
         parts = [
-            _of_coupon(part, coupon_id, by_coupon=has_few_uses)
+            part._replace(rows=part.rows.where(REDEMPTIONS.c.coupon_id == coupon_id))
             for part in (uses_of(scope, _USE_FIGURES), _orders_with_use(scope, new))
         ]
         found = with_intervals(parts, spans, by_row(fetch, parts, spans), COUPON_FIGURES)
     return {"coupon": coupon, **found}
-
-
-def _of_coupon(part: Part, coupon_id: int, *, by_coupon: bool) -> Part:
-    """Return the figures of one coupon.
-
-    Args:
-        by_coupon: whether SQLite reads the uses of the coupon at any time, and then their orders.
-            By time, it reads all orders and uses of the period.
-    """
-    rows = part.rows.where(REDEMPTIONS.c.coupon_id == coupon_id)
-    if by_coupon:
-        rows = read_by(rows, REDEMPTIONS, "ix_redemptions_slots")
-        rows = rows.with_hint(ORDERS, "NOT INDEXED", "sqlite")  # by their IDs
-    return part._replace(rows=rows)
 
 
 def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[str, Any]]:
@@ -176,23 +147,9 @@ def _orders_with_use(scope: Scope, more: dict[str, Any]) -> Part:
     """
     with_use = and_(REDEMPTIONS.c.order_id == ORDERS.c.id, IS_CONFIRMED)
     rows = select().select_from(ORDERS.join(REDEMPTIONS, with_use)).where(scope.counts())
-    rows = read_by(rows, REDEMPTIONS, "ix_redemptions_order_confirmed")
     figures = {
         "orders": ONE,
         "revenue": in_cents(ORDERS.c.total),
         **more,
     }
-    return Part(read_by(rows, ORDERS, ORDERS_INDEX), ORDERS.c.created_at, figures)
-
-
-def _of_orders(period: Period) -> ColumnElement[bool]:
-    """Return a condition that is true for the redemptions of orders of a period, and for others.
-
-    Without it, PostgreSQL reads all redemptions of the shop to join them with the orders of a
-    month. IDs mostly ascend with time. ``+ 0`` lets it read them from an index by time.
-    """
-    number = ORDERS.c.id + 0
-    ends = func.min(number).label("first"), func.max(number).label("last")
-    found = select(*ends).where(*within(ORDERS.c.created_at, period)).cte("ends")
-    first, last = (select(end).scalar_subquery() for end in found.c)
-    return REDEMPTIONS.c.order_id.between(first, last)
+    return Part(rows, ORDERS.c.created_at, figures)

@@ -17,7 +17,7 @@ from app.services.reports.figures import ORDER_FIGURES, by_group, figures_of, sh
 from app.services.reports.lists import TOTAL, Report, fetch_list, in_order
 from app.services.reports.period import CANNOT_VIEW, Period
 from app.services.reports.sales import orders_of, refunds_of
-from app.services.reports.scope import Scope, on_postgresql, read_by
+from app.services.reports.scope import Scope, on_postgresql
 
 PERSON = ("id", "email", "first_name", "last_name")
 
@@ -66,12 +66,13 @@ def _names_of_guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[
     table, key = _table_of(guests)
     columns = [ORDERS.c[name] for name in ("created_at", "id")]
     latest = (
-        read_by(select(columns[1]).where(scope.counts_found(), is_theirs), ORDERS, index)
+        select(columns[1])
+        .where(scope.counts(), is_theirs)
         .order_by(*(column.desc() for column in columns))
         .limit(1)
         .correlate(table)
         .scalar_subquery()
-        for index, is_theirs in scope.by_guest(ORDERS.c, key)
+        for is_theirs in scope.by_guest(ORDERS.c, key)
     )
     found = {guest: ids for guest, *ids in fetch(select(key, *latest).select_from(table))}
     columns += [ORDERS.c[f"billing_{name}"] for name in PERSON[1:]]

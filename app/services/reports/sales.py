@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, literal, select
+from sqlalchemy import ColumnElement, exists, func, select
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.db.read_pool import Fetch
-from app.db.sql.functions import is_indexed, is_one_of, person
-from app.db.sql.types import IdList
+from app.db.sql.functions import is_indexed, person
 from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.services.reports.figures import (
     CUSTOMERS,
@@ -20,7 +19,6 @@ from app.services.reports.figures import (
     SALES_FIGURES,
     Part,
     by_group,
-    by_row,
     by_span,
     figures_of,
     in_cents,
@@ -30,10 +28,8 @@ from app.services.reports.figures import (
 )
 from app.services.reports.period import Period
 from app.services.reports.scope import (
-    ORDERS_INDEX,
     Scope,
     on_postgresql,
-    read_by,
     reading,
     scope_of,
     within,
@@ -58,9 +54,9 @@ def sales_report(
 ) -> dict[str, Any]:
     """Return some figures of the sales of a period as the API shows them."""
     with reading(actor) as fetch:
-        scope = scope_of(fetch, currency)
+        scope = scope_of(currency)
         found = read_sales(fetch, scope, period, names=names)
-        currencies = _other_currencies(fetch, scope, period) if scope.few != () else []
+        currencies = _other_currencies(fetch, scope, period)
     return {
         "currency": currency,
         "currencies": currencies,
@@ -81,29 +77,16 @@ def read_sales(
 ) -> dict[str, Any]:
     """Return ``totals`` and ``intervals`` of sales. With a role, only its new accounts count."""
     spans = period.spans()
-    in_all = replace(scope, few=scope.few and ())
-    others = [refunds_of(in_all), uses_of(in_all, {"uses": ONE})]
+    of_order = exists().where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, scope.counts())
+    refunds = Part(select().where(of_order), ORDER_REFUNDS.c.created_at, REFUND_SUMS)
+    others = refunds, uses_of(scope, {"uses": ONE})
     parts = with_figures([*_with_customers(scope), _accounts(role), *others], names)
-    found = by_span(fetch, parts, spans)
-    if scope.few:
-        for figures, few in zip(found, by_row(fetch, _of(scope.few, others), spans), strict=True):
-            figures |= {name: figures[name] - few[name] for name in few.keys() & figures.keys()}
-    return with_intervals(parts, spans, found, names)
-
-
-def _of(orders: Iterable[int], parts: Iterable[Part]) -> list[Part]:
-    """Return the refunds and uses of a few orders."""
-    few = literal([*orders], IdList)
-    names = {ORDER_REFUNDS: "ix_order_refunds_order", REDEMPTIONS: "ix_redemptions_order_confirmed"}
-    return [
-        part._replace(rows=read_by(part.rows.where(is_one_of(table.c.order_id, few)), table, index))
-        for part, (table, index) in zip(parts, names.items(), strict=True)
-    ]
+    return with_intervals(parts, spans, by_span(fetch, parts, spans), names)
 
 
 def orders_of(scope: Scope) -> Part:
     """Return the figures of orders."""
-    rows = read_by(select().select_from(ORDERS).where(scope.counts()), ORDERS, ORDERS_INDEX)
+    rows = select().select_from(ORDERS).where(scope.counts())
     return Part(rows, ORDERS.c.created_at, ORDER_SUMS)
 
 
@@ -122,17 +105,13 @@ def _with_customers(scope: Scope) -> Iterator[Part]:
 def refunds_of(scope: Scope) -> Part:
     """Return the figures of refunds."""
     joined = ORDER_REFUNDS.join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
-    rows = select().select_from(joined).where(scope.counts_found())
-    rows = read_by(rows, ORDER_REFUNDS, "ix_order_refunds_report")
-    if scope.few is not None:  # the status of an order is read from an index alone
-        rows = read_by(rows, ORDERS, "ix_orders_id")
+    rows = select().select_from(joined).where(scope.counts())
     return Part(rows, ORDER_REFUNDS.c.created_at, REFUND_SUMS)
 
 
 def uses_of(scope: Scope, figures: dict[str, Any]) -> Part:
     """Return figures of the uses of coupons."""
     rows = select().select_from(REDEMPTIONS).where(scope.counts_use())
-    rows = read_by(rows, REDEMPTIONS, "ix_redemptions_report")
     return Part(rows, REDEMPTIONS.c.confirmed_at, figures)
 
 
@@ -164,7 +143,7 @@ def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[
     """Return the number and total of the orders of a period in each known status."""
     labels = current_catalog().order_statuses
     with reading(actor) as fetch:
-        orders = orders_of(scope_of(fetch, currency, tuple(labels)))._replace(figures=STATUS_SUMS)
+        orders = orders_of(scope_of(currency, tuple(labels)))._replace(figures=STATUS_SUMS)
         groups = by_group([orders], {"status": ORDERS.c.status}, period)
         rows = [dict(row._mapping) for row in fetch(select(*groups.c))]
     found = {row.pop("status"): figures_of(row) for row in rows}

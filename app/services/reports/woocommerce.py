@@ -76,7 +76,7 @@ def woocommerce_sales(actor: Principal, period: Period) -> dict[str, Any]:
     """Return the sales of a period, in the form of WooCommerce."""
     currency = current_app.config["SHOP_CURRENCY"]
     with reading(actor) as fetch:
-        scope = scope_of(fetch, currency, (*SOLD, "refunded"))
+        scope = scope_of(currency, (*SOLD, "refunded"))
         found = read_sales(fetch, scope, period, "customer")
     totals, intervals = found["totals"], found["intervals"]
     total, net, refunded = (cents(Decimal(totals[name])) for name in ("total", "net", "refunded"))
@@ -108,12 +108,12 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
     """
     product_id, quantity = ORDER_PRODUCTS.c.product_id, func.sum(ORDER_PRODUCTS.c.quantity)
     with reading(actor) as fetch:
-        scope = scope_of(fetch, current_app.config["SHOP_CURRENCY"], SOLD)
+        scope = scope_of(current_app.config["SHOP_CURRENCY"], SOLD)
         returned = Counter[int]()
         refunded = (
             select(ORDER_REFUNDS.c.line_items)
             .join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
-            .where(scope.counts_found(), *within(ORDER_REFUNDS.c.created_at, period))
+            .where(scope.counts(), *within(ORDER_REFUNDS.c.created_at, period))
         )
         for (items,) in fetch(refunded):
             for each in items:
