@@ -16,7 +16,7 @@ from werkzeug.wrappers import Request
 from app.woocommerce_rest.arguments import Problem
 from app.woocommerce_rest.errors import RestError, invalid
 
-MAX_NAMES, MAX_DEPTH = 200, 5
+MAX_NAMES, MAX_DEPTH = 1000, 5
 """Names in a query or a form, and brackets in a name."""
 MAX_FORM_BYTES = 64 * 1024
 """Size of a form that is read to check its signature."""

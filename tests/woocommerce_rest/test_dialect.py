@@ -1057,6 +1057,15 @@ def test_errors_name_the_whole_code(shop, code):
     assert batch["create"][0]["error"]["message"] == error["message"]
 
 
+def test_a_name_can_occur_a_thousand_times(shop):
+    order = shop.ok("POST", "/orders", {"line_items": [LINE]})["id"]
+    for name in ("include[]", "include"):
+        query = "&".join(f"{name}={number}" for number in (order, *range(100_000, 100_999)))
+        assert [each["id"] for each in shop.ok("GET", f"/orders?{query}")] == [order]
+        response = shop.send("GET", f"/orders?{query}&{name}=1")
+        assert (response.status_code, response.get_json()["code"]) == (400, "rest_invalid_param")
+
+
 @pytest.mark.parametrize("currency", ["KWD", "BHD", "TND"])
 def test_currency_with_three_decimals_is_an_invalid_param(shop, currency):
     order = shop.ok("POST", "/orders", {"line_items": [LINE]})
