@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from flask import Config, current_app
 from flask.cli import with_appcontext
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.auth.failed_logins import is_redis_available
@@ -28,6 +28,7 @@ from app.db.replicas.monitor import State
 from app.db.replicas.routing import current_replicas
 from app.db.schema_differences import HOW_TO_RESTORE, differences_from
 from app.db.session import schema_state
+from app.db.sql.functions import clock_seconds
 from app.services.api_keys import queries as api_key_queries
 from app.services.maintenance import order_sums, stored_texts
 from app.services.maintenance.sequences import sequences_behind
@@ -280,12 +281,7 @@ def _sequences() -> Iterator[Finding]:
 
 
 def _database_time() -> datetime:
-    seconds = {
-        "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
-        "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
-    }
-    (row,) = fetch(text(seconds[read_engine().dialect.name]))
-    return datetime.fromtimestamp(float(row[0]), UTC)
+    return datetime.fromtimestamp(fetch(select(clock_seconds()))[0][0], UTC)
 
 
 def _clock(name: str, time: datetime) -> Finding:

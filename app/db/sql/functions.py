@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, literal_column
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.types import Numeric, String
+from sqlalchemy.types import BigInteger, Float, Numeric, String
 
 from app.db.sql.templates import Templated
 from app.db.sql.types import IdList, JsonEntries, JsonObjectText, JsonTuple, UtcDateTime
@@ -149,6 +149,29 @@ class has_one_of(Templated[bool]):  # noqa: N801  # named like an SQL function
 
     sqlite = "{0} GLOB '*' || {1} || '*'"
     postgresql = "{0} ~ {1}"
+
+
+class shared_clock(Templated[Any]):  # noqa: N801  # named like an SQL function
+    """A time after that of the clock of the database, or a given time on SQLite, which has none."""
+
+    sqlite = "{0}"
+    postgresql = "(clock_timestamp() + {1})"
+
+
+class transaction_id(Templated[int]):  # noqa: N801  # named like an SQL function
+    """The number of the current transaction, or 0 on SQLite."""
+
+    type = BigInteger()
+    sqlite = "0"
+    postgresql = "txid_current()"
+
+
+class clock_seconds(Templated[float]):  # noqa: N801  # named like an SQL function
+    """The seconds since 1970 by the clock of the database."""
+
+    type = Float()
+    sqlite = "(julianday('now') - 2440587.5) * 86400.0"
+    postgresql = "CAST(extract(epoch FROM clock_timestamp()) AS float8)"
 
 
 class is_indexed(Templated[bool]):  # noqa: N801  # named like an SQL function

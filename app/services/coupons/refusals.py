@@ -19,10 +19,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask import Flask, current_app
-from sqlalchemy import case, func, select, text
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_into
+from app.db.locks import lock_until_commit
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPON_REFUSALS, COUPONS
@@ -41,7 +42,7 @@ _PERSONAL = re.compile(r".*@.*\..*|.*[0-9]{7}.*", re.DOTALL)
 """Codes that can be an e-mail address or a number of a card, which people enter by mistake."""
 
 _EXTENSION = "shop_api_refusals"
-_LOCK = text("SELECT pg_advisory_xact_lock(7310293021)")
+_LOCK_KEY = 7_310_293_021
 _log = logging.getLogger(__name__)
 
 Key = tuple[date, str, str]
@@ -175,8 +176,7 @@ def count_refused(results: Iterable[object]) -> None:
 
 def _write(session: Session, pending: Mapping[Key, _Tally]) -> None:
     """Add what was counted to the stored numbers."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(_LOCK)  # so that processes together keep the limit
+    lock_until_commit(session, _LOCK_KEY)  # so that processes together keep the limit
     codes = {code for _, code, _ in pending}
     known = set(_those(session, codes, COUPONS.c.code))
     kept: dict[date, Callable[[str], bool]] = {}

@@ -22,7 +22,6 @@ from sqlalchemy import (
     literal,
     or_,
     select,
-    text,
     union,
     update,
 )
@@ -30,6 +29,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog import current_catalog
 from app.db.bulk_inserts import insert_into
+from app.db.locks import lock_until_commit
 from app.db.read_pool import Fetch, fetch
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
@@ -44,7 +44,7 @@ MOST_STALE = 5000
 BATCH = 500
 """Number of customers whose totals one transaction computes."""
 
-_LOCK = text("SELECT pg_advisory_xact_lock(7310293020)")
+_LOCK_KEY = 7_310_293_020
 _STALE = select(STALE_TOTALS.c.customer_id)
 _STATE = select(
     select(TOTAL_STATUSES.c.statuses).scalar_subquery(),
@@ -156,8 +156,7 @@ def _refresh(session: Session, after: int) -> int | None:
 
     What earlier batches have removed would slow down a search from the beginning.
     """
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(_LOCK)  # another process could store older sums later
+    lock_until_commit(session, _LOCK_KEY)  # another process could store older sums later
     statuses = counted_statuses()
     if session.scalar(select(TOTAL_STATUSES.c.statuses)) != statuses:
         session.execute(delete(TOTAL_STATUSES))

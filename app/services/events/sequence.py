@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
+from app.db.locks import lock_until_commit
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.models import EVENT_FEED, EVENTS
@@ -35,7 +36,6 @@ BATCH = 1000
 _LOCK_KEY = 7_345_102_881
 """The advisory lock of the sequencer in a database. Any number that nothing else uses."""
 
-_LOCK = select(func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger)))
 _HAS_UNNUMBERED = select(exists().where(EVENTS.c.id.is_(None)))
 _LAST_ID = select(EVENT_FEED.c.last_id)
 
@@ -78,8 +78,7 @@ def number_events(limit: int = 10 * BATCH) -> int:
 
 def lock_sequence(session: Session) -> None:
     """Wait until no other transaction numbers or removes events, and hold this until the commit."""
-    if session.get_bind().dialect.name != "sqlite":  # there, one transaction writes at a time
-        session.execute(_LOCK, {"key": _LOCK_KEY})
+    lock_until_commit(session, _LOCK_KEY)
 
 
 def has_unnumbered() -> ColumnElement[bool]:

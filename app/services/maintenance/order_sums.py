@@ -20,15 +20,16 @@ from sqlalchemy import (
     literal,
     or_,
     select,
-    text,
     union_all,
 )
 from sqlalchemy.orm import Session
 
 from app.conversions.numbers import INT64_MAX
 from app.db.bulk_inserts import insert_into
+from app.db.locks import lock_until_commit
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
+from app.db.sql.functions import transaction_id
 from app.db.sql.types import MoneySum
 from app.models import CUSTOMER_TOTALS, ORDER_SUMS, ORDERS, USERS
 from app.services.customers import totals
@@ -36,7 +37,7 @@ from app.services.customers import totals
 BATCH = 20_000
 """Number of orders or users in a batch. All orders of a customer are in the same one."""
 
-_LOCK = text("SELECT pg_advisory_xact_lock(7310293019)")
+_LOCK_KEY = 7_310_293_019
 _AFTER: Any = bindparam("after", type_=BigInteger)
 _UNTIL: Any = bindparam("until", type_=BigInteger)
 
@@ -121,12 +122,9 @@ def _correct(session: Session, batch: dict[str, int]) -> int:
     A single statement reads the orders and the sums at one moment, so it adds exactly what is
     missing, and later writes add theirs.
     """
-    on_postgresql = session.get_bind().dialect.name == "postgresql"
-    if on_postgresql:
-        session.execute(_LOCK)  # otherwise two commands would add the same differences
+    lock_until_commit(session, _LOCK_KEY)  # otherwise two commands would add the same differences
     customer, status, orders, total = _DIFFERENCES.selected_columns
-    shard: ColumnElement[int] = func.txid_current() if on_postgresql else literal(0)
-    missing = _DIFFERENCES.with_only_columns(customer, status, shard, orders, total)
+    missing = _DIFFERENCES.with_only_columns(customer, status, transaction_id(), orders, total)
     statement = insert_into(session, ORDER_SUMS)
     added = statement.from_select([column.name for column in ORDER_SUMS.c], missing)
     changed = {name: ORDER_SUMS.c[name] + statement.excluded[name] for name in ("orders", "total")}

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
+from app.db.locks import has_one_writer
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDERS, REDEMPTIONS
@@ -67,8 +68,8 @@ def lock_coupons(session: Session, orders: Collection[Record], codes: Collection
     """
     used = [line["code"] for order in orders for line in order["coupon_lines"]]
     # Lines with the same code can have different coupons, since a coupon was renamed.
-    if len(used) + len(codes) < 2 or session.get_bind().dialect.name == "sqlite":
-        return  # on SQLite one transaction writes at a time
+    if len(used) + len(codes) < 2 or has_one_writer(session):
+        return
     details = [details for order in orders for details in (order["item_details"] or {}).values()]
     kept = {detail[COUPON_ID] for detail in details if detail.get(COUPON_ID) is not None}
     references = [f"order-{order['id']}" for order in orders]
@@ -112,7 +113,7 @@ def new_ids(
     """
     if not orders and not items:
         return (), ()
-    if session.get_bind().dialect.name == "sqlite":  # one transaction writes at a time
+    if has_one_writer(session):
         statement = _ADD_ITEMS if items else _LAST_ORDER
         counts = {"items": items, "after": after}
         last, last_item = session.connection().execute(statement, counts).one()

@@ -12,9 +12,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Interval, and_, exists, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.db.read_pool import fetch, read_engine
+from app.db.read_pool import fetch
 from app.db.records import row_dicts
 from app.db.session import precise_now
+from app.db.sql.functions import shared_clock
 from app.db.sql.index_hints import has_constant
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookRow, WebhookStatus
@@ -67,7 +68,7 @@ def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> 
         held: the webhooks that the worker has leased, with the IDs of their deliveries in memory.
     """
     timestamp = precise_now()
-    is_available = _is_available(owner, session.get_bind().dialect.name)
+    is_available = _is_available(owner)
     found: list[WebhookRow] = row_dicts(
         session.execute(
             select(WEBHOOKS)
@@ -113,20 +114,19 @@ def renew(session: Session, owner: str, webhook_ids: Collection[int]) -> list[in
     return list(found)
 
 
-def _lease_clock(dialect: str) -> ColumnElement[datetime]:
-    """Return the current time as an expression: the clock of the database, if it has its own.
+def _lease_time(after: timedelta = timedelta(0)) -> ColumnElement[datetime]:
+    """Return the current time by the clock that all workers share, or a time after it.
 
     The clocks of machines with workers may differ by more than the length of a lease.
     """
-    if dialect == "sqlite":
-        return literal(precise_now(), WEBHOOKS.c.lease_until.type)
-    return func.clock_timestamp(type_=WEBHOOKS.c.lease_until.type)
+    time = literal(precise_now() + after, WEBHOOKS.c.lease_until.type)
+    return shared_clock(time, literal(after, Interval()))
 
 
-def _is_available(owner: str, dialect: str) -> ColumnElement[bool]:
+def _is_available(owner: str) -> ColumnElement[bool]:
     """Return the condition that the worker has leased a webhook, or that no other worker has."""
     until = WEBHOOKS.c.lease_until
-    return or_(until.is_(None), until <= _lease_clock(dialect), WEBHOOKS.c.lease_owner == owner)
+    return or_(until.is_(None), until <= _lease_time(), WEBHOOKS.c.lease_owner == owner)
 
 
 def is_due(timestamp: datetime) -> ColumnElement[bool]:
@@ -154,7 +154,7 @@ def has_work(owner: str, held: Collection[int], known: Mapping[int, Collection[i
         known: the leased webhooks with room for more deliveries, with their deliveries in memory.
     """
     timestamp = precise_now()
-    is_available = _is_available(owner, read_engine().dialect.name)
+    is_available = _is_available(owner)
     head = select(func.coalesce(func.max(EVENTS.c.id), 0)).scalar_subquery()
     conditions = [
         has_unnumbered(),
@@ -198,10 +198,6 @@ def versions_of(session: Session, webhook_ids: Collection[int]) -> dict[int, Ver
 
 def _lease(session: Session, owner: str, condition: ColumnElement[bool]) -> None:
     """Take or renew the leases of locked webhooks."""
-    dialect = session.get_bind().dialect.name
-    until = (
-        precise_now() + LEASE
-        if dialect == "sqlite"
-        else _lease_clock(dialect) + literal(LEASE, Interval())
+    session.execute(
+        update(WEBHOOKS).where(condition).values(lease_owner=owner, lease_until=_lease_time(LEASE))
     )
-    session.execute(update(WEBHOOKS).where(condition).values(lease_owner=owner, lease_until=until))
