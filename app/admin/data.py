@@ -136,7 +136,7 @@ def _rows(kind: Kind) -> Iterator[Iterator[list[str]]]:
             yield (flattened(kind, record, kind.csv_columns) for record in chunk)
 
 
-@blp.action("/data/upload")
+@blp.action("/data/upload", tuple(f"bulk_{kind}" for kind in IMPORTS))
 def upload() -> Response | BaseResponse:
     """Check an uploaded file without writing its records, and store it for the import."""
     # A file of the largest size, and one that is larger, whose error stands beside its field.

@@ -121,7 +121,9 @@ class AdminBlueprint(flask.Blueprint):
 
         return decorate
 
-    def action(self, rule: str, *needs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def action(
+        self, rule: str, *needs: str | tuple[str, ...]
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Register an action: a POST request that ends with a redirect."""
         return self.page(rule, *needs, methods=("POST",))
 

@@ -4,10 +4,11 @@ import csv
 import re
 from html.parser import HTMLParser
 from io import StringIO
+from urllib.parse import quote_from_bytes
 
 import pytest
 
-from tests.admin.browser_client import Browser
+from tests.admin.browser_client import ORIGIN, Browser
 from tests.admin.filled_shop import fill, replace_everywhere
 from tests.admin.test_rights import pages
 
@@ -127,3 +128,62 @@ def test_what_a_form_showed_can_be_any_text(admin, browser, shown):
 def test_query_of_other_bytes(admin, browser):
     admin.post("/coupons", {"coupon": {"code": "a"}})
     assert browser.get("/coupons", environ_overrides={"QUERY_STRING": "x=\xff"}).status == 200
+
+
+VALUES = {
+    "number": b"-" + b"9" * 20,
+    "null": b"a\0b",
+    "surrogate": b"\xed\xa0\x80",
+    "long": b"x" * 10_000,
+    "nested": b"[" * 1000,
+    "date": b"2026-02-30T99:99:99Z",
+}
+PARAMETERS = {
+    "q", "page", "sort", "order", "state", "status", "undo", "at", "done", "query", "action", "id", "ids",
+    "everything", "after", "failures", "failed_id", "changed", "_form", "_shown", "_etag", "_show", "next", "held",
+    "period", "from", "to", "customer_id", "batch", "ping", "ms", "delivered", "copy", "kind", "token",
+}  # fmt: skip
+
+
+def _encoded(pairs):
+    return "&".join(f"{name}={quote_from_bytes(value)}" for name, value in pairs)
+
+
+def _requests(names, value):
+    """Queries or forms with a value: in all parameters, twice in all, and in each field alone."""
+    pairs = [(name, value) for name in sorted(names)]
+    yield from (_encoded(pairs), _encoded(pairs * 2))
+    yield from (_encoded([pair]) for pair in pairs if pair[0] not in PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(value, id=name, marks=[] if name == "number" else pytest.mark.slow)
+        for name, value in VALUES.items()
+    ],
+)
+def test_hostile_values_in_every_parameter_field_and_path_are_no_error_500(
+    app, admin, browser, value
+):
+    ids = fill(app, admin, browser, lambda kind: f"word {kind}")
+    routes = [(method, path) for method, path, _needs in pages(app, ids) if path != "/sign-out"]
+    names = {}
+    for method, path in routes:
+        for action, way, values in browser.get(path).forms() if method == "GET" else ():
+            target = way.upper(), (action or f"/admin{path}").partition("?")[0]
+            names.setdefault(target, set()).update(name for name, _ in values)
+    for method, path in sorted(routes, key=lambda each: each[1].endswith(("delete", "revoke"))):
+        known = names.get((method, f"/admin{path}"), set())
+        for text in _requests(known | PARAMETERS, value):
+            # A server accepts no longer line of a request.
+            sent = {"query_string": text[:8000]} if method == "GET" else {"data": text}
+            form = "application/x-www-form-urlencoded"
+            with browser.http.open(
+                f"/admin{path}", method=method, headers=ORIGIN, content_type=form, **sent
+            ) as response:
+                assert response.status_code < 500, (method, path, text[:200])
+        address = re.sub("/[0-9]+", f"/{quote_from_bytes(value, safe='')}", f"/admin{path}")
+        with browser.http.open(address, method=method, headers=ORIGIN) as response:
+            assert response.status_code < 500, (method, address[:200])
+    assert browser.get("/coupons").status == 200  # still signed in

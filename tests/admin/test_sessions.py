@@ -1,5 +1,6 @@
 """Signing in and out: cookies, links, fixation, expiry, revocation, other sites, redirects."""
 
+import io
 import random
 import re
 import string
@@ -19,6 +20,7 @@ from app.services.api_keys import links
 from app.services.api_keys.writes import create_key
 from app.services.maintenance.cleanup import sweep
 from tests.admin.browser_client import ORIGIN, Browser
+from tests.admin.test_rights import pages
 from tests.serving import Gunicorn
 
 
@@ -378,6 +380,36 @@ def test_a_sign_in_has_at_most_64_kib(app, admin):
     assert (page.status, "larger than 65536 bytes" in page.text) == (413, True)
     role = Browser(app, admin.key)
     assert role.post("/coupons/new", {"code": "x", "description": "x" * 65_536}).status == 303
+
+
+class _Unread(io.RawIOBase):
+    """A body whose first byte fails the test."""
+
+    def readable(self):
+        return True
+
+    def readinto(self, _buffer):
+        raise AssertionError("the body was read")
+
+
+def test_a_form_without_the_right_is_not_read(app, admin, new_browser):
+    reader = new_browser("eve", "administrator", permission="read")
+    rejected = set()
+    for method, path, needs in pages(app, {}):
+        if method == "POST" and any(not str(each).startswith(("list", "get")) for each in needs):
+            environ = {"wsgi.input": io.BufferedReader(_Unread()), "CONTENT_LENGTH": "5000000"}
+            form = {"content_type": "application/x-www-form-urlencoded", "headers": ORIGIN}
+            page = reader.http.post(f"/admin{path}", environ_overrides=environ, **form)
+            if "evaluate_coupons" not in needs:  # for which a key that reads is enough
+                assert page.status_code == 401, path
+                rejected.add(path)
+    assert {"/coupons/new", "/data/upload", "/orders/999/refund", "/keys/999/revoke"} <= rejected
+
+
+def test_an_action_on_a_selection_without_the_right_changes_nothing(admin, new_browser):
+    admin.post("/coupons", {"coupon": {"code": "a"}})
+    reader = new_browser("eve", "administrator", permission="read")
+    assert reader.post("/coupons/selected", {"action": "trash", "id": "1"}).status == 401
 
 
 def test_a_held_form_cannot_be_made_by_others(app, admin):

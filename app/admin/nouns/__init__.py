@@ -25,6 +25,7 @@ from app.admin.calls import (
     form_headers,
     loaded_query,
     record_of,
+    require,
 )
 from app.admin.forms import ATTEMPTS, Difference, FieldSpec, Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, may_open, panels, render, see_other
@@ -562,6 +563,7 @@ class Noun:
         actions = self.actions()
         if name not in actions:
             raise InvalidParams({"action": f"must be {' or '.join(actions)}."})
+        require(actions[name].operation)
         back = self.url("show_list") + (f"?{query}" if query else ""), _(self.title)
         return process(actions[name], back, self.matching_ids, self._is_done)
 
