@@ -89,8 +89,7 @@ def process(
         whole_number(given.get(name, "")) or 0 for name in ("after", "done", "failures")
     )
     if given.get("everything"):
-        part = matching_ids(last, PART)
-        is_last = len(part) < PART
+        is_last = len(part := matching_ids(last, PART)) < PART
     else:
         ids = [each for each in selected_ids() if each > last]
         part, is_last = ids[:PART], len(ids) <= PART
