@@ -121,18 +121,20 @@ def evaluate(
         )
         left = [cents - discount for cents, discount in zip(left, discounts, strict=True)]
         results.append(CouponResult(code, discount=sum(discounts)))
-    subtotal = sum(item.value for item in cart.items)
     return Evaluation(
-        subtotal=subtotal,
-        discount=subtotal - sum(left),
+        subtotal=sum(item.value for item in cart.items),
+        discount=sum(result.discount for result in results),
         total=sum(left),
         free_shipping=any(coupon.enable_free_shipping for coupon in applied.values()),
         coupons=tuple(results),
-        items=tuple(
-            ItemResult(item.value, item.value - total, total)
-            for item, total in zip(cart.items, left, strict=True)
-        ),
+        items=_item_results(cart.items, left),
     )
+
+
+def _item_results(items: Sequence[CartItem], totals: Sequence[int]) -> tuple[ItemResult, ...]:
+    """Return the results of items from the cents that the coupons leave of them."""
+    found = zip(items, totals, strict=True)
+    return tuple(ItemResult(item.value, item.value - total, total) for item, total in found)
 
 
 def redemption_reasons(
