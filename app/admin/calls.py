@@ -33,7 +33,7 @@ _OPERATIONS = "shop_api_admin_operations"  # on app.extensions
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ApiOperation:
     """An operation of the API."""
 
     endpoint: str
@@ -54,9 +54,9 @@ class Operation:
         )
 
 
-def operations() -> dict[str, Operation]:
+def operations() -> dict[str, ApiOperation]:
     """Return the operations of the native API and of plugins by the names of their views."""
-    found: dict[str, Operation] | None = current_app.extensions.get(_OPERATIONS)
+    found: dict[str, ApiOperation] | None = current_app.extensions.get(_OPERATIONS)
     if found is None:
         found = {}
         for rule in current_app.url_map.iter_rules():
@@ -66,7 +66,7 @@ def operations() -> dict[str, Operation]:
             if isinstance(blueprint, Blueprint) and blueprint.name == mount and name not in found:
                 view: Any = current_app.view_functions[rule.endpoint]
                 method = documented(view, "methods", ["GET"])[0]
-                found[name] = Operation(rule.endpoint, method, rule.arguments, blueprint, view)
+                found[name] = ApiOperation(rule.endpoint, method, rule.arguments, blueprint, view)
         current_app.extensions[_OPERATIONS] = found
     return found
 
@@ -198,7 +198,7 @@ def call(
     return Reply(sent, orjson.loads(data) if data else None, response.headers)
 
 
-def _run(operation: Operation, environ: dict[str, Any]) -> Response:
+def _run(operation: ApiOperation, environ: dict[str, Any]) -> Response:
     context = current_app.request_context(environ)
     context.push()
     operation.require()

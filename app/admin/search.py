@@ -37,7 +37,7 @@ class Hit(NamedTuple):
     is_exact: bool
 
 
-class Search(NamedTuple):
+class NounSearch(NamedTuple):
     """How a kind of records is searched, with one statement each (admin 5)."""
 
     noun: Noun
@@ -49,7 +49,7 @@ class Search(NamedTuple):
 
 
 SEARCHES = (
-    Search(
+    NounSearch(
         ORDERS,
         OrderListQuery,
         first_orders,
@@ -57,7 +57,7 @@ SEARCHES = (
         "id,order_number,total,currency,customer_id,billing_address",
         {},
     ),
-    Search(
+    NounSearch(
         CUSTOMERS,
         CustomerListQuery,
         first_customers,
@@ -65,7 +65,7 @@ SEARCHES = (
         "id,email,first_name,last_name,username",
         {"role": "all"},
     ),
-    Search(COUPONS, CouponListQuery, first_coupons, coupons, "id,code,description", {}),
+    NounSearch(COUPONS, CouponListQuery, first_coupons, coupons, "id,code,description", {}),
 )
 
 SHOWN = 10
@@ -84,7 +84,7 @@ def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
     return Hit(noun.url("show", row["id"]), noun.name_of(row), detail, is_exact)
 
 
-def _found(search: Search, text: str) -> tuple[str, list[Hit], ApiRequest | None, str]:
+def _found(search: NounSearch, text: str) -> tuple[str, list[Hit], ApiRequest | None, str]:
     """Return the title of a kind of records, those that match, the request, and their table."""
     noun = search.noun
     text = text.removeprefix("#") if noun is ORDERS else text

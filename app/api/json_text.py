@@ -13,7 +13,7 @@ from flask import current_app
 _NOT_BLANK = re.compile(r"[^ \t\n\r]")
 
 
-class JsonObject(dict[str, Any]):
+class PositionedObject(dict[str, Any]):
     """A JSON object with the positions of its braces in the text."""
 
     start: int
@@ -49,9 +49,9 @@ class PositionDecoder(json.JSONDecoder):
 
     def _parse_object(
         self, text_and_position: tuple[str, int], *args: Any
-    ) -> tuple[JsonObject, int]:
+    ) -> tuple[PositionedObject, int]:
         parsed, end = json.decoder.JSONObject(text_and_position, *args)  # type: ignore[attr-defined]  # missing in typeshed
-        found = JsonObject(parsed)
+        found = PositionedObject(parsed)
         found.start, found.end = text_and_position[1] - 1, end - 1
         return found, end
 
@@ -65,7 +65,7 @@ def parse_integer(digits: str) -> int | Decimal:
 
 
 def insert_members(
-    text: str, objects: Sequence[JsonObject], members: Sequence[Mapping[str, Any]]
+    text: str, objects: Sequence[PositionedObject], members: Sequence[Mapping[str, Any]]
 ) -> str:
     """Append members to objects in a JSON text, and remove existing members with the same names."""
     edits: list[tuple[int, int, str]] = []  # start, end and replacement
@@ -85,7 +85,9 @@ def insert_members(
     return "".join([*pieces, text[done:]])
 
 
-def _member_spans(text: str, found: JsonObject, names: Container[str]) -> Iterator[tuple[int, int]]:
+def _member_spans(
+    text: str, found: PositionedObject, names: Container[str]
+) -> Iterator[tuple[int, int]]:
     """Yield the start and end of the named members of an object, each with one comma.
 
     At least one other member must remain, such as the ID of an order.

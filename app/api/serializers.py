@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement
 
 from app.db.records import Row
 from app.errors import InvalidParams
-from app.schemas.fields.output import Lines, OnRequest, Output, Part, either
+from app.schemas.fields.output import Composite, Lines, OnRequest, Output, either
 from app.schemas.fields.query import StrictSelection
 from app.schemas.strict import unknown_names
 
@@ -25,7 +25,7 @@ Names = Mapping[str, "Names | None"]
 """The names in an object, each with the names in its nested object, or None."""
 
 Fields = Mapping[str, "tuple[ma.fields.Field[Any], Fields | None]"]
-"""The fields of an object by name, each with the fields of its ``Part``, or None."""
+"""The fields of an object by name, each with the fields of its ``Composite``, or None."""
 
 Position = tuple[Any, int | None]
 """The column of a value, and its index within a column that contains several values."""
@@ -198,7 +198,7 @@ def _fields_of(schema: type[ma.Schema]) -> Fields:
     """Return the output fields of a schema, except those that only some responses contain."""
     found: dict[str, tuple[ma.fields.Field[Any], Fields | None]] = {}
     for key, field in schema().fields.items():
-        if isinstance(field, Part):
+        if isinstance(field, Composite):
             found[key] = field, _fields_of(field.part)
         elif not isinstance(field, Output):
             raise TypeError(f"{schema.__name__}.{key} is not an output field")
@@ -214,7 +214,7 @@ def _names_of(schema: type[ma.Schema]) -> Names:
 
 def names_in(field: ma.fields.Field[Any]) -> Names | None:
     """Return the names in the value of a field, or None if it has none, or they are not known."""
-    if isinstance(field, Part):
+    if isinstance(field, Composite):
         return _names_of(field.part)
     if isinstance(field, Lines):
         return _names_of(field.line)

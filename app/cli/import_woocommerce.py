@@ -16,7 +16,7 @@ from app.cli.keys import require_schema
 from app.cli.stopping import Stopped, stopping_between_batches
 from app.services.orders.sums import amount_text
 from app.woocommerce.errors import SourceError
-from app.woocommerce.report import COLUMNS, Report
+from app.woocommerce.report import COLUMNS, ImportReport
 
 if TYPE_CHECKING:
     from app.woocommerce.verification import Verification
@@ -90,7 +90,7 @@ def woocommerce(
     what has changed since, or to complete an interrupted import.
     """
     # Import on first use, because only these commands need the drivers and the progress bars.
-    from app.cli.progress import ImportProgress  # noqa: PLC0415  # see above
+    from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see above
     from app.woocommerce.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
 
     require_schema()
@@ -106,9 +106,9 @@ def woocommerce(
         report_file.open("w", encoding="utf-8") if report_file else nullcontext() as lines,
         stopping_between_batches() as check,
     ):
-        report = Report(lines)
+        report = ImportReport(lines)
         try:
-            import_shop(location, options, current_catalog(), ImportProgress(check), report)
+            import_shop(location, options, current_catalog(), ProgressDisplay(check), report)
         except SourceError as error:
             raise click.ClickException(str(error)) from None
         except Stopped as stopped:
@@ -146,7 +146,7 @@ def verify(
     Compares numbers of records, sums of money of each status, and a random sample field by field.
     The exit status is 1 if there are differences.
     """
-    from app.cli.progress import ImportProgress  # noqa: PLC0415  # see woocommerce
+    from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see woocommerce
     from app.woocommerce.source.loading import Location  # noqa: PLC0415  # see woocommerce
     from app.woocommerce.verification import verify_shop  # noqa: PLC0415  # see woocommerce
 
@@ -157,7 +157,7 @@ def verify(
             found = verify_shop(
                 location,
                 current_catalog(),
-                ImportProgress(check),
+                ProgressDisplay(check),
                 sample=sample,
                 seed=seed,
                 keep_keys=keep_keys,
@@ -170,7 +170,7 @@ def verify(
     _show_verification(found)
 
 
-def _show(report: Report, report_file: Path | None) -> None:
+def _show(report: ImportReport, report_file: Path | None) -> None:
     click.echo(_ROW.format("", *(name.replace("_", " ") for name in COLUMNS), "seconds"))
     for label, counts in report.counts.items():
         numbers = (f"{getattr(counts, name):,}" for name in COLUMNS)

@@ -70,7 +70,7 @@ def _print_lines(label: str, total: int | None) -> NoteProgress:
 Advance = Callable[[int], None]
 
 
-class ImportProgress:
+class ProgressDisplay:
     """Shows the progress of an import on standard error.
 
     Args:

@@ -35,7 +35,7 @@ class DelimitedList(ma.fields.String):
         return tuple(entry.strip() for entry in entries if entry.strip())
 
 
-class OrderStatusList(DelimitedList):
+class OrderStatusNames(DelimitedList):
     """A list of order statuses. ``check_order_statuses`` validates it once plugins are loaded."""
 
 

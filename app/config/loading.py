@@ -6,7 +6,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.config.fields import OrderStatusList
+from app.config.fields import OrderStatusNames
 from app.config.settings import SettingsSchema
 from app.conversions.text import did_you_mean
 
@@ -72,7 +72,7 @@ def check_order_statuses(config: Mapping[str, Any], known: Iterable[str]) -> Non
     problems = [
         f"{name}: unknown order status {status!r}{did_you_mean(status, known)}"
         for name, field in SettingsSchema._declared_fields.items()
-        if isinstance(field, OrderStatusList)
+        if isinstance(field, OrderStatusNames)
         for status in config[name]
         if status not in known
     ]

@@ -12,7 +12,7 @@ from app.config.fields import (
     Contact,
     DatabaseUrl,
     NetworkList,
-    OrderStatusList,
+    OrderStatusNames,
     OriginList,
     PathPrefix,
     RedisUrl,
@@ -147,7 +147,7 @@ class SettingsSchema(ma.Schema):
         minimum=0,
     )
     SHOP_PAID_STATUSES = _setting(
-        OrderStatusList,
+        OrderStatusNames,
         ("processing", "completed"),
         "Order statuses that count towards `total_spent`, separated by commas.",
     )

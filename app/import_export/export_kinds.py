@@ -33,7 +33,7 @@ from app.models import (
 from app.schemas.base import excluding
 from app.schemas.coupons.batch import CouponBatchSchema
 from app.schemas.customers import CustomerSchema
-from app.schemas.fields.output import Identifiers, Lines, Metadata, Part, StringList
+from app.schemas.fields.output import Composite, Identifiers, Lines, Metadata, StringList
 from app.schemas.orders.refund import OrderRefundSchema, RefundItemSchema
 from app.schemas.redemptions import RedemptionSchema
 from app.services.common import metadata as metadata_tables
@@ -91,7 +91,7 @@ class Kind:
         for name, each in self.representation.schema().fields.items():
             if isinstance(each, Metadata):
                 continue  # among the related values
-            if isinstance(each, Part):
+            if isinstance(each, Composite):
                 columns |= {f"{each.prefix}{part}": "text" for part in each.part().fields}
             elif isinstance(each, Identifiers | StringList):
                 columns[name] = "joined"
@@ -106,7 +106,7 @@ class Kind:
     def parts(self) -> dict[str, str]:
         """Return the prefix of the CSV columns of each nested object."""
         fields = self.representation.schema().fields.items()
-        return {name: each.prefix for name, each in fields if isinstance(each, Part)}
+        return {name: each.prefix for name, each in fields if isinstance(each, Composite)}
 
 
 def _entries(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> Iterator[Sequence[Any]]:

@@ -46,7 +46,7 @@ class Counts:
 
 
 @dataclass
-class Part:
+class LineBatch:
     """Lines that one transaction writes.
 
     Attributes:
@@ -71,7 +71,7 @@ class _Read:
 
 
 @dataclass
-class Outcome:
+class BatchOutcome:
     """What became of a part: counts of its lines, and the numbers of those that failed, and why."""
 
     counts: Counts
@@ -126,18 +126,20 @@ class FileImport:
             progress.finish()
         return self.counts
 
-    def _write_part(self, progress: ImportProgress, part: Part, session: Session) -> Outcome:
+    def _write_part(
+        self, progress: ImportProgress, part: LineBatch, session: Session
+    ) -> BatchOutcome:
         """Write a part and its numbers."""
         done = self.write(part)
         progress.add(session, done.counts.created, done.counts.updated)
         return done
 
-    def _parts(self, lines: Iterable[Line]) -> Iterator[Part]:
+    def _parts(self, lines: Iterable[Line]) -> Iterator[LineBatch]:
         iterator = iter(lines)
         while batch := list(islice(iterator, BATCH)):
             yield self.read(batch)
 
-    def _note(self, done: Outcome) -> None:
+    def _note(self, done: BatchOutcome) -> None:
         """Add what became of a part, and report the lines that failed in their order."""
         for name, number in vars(done.counts).items():
             setattr(self.counts, name, getattr(self.counts, name) + number)
@@ -145,9 +147,9 @@ class FileImport:
             self.report(number, reason)
         self.note_progress(self.counts.read)
 
-    def read(self, lines: Iterable[Line]) -> Part:
+    def read(self, lines: Iterable[Line]) -> LineBatch:
         """Return the records of lines. Call it before the transaction that writes them."""
-        part = Part()
+        part = LineBatch()
         for line in lines:
             part.counts.read += 1
             try:
@@ -156,14 +158,14 @@ class FileImport:
                 self._reject(part, line.number, _reason(invalid_params(error)))
         return part
 
-    def hash_passwords(self, part: Part) -> None:
+    def hash_passwords(self, part: LineBatch) -> None:
         """Hash the passwords of a part. Call it before the transaction, because it is slow."""
         lines = [line for group in part.groups for line in group.values()]
         prepared = self.target.prepare([BulkItem(None, line.data) for line in lines])
         for line, item in zip(lines, prepared, strict=True):
             line.data = dict(item.data)
 
-    def _add(self, part: Part, line: Line) -> None:
+    def _add(self, part: LineBatch, line: Line) -> None:
         """Add a record to a part, or report why it cannot be written."""
         if line.error:
             self._reject(part, line.number, line.error)
@@ -180,13 +182,13 @@ class FileImport:
         part.groups[-1][key] = _Read(line.number, record, data)
 
     @staticmethod
-    def _reject(part: Part, number: int, reason: str) -> None:
+    def _reject(part: LineBatch, number: int, reason: str) -> None:
         part.counts.failed += 1
         part.failures.append((number, reason))
 
-    def write(self, part: Part) -> Outcome:
+    def write(self, part: LineBatch) -> BatchOutcome:
         """Write a part, within the transaction of the caller, which can call it again."""
-        done = Outcome(replace(part.counts), list(part.failures))
+        done = BatchOutcome(replace(part.counts), list(part.failures))
         with reading_own_writes(), summarized():
             for group in part.groups:
                 existing = self.target.existing([key for key in group if isinstance(key, str)])
@@ -195,13 +197,13 @@ class FileImport:
                 _count(done, items, results)
         return done
 
-    def _checked(self, part: Part, earlier: Earlier) -> Outcome:
+    def _checked(self, part: LineBatch, earlier: Earlier) -> BatchOutcome:
         """Return what ``write`` would return.
 
         Args:
             earlier: what earlier records of the file would take.
         """
-        done = Outcome(replace(part.counts), list(part.failures))
+        done = BatchOutcome(replace(part.counts), list(part.failures))
         for group in part.groups:
             existing = self.target.existing([key for key in group if isinstance(key, str)])
             # Records that the file itself would create.
@@ -243,7 +245,7 @@ class FileImport:
 
 
 def _count(
-    done: Outcome, items: Sequence[tuple[_Read, BulkItem]], results: Sequence[WriteResult]
+    done: BatchOutcome, items: Sequence[tuple[_Read, BulkItem]], results: Sequence[WriteResult]
 ) -> None:
     """Count the results of the items of lines."""
     for (line, item), result in zip(items, results, strict=True):

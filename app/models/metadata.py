@@ -9,7 +9,7 @@ from app.db.session import Model
 from app.db.sql.types import AUTOINCREMENT, Id, JsonText, Key
 
 
-class Entry:
+class MetadataColumns:
     """Columns of an entry of metadata. IDs ascend within a record and are never reused."""
 
     @declared_attr
@@ -24,7 +24,7 @@ class Entry:
     internal: Mapped[bool] = mapped_column(server_default=false())
 
 
-class FoundEntry(Entry):
+class FoundEntry(MetadataColumns):
     """Columns of an entry that filters find."""
 
     # The text that filters compare; None for long texts, lists, objects and null.
@@ -80,7 +80,7 @@ class RefundMetadata(FoundEntry, Model):
     __table_args__ = _indexes("refund")
 
 
-class ItemMetadata(Entry, Model):
+class ItemMetadata(MetadataColumns, Model):
     """Entry of an item of an order or of a refund. Deleted with the item and with the order."""
 
     __tablename__ = "item_metadata"

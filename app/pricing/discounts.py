@@ -19,7 +19,7 @@ _MAX_PASSES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CartLine:
     """Line of a cart for a discount rule. All amounts are cents.
 
     Args:
@@ -38,7 +38,7 @@ class Line:
     smallest: int = 1
 
 
-Rule = Callable[[CouponTerms, Sequence[Line]], Sequence[int]]
+Rule = Callable[[CouponTerms, Sequence[CartLine]], Sequence[int]]
 """Returns the discount of each line in cents, in the order of the lines.
 
 The lines are those that the coupon type discounts and that are not used up, from the highest
@@ -82,7 +82,7 @@ def apply_coupon(
         key=lambda index: -items[index].value,
     )
     lines = [
-        Line(
+        CartLine(
             value=left[index] if sequential else items[index].value,
             original_value=items[index].value,
             left=left[index],
@@ -97,7 +97,7 @@ def apply_coupon(
     return discounts
 
 
-def participating_units(coupon: CouponTerms, lines: Iterable[Line]) -> list[int]:
+def participating_units(coupon: CouponTerms, lines: Iterable[CartLine]) -> list[int]:
     """Return the number of participating units of each line: the first n, or all (rule 3)."""
     if not coupon.limit_usage_to_x_items:
         return [line.quantity for line in lines]
@@ -109,7 +109,7 @@ def participating_units(coupon: CouponTerms, lines: Iterable[Line]) -> list[int]
     return units
 
 
-def distribute_cents(cents: int, lines: Sequence[Line], discounts: list[int]) -> None:
+def distribute_cents(cents: int, lines: Sequence[CartLine], discounts: list[int]) -> None:
     """Add cents to the discounts line by line, at most one for each unit (rules 4 and 6)."""
     for index, line in enumerate(lines):
         added = min(cents, line.quantity, line.left - discounts[index])
@@ -121,7 +121,7 @@ def _in_smallest_amounts(rule: Rule) -> Rule:
     """Return a rule that computes in the smallest amounts of the currency instead of cents."""
 
     @wraps(rule)
-    def discounts(coupon: CouponTerms, lines: Sequence[Line]) -> Sequence[int]:
+    def discounts(coupon: CouponTerms, lines: Sequence[CartLine]) -> Sequence[int]:
         smallest = lines[0].smallest if lines else 1
         if smallest == 1:
             return rule(coupon, lines)
@@ -140,7 +140,7 @@ def _in_smallest_amounts(rule: Rule) -> Rule:
 
 
 @_in_smallest_amounts
-def percent(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
+def percent(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
     """Discount a percentage of the participating units' value (rule 4)."""
     numerator, denominator = _amount(coupon).as_integer_ratio()
     denominator *= 100
@@ -160,14 +160,14 @@ def percent(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
 
 
 @_in_smallest_amounts
-def fixed_product(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
+def fixed_product(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
     """Discount the amount for each participating unit (rule 5)."""
     amount = _fixed_amount(coupon, lines)
     return [min(amount * units, most) for units, most in _unit_discounts(coupon, lines)]
 
 
 @_in_smallest_amounts
-def fixed_cart(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
+def fixed_cart(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
     """Discount the amount, divided among all units that are not used up (rule 6)."""
     missing = _fixed_amount(coupon, lines)
     discounts = [0] * len(lines)
@@ -200,7 +200,7 @@ def fixed_cart(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
 
 
 def _open_units(
-    coupon: CouponTerms, lines: Sequence[Line], discounts: Sequence[int]
+    coupon: CouponTerms, lines: Sequence[CartLine], discounts: Sequence[int]
 ) -> tuple[int, list[tuple[int, int, int]]]:
     """Return the open units, and for each participating line its index, its units and its limit."""
     indexes = [index for index, line in enumerate(lines) if discounts[index] < line.left]
@@ -212,7 +212,7 @@ def _open_units(
     )
 
 
-def _unit_discounts(coupon: CouponTerms, lines: Sequence[Line]) -> list[tuple[int, int]]:
+def _unit_discounts(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[tuple[int, int]]:
     """Return the participating units of each line, and their maximum discount."""
     counts = zip(lines, participating_units(coupon, lines), strict=True)
     if not coupon.limit_usage_to_x_items:
@@ -224,7 +224,7 @@ def _unit_discounts(coupon: CouponTerms, lines: Sequence[Line]) -> list[tuple[in
     ]
 
 
-def _fixed_amount(coupon: CouponTerms, lines: Sequence[Line]) -> int:
+def _fixed_amount(coupon: CouponTerms, lines: Sequence[CartLine]) -> int:
     """Return the amount in the smallest amounts of the currency, rounded half up."""
     return line_value(_amount(coupon) / (lines[0].smallest if lines else 1))
 
@@ -234,7 +234,7 @@ def _amount(coupon: CouponTerms) -> Decimal:
     return max(coupon.amount or Decimal(0), Decimal(0))
 
 
-def no_discount(_: CouponTerms, lines: Sequence[Line]) -> list[int]:
+def no_discount(_: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
     """Return no discount: the rule of a type whose plugin is no longer installed."""
     return [0] * len(lines)
 

@@ -105,8 +105,8 @@ class CustomerSchema(Base):
     orders_count = fields.Number("Number of orders.")
     total_spent = fields.Amount("Sum of the totals of paid orders.")
     avatar_url = Avatar("URL of the avatar image, or null.")
-    billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
-    shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
+    billing_address = fields.Composite(BillingAddressSchema, prefix="billing_")
+    shipping_address = fields.Composite(ShippingAddressSchema, prefix="shipping_")
     metadata = fields.Metadata()
 
 

@@ -19,8 +19,8 @@ from app.schemas.fields import output as fields
 from app.schemas.orders.note import OrderNoteSchema
 from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import OrderRefundSchema
-from app.schemas.redemptions import RedemptionStatus
-from app.schemas.webhooks import Topics, WebhookStatus
+from app.schemas.redemptions import RedemptionStatusField
+from app.schemas.webhooks import Topics, WebhookStatusField
 
 
 class Constant(fields.Output):
@@ -42,7 +42,7 @@ class EventRedemption(Base):
     """Use of a coupon after a change."""
 
     id = fields.Identifier("Redemption ID.")
-    status = RedemptionStatus("Status. An expired reservation is released.")
+    status = RedemptionStatusField("Status. An expired reservation is released.")
     reference = fields.String("The caller's cart or order number; `order-<ID>` for an order.")
     order_id = fields.OptionalIdentifier("ID of the order that controls the redemption, or null.")
 
@@ -76,7 +76,7 @@ class WebhookSummary(Base):
     name = fields.String("Name.")
     topics = Topics("Event types that were delivered.")
     delivery_url = fields.String("URL of the receiver.")
-    status = WebhookStatus("Status.")
+    status = WebhookStatusField("Status.")
     disabled_reason = fields.OptionalString("Reason why the webhook was disabled, or null.")
     user_id = fields.OptionalIdentifier("ID of the user who created the webhook, or null.")
 

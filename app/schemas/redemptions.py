@@ -51,7 +51,7 @@ class Discount(inputs.DecimalInput):
         return amount
 
 
-class RedemptionStatus(fields.Output):
+class RedemptionStatusField(fields.Output):
     """Status of a redemption."""
 
     openapi = {
@@ -75,7 +75,7 @@ class RedemptionSchema(Base):
     customer_id = OptionalId("ID of the customer account, 0 for a guest.")
     email = fields.String("E-mail address given with the redemption.")
     amount = fields.OptionalAmount("Discount as given by the caller, or null.")
-    status = RedemptionStatus("Status. An expired reservation is released.")
+    status = RedemptionStatusField("Status. An expired reservation is released.")
     created_at = fields.Timestamp("Creation time, in UTC.")
     updated_at = fields.Timestamp("Time of the last change of the status, in UTC.")
     confirmed_at = fields.OptionalTimestamp(

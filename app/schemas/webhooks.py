@@ -126,7 +126,7 @@ class Topics(Output):
     openapi = TOPICS
 
 
-class WebhookStatus(Output):
+class WebhookStatusField(Output):
     """Status of a webhook."""
 
     openapi = WebhookStatusInput.openapi
@@ -139,7 +139,7 @@ class WebhookSchema(Base):
     name = fields.String("Name.")
     topics = Topics("Event types that are delivered; `coupon.*` or `*` for several.")
     delivery_url = fields.String("URL of the receiver.")
-    status = WebhookStatus("Status.")
+    status = WebhookStatusField("Status.")
     disabled_reason = fields.OptionalString("Reason why the webhook was disabled, or null.")
     user_id = fields.OptionalIdentifier(
         "ID of the user who created the webhook, or null if the user was deleted."

@@ -7,11 +7,11 @@ from typing import Any
 from app.catalog import Catalog
 from app.woocommerce.convert.converted import Converted, LeftOut
 from app.woocommerce.convert.metadata import MetadataConverter
-from app.woocommerce.report import Report
+from app.woocommerce.report import ImportReport
 from app.woocommerce.source.index import SourceIndex
 from app.woocommerce.source.shop import ShopSource
 from app.woocommerce.source.staging import Staging
-from app.woocommerce.target.writer import Kind, Writer
+from app.woocommerce.target.writer import TargetKind, Writer
 
 PAGE = 500
 """Number of records that are read, converted and written together."""
@@ -26,7 +26,7 @@ class ImportContext:
 
     source: ShopSource
     writer: Writer
-    report: Report
+    report: ImportReport
     catalog: Catalog
     index: SourceIndex
     metadata: MetadataConverter
@@ -71,7 +71,7 @@ class ImportContext:
             kept.append(each)
         return sorted(kept, key=lambda each: each.source_id)
 
-    def report_missing(self, kind: Kind, name: str, label: str) -> None:
+    def report_missing(self, kind: TargetKind, name: str, label: str) -> None:
         """Report the records that were imported before and no longer exist at the source."""
         table = name.partition(":")[0]
         for ids in self.writer.records.all_of(kind.name):
@@ -93,7 +93,7 @@ class Step:
 
     table: str
     label: str
-    kind: Kind
+    kind: TargetKind
     convert: Callable[[ImportContext, Any], Iterator[Sequence[Converted]]]
     prepare: Callable[[ImportContext], None] = lambda _: None
     pages: Callable[[ImportContext], Iterable[Sized]] | None = None

@@ -22,7 +22,7 @@ from app.woocommerce import kinds
 from app.woocommerce.context import Advance, ImportContext, Step
 from app.woocommerce.convert.metadata import MetadataConverter, reasons_by_key
 from app.woocommerce.errors import SourceError
-from app.woocommerce.report import Report
+from app.woocommerce.report import ImportReport
 from app.woocommerce.source.index import SourceIndex
 from app.woocommerce.source.loading import Location, load
 from app.woocommerce.source.order_layouts import PostLayout, TableLayout
@@ -128,7 +128,7 @@ def staged_shop(location: Location, progress: Progress) -> Iterator[ShopSource]:
 
 
 def import_shop(
-    location: Location, options: Options, catalog: Catalog, progress: Progress, report: Report
+    location: Location, options: Options, catalog: Catalog, progress: Progress, report: ImportReport
 ) -> None:
     """Import a shop.
 
@@ -217,7 +217,7 @@ def plan_of(context: ImportContext) -> list[Step]:
     ]
 
 
-def _record_event(records: RecordMap, report: Report) -> None:
+def _record_event(records: RecordMap, report: ImportReport) -> None:
     counts = {label: asdict(each) for label, each in report.counts.items()}
     run_in_transaction(lambda session: record_import(session, records.name, {"records": counts}))
 

@@ -31,7 +31,7 @@ from app.services.common import metadata
 from app.services.events.sequence import last_event_id
 from app.services.orders.columns import new_key
 from app.woocommerce.convert.converted import Pending
-from app.woocommerce.target.writer import Kind
+from app.woocommerce.target.writer import TargetKind
 
 
 def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:
@@ -207,19 +207,21 @@ def _add_up_refunds(session: Session, written: Sequence[Pending]) -> None:
         session.connection().execute(statement, rows)
 
 
-CUSTOMERS = Kind("customer", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER)
-COUPON = Kind("coupon", Coupon, _resolve_coupons, metadata=metadata.COUPON)
-ORDER = Kind("order", Order, _resolve_orders, metadata=metadata.ORDER, items_of="id")
-ORDER_USE = Kind("order_coupon", Redemption, _resolve_redemptions)
-COUPON_USE = Kind("coupon_use", Redemption)
-ORDER_NOTE = Kind("order_note", OrderNote)
-REFUND = Kind(
+CUSTOMERS = TargetKind(
+    "customer", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER
+)
+COUPON = TargetKind("coupon", Coupon, _resolve_coupons, metadata=metadata.COUPON)
+ORDER = TargetKind("order", Order, _resolve_orders, metadata=metadata.ORDER, items_of="id")
+ORDER_USE = TargetKind("order_coupon", Redemption, _resolve_redemptions)
+COUPON_USE = TargetKind("coupon_use", Redemption)
+ORDER_NOTE = TargetKind("order_note", OrderNote)
+REFUND = TargetKind(
     "order_refund",
     OrderRefund,
     after_write=_add_up_refunds,
     metadata=metadata.REFUND,
     items_of="order_id",
 )
-DOWNLOAD = Kind("download", DownloadPermission)
-WEBHOOK = Kind("webhook", Webhook, _resolve_webhooks)
-API_KEY = Kind("api_key", ApiKey)
+DOWNLOAD = TargetKind("download", DownloadPermission)
+WEBHOOK = TargetKind("webhook", Webhook, _resolve_webhooks)
+API_KEY = TargetKind("api_key", ApiKey)

@@ -31,7 +31,7 @@ class KindCounts:
 
 
 @dataclass(slots=True)
-class Report:
+class ImportReport:
     """The result of an import.
 
     Attributes:

@@ -25,11 +25,11 @@ from app.woocommerce.convert.metadata import MetadataConverter
 from app.woocommerce.errors import SourceError
 from app.woocommerce.importer import Progress, plan_of, staged_shop
 from app.woocommerce.kinds import ORDER, REFUND
-from app.woocommerce.report import Report
+from app.woocommerce.report import ImportReport
 from app.woocommerce.source.index import SourceIndex
 from app.woocommerce.source.loading import Location
 from app.woocommerce.target.record_map import RecordMap
-from app.woocommerce.target.writer import Kind
+from app.woocommerce.target.writer import TargetKind
 
 MAX_LISTED = 50
 """Maximum number of differences in the list. All differences are counted."""
@@ -97,7 +97,7 @@ class RecordComparer:
         self.totals: dict[str, int] = {}
         self._random = random.Random(seed)  # noqa: S311  # nosec B311  # a sample, no secret
 
-    def write(self, kind: Kind, label: str, converted: Sequence[Converted]) -> None:
+    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
         """Compare records of a kind."""
         compared = self.compared.setdefault(label, _Compared())
         known = self.records.known(fetch, kind.name, [each.source_id for each in converted])
@@ -165,7 +165,9 @@ class RecordComparer:
                 f"{_short(', '.join(keys))} differ"
             )
 
-    def _entries(self, kind: Kind, ids: Sequence[int]) -> dict[int, list[tuple[int, str, str]]]:
+    def _entries(
+        self, kind: TargetKind, ids: Sequence[int]
+    ) -> dict[int, list[tuple[int, str, str]]]:
         """Return item, key and value of the stored metadata of records, by their ID."""
         found: dict[int, list[tuple[int, str, str]]] = {}
         if not kind.metadata or not ids:
@@ -195,7 +197,7 @@ class RecordComparer:
         rows = fetch(select(ORDER_REFUNDS.c.line_items).where(of_orders))
         return {item.get("item_id", 0) for (items,) in rows for item in items}
 
-    def _stored(self, kind: Kind, ids: Sequence[int]) -> dict[int, Record]:
+    def _stored(self, kind: TargetKind, ids: Sequence[int]) -> dict[int, Record]:
         table = kind.table
         rows = fetch(
             select(table).where(is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList)))
@@ -231,7 +233,7 @@ def verify_shop(
         if records.is_interrupted:
             result.add("the import is not complete: run it again")
         comparer = RecordComparer(records, result, sample, seed)
-        report = Report()
+        report = ImportReport()
         index, metadata = SourceIndex(source.staging), MetadataConverter(keep_keys)
         context = ImportContext(source, comparer, report, catalog, index, metadata)
         for step in plan_of(context):
@@ -242,7 +244,7 @@ def verify_shop(
     return result
 
 
-def _summarise(result: Verification, comparer: RecordComparer, report: Report) -> None:
+def _summarise(result: Verification, comparer: RecordComparer, report: ImportReport) -> None:
     for label, compared in comparer.compared.items():
         left_out = report.counts_of(label).left_out
         result.lines.append(

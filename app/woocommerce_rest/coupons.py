@@ -27,7 +27,7 @@ from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments, Problem, is_date_time
 from app.woocommerce_rest.errors import RestError, invalid
-from app.woocommerce_rest.frame import Call, Page
+from app.woocommerce_rest.frame import Call, RestPage
 from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.schemas import names_of
@@ -215,7 +215,7 @@ class Coupons(Resource):
             records = records_by_id(ids)
         return [coupon_object(record, site) for record in records]
 
-    def page(self, call: Call) -> Page:
+    def page(self, call: Call) -> RestPage:
         query = record_query(call)
         if query["include"]:
             query["exclude"] = ()

@@ -35,7 +35,7 @@ from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 from app.services.orders.records import product_names
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.errors import RestError, forbidden
-from app.woocommerce_rest.frame import Call, Operation, Page, Route
+from app.woocommerce_rest.frame import Call, Operation, RestPage, Route
 from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
@@ -265,7 +265,7 @@ class Customers(Resource):
     def unknown(self, call: Call, status: int) -> RestError:  # always 404
         return RestError("wc_user_invalid_id", "Invalid user ID.", 404)
 
-    def page(self, call: Call) -> Page:
+    def page(self, call: Call) -> RestPage:
         query = record_query(call)
         if query["include"]:
             query["exclude"] = ()

@@ -54,7 +54,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RestPage:
     """A page of a list."""
 
     body: Any
@@ -68,7 +68,7 @@ class Page:
 class Operation:
     """An operation of a route."""
 
-    call: Callable[[Call], Any]  # returns a ``Page``, or the body
+    call: Callable[[Call], Any]  # returns a ``RestPage``, or the body
     action: str  # what it does, for the error of a missing capability
     needs: Sequence[Capability] = ()  # the capabilities; the operation checks further ones
     args: Arguments = field(default_factory=dict)  # its parameters, without those of the path
@@ -179,7 +179,7 @@ def _respond(route: Route, ids: Mapping[str, int], query: dict[str, Any], site: 
         except errors.FAILURES as error:
             raise _in_context(error, operation) from None
         results.append(result)
-        shown = result.body if isinstance(result, Page) else result
+        shown = result.body if isinstance(result, RestPage) else result
         if "_fields" in merged:
             shown = _selected(orjson.loads(json_bytes(shown)), merged["_fields"])
         return json_response(shown, operation.status)
@@ -193,7 +193,7 @@ def _respond(route: Route, ids: Mapping[str, int], query: dict[str, Any], site: 
         response = _once(run, route, ids, results)
     if response.status_code == 201 and (own := _self_of(response.get_json())):
         response.headers["Location"] = own["href"]
-    if results and isinstance(results[0], Page):
+    if results and isinstance(results[0], RestPage):
         _add_page(response, results[0], operation, query, site)
     elif results and route.resource == ACCOUNTS and "id" in ids and not operation.is_list:
         hints = _self_of(results[0]).get("targetHints", {})  # none of a deleted account
@@ -469,7 +469,7 @@ def _hint() -> str:
 
 
 def _add_page(
-    response: Response, page: Page, operation: Operation, query: Mapping[str, Any], site: Site
+    response: Response, page: RestPage, operation: Operation, query: Mapping[str, Any], site: Site
 ) -> None:
     """Add the totals and the links to other pages."""
     pages = math.ceil(page.total / page.size)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.woocommerce_rest import arguments as arg
-from app.woocommerce_rest.frame import Call, Page
+from app.woocommerce_rest.frame import Call, RestPage
 from app.woocommerce_rest.site import Site
 
 _BOUNDS = {
@@ -42,7 +42,7 @@ def collection(
 
 
 def record_query(call: Call) -> dict[str, Any]:
-    """Return the arguments of a ``RecordQuery`` for the parameters of a list."""
+    """Return the arguments of a ``RecordListQuery`` for the parameters of a list."""
     args = call.args
     is_gmt = args.get("dates_are_gmt", False)
     times = {
@@ -65,10 +65,10 @@ def record_query(call: Call) -> dict[str, Any]:
 
 def page(
     call: Call, objects: Iterable[Any], total: int, defaults: Mapping[str, Any] | None = None
-) -> Page:
+) -> RestPage:
     """Return a page of a list. ``_links`` of its objects appear only if they are selected."""
     args = call.args
-    return Page(list(objects), total, args["per_page"], args["page"], defaults or {})
+    return RestPage(list(objects), total, args["per_page"], args["page"], defaults or {})
 
 
 def site_of(call: Call) -> Site:

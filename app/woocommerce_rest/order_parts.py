@@ -18,14 +18,14 @@ from app.schemas.loading import instance_of
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.bulk import Precondition
-from app.services.common.records import RecordQuery
+from app.services.common.records import RecordListQuery
 from app.services.orders import notes, refunds
 from app.services.orders.locks import lock_orders
 from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.frame import Call, Page, Route
+from app.woocommerce_rest.frame import Call, RestPage, Route
 from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query
 from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
 from app.woocommerce_rest.resources import Resource
@@ -160,10 +160,10 @@ class Refunds(Resource):
     }
     deleted = {"force": {"type": "boolean", "default": True}}
 
-    def page(self, call: Call) -> Page:
+    def page(self, call: Call) -> RestPage:
         """Return a page of the refunds of an order, or of all orders."""
         order_id, site = call.ids.get("order_id"), self.site(call)
-        found, total = list_refunds(call.actor, RecordQuery(**record_query(call)), order_id)
+        found, total = list_refunds(call.actor, RecordListQuery(**record_query(call)), order_id)
         shown = (refund_object(each, site, with_parent=order_id is None) for each in found)
         return page(call, shown, total, {"dp": 2})
 

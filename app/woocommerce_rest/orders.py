@@ -30,7 +30,7 @@ from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import customers
 from app.woocommerce_rest.attributes import change_attributes
 from app.woocommerce_rest.errors import RestError, as_rest_error
-from app.woocommerce_rest.frame import Call, Operation, Page, Route
+from app.woocommerce_rest.frame import Call, Operation, RestPage, Route
 from app.woocommerce_rest.lists import METADATA_KEYS, collection, page, record_query
 from app.woocommerce_rest.order_objects import Customers, currencies, order_object, symbol_of
 from app.woocommerce_rest.resources import Resource
@@ -166,7 +166,7 @@ class Orders(Resource):
             records = records_by_id(ids, with_customers=site.has_customer)
         return [order_object(record, site) for record in records]
 
-    def page(self, call: Call) -> Page:
+    def page(self, call: Call) -> RestPage:
         args, given = call.args, call.given
         statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
         customer, site = given.get("customer"), self.site(call)

@@ -24,7 +24,7 @@ from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments, Problem, as_list, checked
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.frame import Call, Operation, Page, Route, checked_arguments
+from app.woocommerce_rest.frame import Call, Operation, RestPage, Route, checked_arguments
 from app.woocommerce_rest.lists import site_of
 from app.woocommerce_rest.site import Object, Record, Site
 
@@ -58,7 +58,7 @@ class Resource:
         """Return the records with these IDs in the form of this dialect."""
         raise NotImplementedError
 
-    def page(self, call: Call) -> Page | list[Object]:
+    def page(self, call: Call) -> RestPage | list[Object]:
         """Return a page of records, or all."""
         raise NotImplementedError
 

@@ -9,7 +9,7 @@ from flask import current_app
 
 from app.auth.principals import Capability
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.frame import Call, Operation, Page, Route
+from app.woocommerce_rest.frame import Call, Operation, RestPage, Route
 from app.woocommerce_rest.lists import collection
 from app.woocommerce_rest.order_objects import currencies
 from app.woocommerce_rest.schemas import Json
@@ -57,9 +57,9 @@ def _entity(char: str) -> str:
     return f"&#{ord(char)};" if not char.isalpha() else html.escape(char)
 
 
-def list_nothing(call: Call) -> Page:
+def list_nothing(call: Call) -> RestPage:
     """Return the first page of records that this service does not have."""
-    return Page([], 0, call.args["per_page"], call.args["page"], {})
+    return RestPage([], 0, call.args["per_page"], call.args["page"], {})
 
 
 _MANAGER, _READER = (Capability.MANAGE_WEBHOOKS,), (Capability.READ_PRIVATE_SHOP_ORDERS,)

@@ -14,13 +14,13 @@ from app.db.session import reading_own_writes
 from app.errors import ShopError
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.services.common.bulk import Precondition
-from app.services.common.records import RecordQuery
+from app.services.common.records import RecordListQuery
 from app.services.webhooks import writes
 from app.services.webhooks.queries import BARE_ONLY
 from app.services.webhooks.records import list_records, records_by_id
 from app.woocommerce_rest import arguments as arg
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.frame import Call, Page
+from app.woocommerce_rest.frame import Call, RestPage
 from app.woocommerce_rest.lists import collection, page, record_query
 from app.woocommerce_rest.resources import Resource
 from app.woocommerce_rest.site import Object, Record, Site
@@ -102,11 +102,11 @@ class Webhooks(Resource):
             error.body["message"] = "ID is invalid."
         return error
 
-    def page(self, call: Call) -> Page:
+    def page(self, call: Call) -> RestPage:
         query, status = record_query(call), call.args.get("status")
         query["include"] = tuple(filter(None, query["include"]))
         wanted = None if status in {None, "all"} else status
-        found, total = list_records(call.actor, RecordQuery(**query), wanted)
+        found, total = list_records(call.actor, RecordListQuery(**query), wanted)
         return page(call, (webhook_object(each, call.site) for each in found), total)
 
     def data(self, call: Call) -> Object:

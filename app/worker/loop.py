@@ -53,7 +53,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class Worker:
+class DeliveryWorker:
     """Delivers webhooks until it is stopped.
 
     Args:

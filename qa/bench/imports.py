@@ -75,9 +75,9 @@ def main(file: str, database: str) -> None:
 
     from app import create_app  # noqa: PLC0415  # see above
     from app.catalog import current_catalog  # noqa: PLC0415  # see above
-    from app.cli.progress import ImportProgress  # noqa: PLC0415  # see above
+    from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see above
     from app.woocommerce.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
-    from app.woocommerce.report import Report  # noqa: PLC0415  # see above
+    from app.woocommerce.report import ImportReport  # noqa: PLC0415  # see above
 
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +87,9 @@ def main(file: str, database: str) -> None:
         with app.app_context():
             upgrade()
             started = time.process_time()
-            import_shop(Location(file), Options(), current_catalog(), ImportProgress(), Report())
+            import_shop(
+                Location(file), Options(), current_catalog(), ProgressDisplay(), ImportReport()
+            )
             spent = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sys.stdout.write(json.dumps({"cpu": spent, "rss": peak}) + "\n")

@@ -245,7 +245,7 @@ def revived(_: Any) -> None:
         again = reservations.update_redemption(found, use, **given, holds_slot=False)
         found_again = found.execute(select(COUPONS).where(COUPONS.c.id == coupon_id))
         (coupon,) = reservations.row_dicts(found_again)
-        slot = slots.Slot(coupon, is_counted=False)
+        slot = slots.CouponSlot(coupon, is_counted=False)
         return again, False, changes + reservations._changes(slot, again)
 
     reservations._reserve_again = reserve_again

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.pricing.carts import Cart, CartItem, CouponTerms, line_value
-from app.pricing.discounts import COUPON_TYPES, CouponType, Line, fixed_cart
+from app.pricing.discounts import COUPON_TYPES, CartLine, CouponType, fixed_cart
 from app.pricing.evaluation import evaluate
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -237,7 +237,7 @@ def test_plugin_rule_sees_lines_and_is_limited_to_what_is_left():
     assert discounts(items, [percent(10), bargain], coupon_types=types) == (
         [200, 720], [30, 90, 800],
     )  # fmt: skip
-    assert seen == [Line(800, 800, 720, 2), Line(300, 300, 270, 1)]
+    assert seen == [CartLine(800, 800, 720, 2), CartLine(300, 300, 270, 1)]
     assert "bargain" not in COUPON_TYPES
 
 
@@ -364,7 +364,7 @@ def fixed_cart_cent_by_cent(cents, n, lines):
 @given(
     st.lists(
         st.tuples(st.integers(1, 5_000), st.integers(0, 4_999), quantities).map(
-            lambda drawn: Line(drawn[0], drawn[0], max(1, drawn[0] - drawn[1]), drawn[2])
+            lambda drawn: CartLine(drawn[0], drawn[0], max(1, drawn[0] - drawn[1]), drawn[2])
         ),
         min_size=1,
         max_size=5,
@@ -379,7 +379,7 @@ def test_fixed_cart_is_the_same_as_pass_by_pass(lines, cents, n):
 
 def test_fixed_cart_for_a_billion_units_is_quick():
     # One unit takes part: pass by pass, ten million passes would come first.
-    line = Line(10**18, 10**18, 10**18, 10**9)
+    line = CartLine(10**18, 10**18, 10**18, 10**9)
     assert fixed_cart(coupon("fixed_cart", 10**8, n=1), [line]) == [10**10]
     # Above that, the number of passes is bounded, and the discount stays within its limits.
     assert 0 < fixed_cart(coupon("fixed_cart", 10**14, n=1), [line])[0] <= 10**16

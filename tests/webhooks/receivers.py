@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from standardwebhooks.webhooks import Webhook
 
-from app.worker.loop import Worker
+from app.worker.loop import DeliveryWorker
 
 LOOPBACK = "127.0.0.0/8"
 PATIENCE = 120  # seconds; nothing here takes three, but on a machine that does much else
@@ -117,7 +117,7 @@ class Receiver:
 @contextmanager
 def running_worker(app):
     """Run a worker on an app in a thread."""
-    worker = Worker(app)
+    worker = DeliveryWorker(app)
     thread = threading.Thread(target=worker.run)
     thread.start()
     end = time.monotonic() + PATIENCE

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from app.auth.encryption import decrypt
 from app.catalog import current_catalog
-from app.cli.progress import ImportProgress
+from app.cli.progress import ProgressDisplay
 from app.db.read_pool import fetch
 from app.models import (
     Coupon,
@@ -18,7 +18,7 @@ from app.models import (
     Webhook,
 )
 from app.woocommerce.importer import Location, Options, import_shop
-from app.woocommerce.report import Report
+from app.woocommerce.report import ImportReport
 from tests.api_client import Client
 from tests.dumps.dialects import DIALECTS
 from tests.dumps.schemas import LAYOUTS
@@ -394,7 +394,7 @@ def test_progress_of_redemptions_reaches_its_total(app, shop_file):
     """A use of an order is not imported again, and one coupon can have several uses."""
     shown = {}
 
-    class Progress(ImportProgress):
+    class Progress(ProgressDisplay):
         @contextmanager
         def step(self, label, total):
             shown[label] = [0, total]
@@ -406,6 +406,6 @@ def test_progress_of_redemptions_reaches_its_total(app, shop_file):
 
     file = shop_file(Shop())
     with app.app_context():
-        import_shop(Location(str(file)), Options(), current_catalog(), Progress(), Report())
+        import_shop(Location(str(file)), Options(), current_catalog(), Progress(), ImportReport())
     done, total = shown["redemptions"]
     assert done == total > 0

@@ -4,7 +4,7 @@ import pytest
 
 from app.auth.principals import Principal, capabilities_of
 from app.errors import ShopError
-from app.services.common.metadata_rules import Entry, patched_entries
+from app.services.common.metadata_rules import MetadataEntry, patched_entries
 from app.services.coupons.writes import update_coupon
 from app.services.orders.writes import update_order
 
@@ -55,7 +55,11 @@ def test_an_order_in_the_trash_is_updated_there(app, admin):
     ],
 )  # fmt: skip
 def test_metadata_is_written_by_id_or_key(app, patch, after):
-    before = [Entry("a", '"x"', 1), Entry("a", '"y"', 2), Entry("b", '"z"', 3)]
+    before = [
+        MetadataEntry("a", '"x"', 1),
+        MetadataEntry("a", '"y"', 2),
+        MetadataEntry("b", '"z"', 3),
+    ]
     with app.app_context():
         found = patched_entries(before, [patch], "coupon.metadata")
     assert [(entry.id, entry.key, entry.value) for entry in found] == after

@@ -92,7 +92,7 @@ def _last_day(coupon: Record) -> str:
     return html.short_date(day) if day else html.NONE
 
 
-class Coupons(Noun):
+class CouponPages(Noun):
     """The coupons of the shop."""
 
     name = resource = "coupon"
@@ -312,5 +312,5 @@ def sentence(coupon: Record) -> str:
     return _("Use %(code)s until %(until)s for %(offer)s", code=code, until=day, offer=offer)
 
 
-COUPONS = Coupons()
+COUPONS = CouponPages()
 blp = COUPONS.blp

@@ -25,7 +25,7 @@ MAX_DOWNLOADS = 20
 """Number of downloads on that page."""
 
 
-class Customers(Noun):
+class CustomerPages(Noun):
     """The customers of the shop. The orders of a deleted one stay, as orders of a guest."""
 
     name = resource = "customer"
@@ -127,5 +127,5 @@ def _download(file: Record) -> Any:
     return html.pair(file["download_name"] or file["file"]["name"], rest)
 
 
-CUSTOMERS = Customers()
+CUSTOMERS = CustomerPages()
 blp = CUSTOMERS.blp

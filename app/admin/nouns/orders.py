@@ -55,7 +55,7 @@ def _status_field() -> list[FieldSpec]:
     return [FieldSpec("status", _("Status"), "select", options=CHOICES["order_statuses"]())]
 
 
-class Orders(Noun):
+class OrderPages(Noun):
     """The orders of the shop."""
 
     name = resource = "order"
@@ -324,7 +324,7 @@ def _address_lines(address: Mapping[str, str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-ORDERS = Orders()
+ORDERS = OrderPages()
 blp = ORDERS.blp
 ORDERS.runs(
     "change_status", "update_order", "saved", path="status", key="order", specs=_status_field

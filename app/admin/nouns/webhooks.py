@@ -37,7 +37,7 @@ STATES = {
 }
 
 
-class Webhooks(Noun):
+class WebhookPages(Noun):
     """The webhooks of the shop."""
 
     name = resource = "webhook"
@@ -182,7 +182,7 @@ def _result(attempt: Record) -> str:
     return _("%(result)s in %(ms)s\u00a0ms", result=", ".join(parts), ms=ms)
 
 
-WEBHOOKS = Webhooks()
+WEBHOOKS = WebhookPages()
 blp = WEBHOOKS.blp
 ONE = "/webhooks/<id:webhook_id>"
 

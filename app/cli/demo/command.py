@@ -60,7 +60,7 @@ from app.services.orders.locks import new_ids
 CHUNK = 5000  # rows per statement and transaction
 
 
-class Part(NamedTuple):
+class DemoKind(NamedTuple):
     """A type of records in the demo shop.
 
     Args:
@@ -204,7 +204,7 @@ def _customers_of(run: Record) -> list[int]:
     return [row[0] for row in fetch(own.order_by(User.id).limit(run["customers"]))]
 
 
-def _load(part: Part, run: Record, shop: DemoShop) -> None:
+def _load(part: DemoKind, run: Record, shop: DemoShop) -> None:
     """Insert the missing records of a run, with one transaction per chunk."""
     length, done = run[part.name], run[f"{part.name}_loaded"]
     label, on_terminal = f"{part.name:>10}", sys.stderr.isatty()
@@ -223,7 +223,7 @@ def _load(part: Part, run: Record, shop: DemoShop) -> None:
 
 
 def _rows(
-    part: Part, shop: DemoShop, run: Record, numbers: range, session: Session
+    part: DemoKind, shop: DemoShop, run: Record, numbers: range, session: Session
 ) -> list[Record]:
     """Return the records of a chunk. They are the same when an interrupted run is resumed."""
     shop.begin(f"{part.name} {numbers.start}")
@@ -244,7 +244,7 @@ def _rows(
 def _insert(
     session: Session,
     *,
-    part: Part,
+    part: DemoKind,
     run_id: int,
     make: Callable[[Session], list[Record]],
     done: int,
@@ -330,7 +330,7 @@ def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> No
         session.execute(insert(DownloadPermission), granted)
 
 
-CUSTOMERS = Part("customers", User, DemoShop.customer, _add_roles)
-COUPONS = Part("coupons", Coupon, DemoShop.coupon, _add_coupon_metadata)
-ORDERS = Part("orders", Order, DemoShop.order, _add_downloads)
+CUSTOMERS = DemoKind("customers", User, DemoShop.customer, _add_roles)
+COUPONS = DemoKind("coupons", Coupon, DemoShop.coupon, _add_coupon_metadata)
+ORDERS = DemoKind("orders", Order, DemoShop.order, _add_downloads)
 PARTS = (CUSTOMERS, COUPONS, ORDERS)

@@ -209,7 +209,7 @@ class StringList(Output):
     openapi = {"type": "array", "items": {"type": "string"}}
 
 
-class Part(ma.fields.Nested):
+class Composite(ma.fields.Nested):
     """An object whose values are columns of the parent record, with a common prefix."""
 
     def __init__(self, schema: type[ma.Schema], *, prefix: str = "", **kwargs: Any) -> None:

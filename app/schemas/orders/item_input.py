@@ -23,7 +23,7 @@ _TAX_CLASS = "Tax class."
 _TOTAL_TAX = "Tax on the total."
 
 
-class ItemId(inputs.Input):
+class ItemIdInput(inputs.Input):
     """ID of an item of the order. Absent, 0 or empty adds an item."""
 
     openapi = json_schema.IDENTIFIER_IN
@@ -38,7 +38,7 @@ class ItemId(inputs.Input):
         return number or ma.missing
 
 
-class Quantity(inputs.Input):
+class ItemQuantity(inputs.Input):
     """Quantity of a line item. Exactly the number 0 removes an item that has an ID (orders 9)."""
 
     openapi = json_schema.QUANTITY_IN
@@ -125,7 +125,7 @@ class LineItemCreate(Base):
     product_id = inputs.Integer("Product ID.")
     sku = inputs.Text("Stock keeping unit.")
     name = inputs.Text("Product name.")
-    quantity = Quantity("Quantity, at least 1.")
+    quantity = ItemQuantity("Quantity, at least 1.")
     price = UnitPrice("Unit price before discounts, exact up to 6 decimals.")
     subtotal = inputs.DecimalInput(
         "Line total before discounts. By default the price multiplied by the quantity."
@@ -240,6 +240,6 @@ def item_update(item: type[Base]) -> type[Base]:
     return update_schema(
         item,
         item.__name__.replace("Create", "Update"),
-        id=ItemId("ID of the item to update. If absent or 0, an item is added."),
+        id=ItemIdInput("ID of the item to update. If absent or 0, an item is added."),
         remove=inputs.StrictTrue("`true` removes the item."),
     )

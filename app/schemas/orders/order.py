@@ -184,9 +184,9 @@ class OrderSchema(Base):
         dump_only=True,
         wire=lambda lines: ", ".join(line.get("method_title", "") for line in lines),
     )
-    payment_details = fields.Part(PaymentDetailsSchema, prefix="payment_")
-    billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
-    shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
+    payment_details = fields.Composite(PaymentDetailsSchema, prefix="payment_")
+    billing_address = fields.Composite(BillingAddressSchema, prefix="billing_")
+    shipping_address = fields.Composite(ShippingAddressSchema, prefix="shipping_")
     note = fields.String("Note from the customer.")
     customer_ip = fields.String("IP address of the customer.")
     customer_user_agent = fields.String("User agent of the customer.")
@@ -276,7 +276,7 @@ class DownloadSchema(Base):
         wire=lambda value: "" if value is None else str(value),
     )
     access_expires = fields.OptionalTimestamp("Time when access expires, in UTC, or null.")
-    file = fields.Part(DownloadFileSchema, prefix="file_")
+    file = fields.Composite(DownloadFileSchema, prefix="file_")
 
 
 LegacyDownloadList = list_response(DownloadSchema, "downloads")

@@ -16,7 +16,7 @@ _ALL = true()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Subset:
     """A part of a table, such as the published coupons, which a list shows or filters.
 
     Args:
@@ -71,7 +71,7 @@ class Matching:
 
     record_id: ColumnElement[int]
     conditions: Sequence[ColumnElement[bool]] = ()
-    part: Part = Part()
+    part: Subset = Subset()
     search: Condition | None = None
     few: int | None = None
     key: ColumnElement[Any] | None = None

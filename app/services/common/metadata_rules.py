@@ -28,7 +28,7 @@ _NOT_FOUND = ("[", "{", "null")
 
 
 @dataclass(slots=True)
-class Entry:
+class MetadataEntry:
     """An entry of metadata.
 
     Attributes:
@@ -50,7 +50,7 @@ class Entry:
         return len(self.value.encode())
 
 
-def shown(entries: Sequence[Entry]) -> Metadata:
+def shown(entries: Sequence[MetadataEntry]) -> Metadata:
     """Return entries in the native form: of several entries with one key, the first."""
     found: Metadata = {}
     for entry in entries:
@@ -59,7 +59,9 @@ def shown(entries: Sequence[Entry]) -> Metadata:
     return found
 
 
-def changed_entries(before: Sequence[Entry], given: Mapping[str, Any], place: str) -> list[Entry]:
+def changed_entries(
+    before: Sequence[MetadataEntry], given: Mapping[str, Any], place: str
+) -> list[MetadataEntry]:
     """Return the entries of a record after a change.
 
     Setting a key changes its first entry, which keeps its ID. Null removes all entries of a key.
@@ -72,7 +74,7 @@ def changed_entries(before: Sequence[Entry], given: Mapping[str, Any], place: st
     added = [key for key in given if key not in places and key not in removed]
     kept = sum(entry.key not in removed for entry in before)
     _require_number(place, len(before), kept + len(added), added)
-    after = [*before, *(Entry(key, "") for key in added)]
+    after = [*before, *(MetadataEntry(key, "") for key in added)]
     places |= {key: at for at, key in enumerate(added, len(before))}
     grown = ""
     for key, value in given.items():
@@ -87,7 +89,9 @@ def changed_entries(before: Sequence[Entry], given: Mapping[str, Any], place: st
     return after
 
 
-def _with_value(place: str, first: Entry, key: str, value: Any, *, is_new: bool) -> Entry:
+def _with_value(
+    place: str, first: MetadataEntry, key: str, value: Any, *, is_new: bool
+) -> MetadataEntry:
     """Return an entry with another key and value, or raise ShopError if they are beyond a limit."""
     try:
         text = json_text(value)
@@ -100,7 +104,9 @@ def _with_value(place: str, first: Entry, key: str, value: Any, *, is_new: bool)
     return entry
 
 
-def patched_entries(before: Sequence[Entry], given: Patches, place: str) -> list[Entry]:
+def patched_entries(
+    before: Sequence[MetadataEntry], given: Patches, place: str
+) -> list[MetadataEntry]:
     """Return the entries of a record after entries were written by ID or key (wc-v3).
 
     With the ID of an entry, a key and a value change this entry, and the value null removes it.
@@ -121,7 +127,7 @@ def patched_entries(before: Sequence[Entry], given: Patches, place: str) -> list
         if value is None:
             gone = [first, *others] if "value" in patch else []
         elif key:
-            stored = after.get(first, Entry(key, ""))
+            stored = after.get(first, MetadataEntry(key, ""))
             after[first] = _with_value(place, stored, key, value, is_new=True)
             places[stored.key].discard(first)
             places[key].add(first)
@@ -154,7 +160,7 @@ def _require_key(place: str, key: str) -> None:
         raise invalid_metadata(place, key, f"a key must have 1 to {longest:,} characters.")
 
 
-def _require_value(place: str, entry: Entry, before: int) -> None:
+def _require_value(place: str, entry: MetadataEntry, before: int) -> None:
     largest = _limit("VALUE_BYTES")
     if entry.size > max(largest, before):
         raise invalid_metadata(place, entry.key, f"the value is larger than {largest:,} bytes.")
@@ -175,7 +181,9 @@ def _require_patches(place: str, before: int, given: Patches) -> None:
     _require_number(place, before, len(keys), keys)
 
 
-def _require_total(place: str, before: Sequence[Entry], after: Sequence[Entry], grown: str) -> None:
+def _require_total(
+    place: str, before: Sequence[MetadataEntry], after: Sequence[MetadataEntry], grown: str
+) -> None:
     largest = _limit("BYTES")
     if sum(entry.size for entry in after) > max(largest, sum(entry.size for entry in before)):
         reason = f"the values of the record would be larger than {largest:,} bytes together."

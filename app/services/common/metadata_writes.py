@@ -26,7 +26,7 @@ from app.models import ITEM_METADATA
 from app.services.common.bulk import BulkItem, Record, Writes
 from app.services.common.metadata import ITEM, METADATA, MetadataTable
 from app.services.common.metadata_rules import (
-    Entry,
+    MetadataEntry,
     Patches,
     changed_entries,
     found_text,
@@ -51,7 +51,7 @@ class MetadataWrites:
     """
 
     kind: MetadataTable
-    entries: dict[Key, list[Entry]] = field(default_factory=dict)
+    entries: dict[Key, list[MetadataEntry]] = field(default_factory=dict)
     rewrites: bool = False
     _shown: list[tuple[Record, str, Any]] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ class MetadataWrites:
         for row in sorted(rows, key=lambda row: row[number]):
             key = row[0] if number == 1 else (row[0], row[1])
             entry_id, name, value, internal = row[number:]
-            entry = Entry(name, value, entry_id, internal)
+            entry = MetadataEntry(name, value, entry_id, internal)
             writes.entries.setdefault(key, []).append(entry)
         return writes
 
@@ -133,7 +133,9 @@ class MetadataWrites:
             key = key_of(writes, before)
             self.keep(key, self.changed(key, data[METADATA], f"{name}.{METADATA}"), before, after)
 
-    def changed(self, key: Key, given: Mapping[str, Any] | Patches, place: str) -> list[Entry]:
+    def changed(
+        self, key: Key, given: Mapping[str, Any] | Patches, place: str
+    ) -> list[MetadataEntry]:
         """Return the entries of a record after a change, which is not stored.
 
         Args:
@@ -148,7 +150,9 @@ class MetadataWrites:
             return changed_entries(before, given, place)
         return patched_entries(before, given, place)
 
-    def keep(self, key: Key, entries: list[Entry], before: Record | None, after: Record) -> None:
+    def keep(
+        self, key: Key, entries: list[MetadataEntry], before: Record | None, after: Record
+    ) -> None:
         """Let ``write`` store the changed entries of a record. Other items see them."""
         self.entries[key] = entries
         self.show(after, shown(entries))
@@ -175,7 +179,7 @@ class MetadataWrites:
         for record, name, metadata in self._shown:
             record[name] = metadata
 
-    def _row(self, key: Key, entry: Entry, new_ids: Sequence[int]) -> Record:
+    def _row(self, key: Key, entry: MetadataEntry, new_ids: Sequence[int]) -> Record:
         values = [key] if isinstance(key, int) else list(key)
         if values[0] < 0:
             values[0] = new_ids[-values[0] - 1]

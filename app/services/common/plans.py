@@ -58,7 +58,7 @@ from app.db.search import Search
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import frequent, unindexed
 from app.db.sql.types import IdList
-from app.services.common.filtering import Find, Matching, Part, Ranking
+from app.services.common.filtering import Find, Matching, Ranking, Subset
 from app.services.common.pagination import Page, default_page_size, page_size
 from app.services.common.row_counts import RowCountFilter, whole_weeks
 
@@ -499,7 +499,7 @@ def _count(ids: Select[Any]) -> Select[Any]:
     return ids.with_only_columns(func.count(), maintain_column_froms=True)
 
 
-def _has_others(part: Part) -> bool:
+def _has_others(part: Subset) -> bool:
     return isinstance(part.others, ColumnElement) or bool(part.others)
 
 

@@ -25,7 +25,7 @@ MAX_WORDS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordQuery:
+class RecordListQuery:
     """What a list shows.
 
     Attributes:
@@ -64,7 +64,7 @@ class RecordQuery:
 
 
 def conditions_of(
-    query: RecordQuery, columns: Any, record_id: ColumnElement[int]
+    query: RecordListQuery, columns: Any, record_id: ColumnElement[int]
 ) -> list[ColumnElement[bool]]:
     """Return the conditions of times and IDs."""
     found: list[ColumnElement[bool]] = []
@@ -79,7 +79,7 @@ def conditions_of(
 
 
 def _sort_key_of(
-    query: RecordQuery, keys: Mapping[str, ColumnElement[Any]], record_id: ColumnElement[int]
+    query: RecordListQuery, keys: Mapping[str, ColumnElement[Any]], record_id: ColumnElement[int]
 ) -> ColumnElement[Any]:
     """Return the sort key; the place in ``include`` for ``orderby=include``."""
     if query.orderby != "include":
@@ -127,7 +127,7 @@ def phrase_of(
 def fetch_records(
     columns: Columns,
     matching: Matching,
-    query: RecordQuery,
+    query: RecordListQuery,
     *,
     keys: Mapping[str, ColumnElement[Any]],
     may_read: bool,

@@ -32,7 +32,7 @@ from app.errors import InvalidParams, ShopError
 from app.models import COUPONS
 from app.models.coupon import CouponStatus
 from app.services.common import metadata, plans
-from app.services.common.filtering import Matching, Part, between
+from app.services.common.filtering import Matching, Subset, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -208,7 +208,7 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         search = contains(COUPONS.c.search_text, q, COUPONS.c.id)
     search, compared = metadata.with_metadata(search, metadata_of(query))
     conditions += compared
-    part = Part(
+    part = Subset(
         published,
         # Matches of a search or of metadata, given IDs and a code are looked up, instead of all
         # published coupons.

@@ -11,11 +11,11 @@ from app.db.read_pool import Fetch, fetch
 from app.models import COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
 from app.models.redemption import RedemptionStatus
-from app.services.common.filtering import Matching, Part
+from app.services.common.filtering import Matching, Subset
 from app.services.common.metadata import COUPON, entries_of
 from app.services.common.records import (
     Record,
-    RecordQuery,
+    RecordListQuery,
     conditions_of,
     fetch_records,
     records_with_ids,
@@ -41,7 +41,7 @@ _EVERY = RowCountFilter("coupons", COUPONS.c.created_at, (CouponStatus.PUBLISHED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CouponRecordQuery(RecordQuery):
+class CouponRecordQuery(RecordListQuery):
     """What a list of coupons shows: the published ones, or those in the trash.
 
     Attributes:
@@ -60,9 +60,9 @@ def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Recor
     if query.code is not None:
         conditions.append(COUPONS.c.code == query.code)
     part = (
-        Part(TRASHED)
+        Subset(TRASHED)
         if query.is_trashed
-        else Part(PUBLISHED, counted=_EVERY, others=TRASHED, leads=True)
+        else Subset(PUBLISHED, counted=_EVERY, others=TRASHED, leads=True)
     )
     matching = Matching(COUPONS.c.id, conditions, part, search)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_COUPONS)

@@ -28,7 +28,7 @@ from app.errors import InvalidParams, ShopError
 from app.models import ROW_COUNTS, USER_ROLES, USERS
 from app.models.user import sort_key
 from app.services.common import metadata, plans
-from app.services.common.filtering import Matching, Part, Ranking, between
+from app.services.common.filtering import Matching, Ranking, Subset, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -174,12 +174,12 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     role, orderby = query["role"], query["orderby"]
     if role == ALL_ROLES:
         counted = RowCountFilter("users", USERS.c.created_at)
-        return _of_users(query, Part(counted=counted, others=()), fetch)
+        return _of_users(query, Subset(counted=counted, others=()), fetch)
     counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (role,))
     is_changed_then = query["updated_at_min"] or query["updated_at_max"]
     searches = query["q"] or query["metadata"]
     if not searches and not is_changed_then and orderby in {"registered", *SUMS}:
-        of_role = Part(_has_role(role), counted=counted)
+        of_role = Subset(_has_role(role), counted=counted)
         conditions = between({"created_at": USER_ROLES.c.registered_at}, query)
         by = _ranking(query, fetch)
         if by is None:
@@ -191,14 +191,14 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
     if numbers.get(("user_roles", role), 0) <= plans.FEW_FOUND:
         has_role = USERS.c.id.in_(select(USER_ROLES.c.user_id).where(USER_ROLES.c.role == role))
-        return _of_users(query, Part(has_role, by_index=has_role), fetch, few=plans.FEW_FOUND)
+        return _of_users(query, Subset(has_role, by_index=has_role), fetch, few=plans.FEW_FOUND)
     others = _users_without_role(role, numbers, fetch)
     has_role = (
         exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == role)
         if others is None
         else ~is_one_of(USERS.c.id, literal(others, IdList))
     )
-    return _of_users(query, Part(has_role, counted=counted, others=others), fetch)
+    return _of_users(query, Subset(has_role, counted=counted, others=others), fetch)
 
 
 @lru_cache(MAX_SELECTS)  # the key of the cached select of a page
@@ -207,7 +207,7 @@ def _has_role(role: str) -> ColumnElement[bool]:
 
 
 def _of_users(
-    query: Mapping[str, Any], part: Part, fetch: Fetch, few: int | None = None
+    query: Mapping[str, Any], part: Subset, fetch: Fetch, few: int | None = None
 ) -> Matching:
     by_text = matches(USERS.c.search_text, _TEXTS, query["q"] or "", USERS.c.id)
     filters = metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"], fetch)
@@ -222,7 +222,7 @@ def _of_users(
     return Matching(USERS.c.id, conditions, part, search, few, ranking=by)
 
 
-def _few_sums(part: Part, fetch: Fetch) -> int:
+def _few_sums(part: Subset, fetch: Fetch) -> int:
     """Return up to how many matches their sums of orders are computed and sorted.
 
     In the index of sums, they can be after most others.

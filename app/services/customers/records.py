@@ -12,12 +12,12 @@ from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
-from app.services.common.filtering import Matching, Part
+from app.services.common.filtering import Matching, Subset
 from app.services.common.metadata import CUSTOMER, entries_of
 from app.services.common.plans import FEW_FOUND
 from app.services.common.records import (
     Record,
-    RecordQuery,
+    RecordListQuery,
     address,
     conditions_of,
     fetch_records,
@@ -69,7 +69,7 @@ _KEYS: Mapping[str, ColumnElement[Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CustomerRecordQuery(RecordQuery):
+class CustomerRecordQuery(RecordListQuery):
     """What a list of accounts shows.
 
     Attributes:
@@ -87,11 +87,11 @@ def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Rec
     conditions = conditions_of(query, USERS.c, USERS.c.id)
     if query.email is not None:
         conditions.append(USERS.c.email_normalized == comparable_email(query.email))
-    part = Part(counted=RowCountFilter("users", USERS.c.created_at), others=())
+    part = Subset(counted=RowCountFilter("users", USERS.c.created_at), others=())
     if query.role != ALL_ROLES:
         counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (query.role,))
         has_role = USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role
-        part = Part(exists().where(*has_role), counted=counted)
+        part = Subset(exists().where(*has_role), counted=counted)
     matching = Matching(USERS.c.id, conditions, part, search, FEW_FOUND)
     may_read = actor.can(Capability.LIST_USERS)
     records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)

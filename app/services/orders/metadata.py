@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.services.common.bulk import BulkItem, Record, Writes
 from app.services.common.metadata import ITEM, ITEMS_METADATA, METADATA, ORDER, REFUND
-from app.services.common.metadata_rules import Entry, shown
+from app.services.common.metadata_rules import MetadataEntry, shown
 from app.services.common.metadata_writes import (
     Key,
     MetadataWrites,
@@ -61,8 +61,8 @@ class ChangedMetadata:
     """
 
     order_id: int
-    of_order: list[Entry] | None
-    of_items: Mapping[Key, list[Entry]]
+    of_order: list[MetadataEntry] | None
+    of_items: Mapping[Key, list[MetadataEntry]]
     items: ItemChanges
 
 
@@ -111,7 +111,7 @@ class OrderMetadataWrites:
             ShopError: the result is beyond a limit, and larger than before in this respect.
         """
         order_id = key_of(writes, before)
-        of_items: dict[Key, list[Entry]] = {
+        of_items: dict[Key, list[MetadataEntry]] = {
             (order_id, item_id): self.items.changed(
                 (order_id, item_id), each, items.places[item_id]
             )

@@ -17,7 +17,7 @@ from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import DOWNLOADS, ORDERS
 from app.services.common import metadata, plans
-from app.services.common.filtering import Matching, Part, between, require_known_status
+from app.services.common.filtering import Matching, Subset, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -27,7 +27,7 @@ from app.services.customers.statistics import COLUMNS as CUSTOMER_COLUMNS
 DOWNLOADABLE = ("processing", "completed")
 
 IS_TRASHED = ORDERS.c.status == TRASH
-_NOT_IN_TRASH = Part(
+_NOT_IN_TRASH = Subset(
     frequent(ORDERS.c.status != TRASH),
     counted=RowCountFilter("orders", ORDERS.c.created_at, without=TRASH),
     others=IS_TRASHED,
@@ -235,7 +235,7 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     return Matching(ORDERS.c.id, conditions, part, search)
 
 
-def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -> Part:
+def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -> Subset:
     """Return the orders with one of some statuses; with None, all but those in the trash."""
     if statuses is None:
         return _NOT_IN_TRASH
@@ -243,7 +243,7 @@ def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -
     # One status by date has its own index. Otherwise, the status is part of the index of the sort
     # order.
     one_by_date = by_date and len(statuses) == 1
-    return Part(
+    return Subset(
         ORDERS.c.status == statuses[0] if one_by_date else frequent(has_status),
         by_index=frequent(has_status) if is_search else has_status,
         counted=RowCountFilter("orders", ORDERS.c.created_at, tuple(sorted(set(statuses)))),

@@ -19,7 +19,7 @@ from app.services.common.filtering import Matching
 from app.services.common.metadata import CUSTOMER, ITEM, ORDER, REFUND, fetch_entries
 from app.services.common.records import (
     Record,
-    RecordQuery,
+    RecordListQuery,
     address,
     as_records,
     conditions_of,
@@ -74,7 +74,7 @@ _KEYS: Mapping[str, ColumnElement[Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderRecordQuery(RecordQuery):
+class OrderRecordQuery(RecordListQuery):
     """What a list of orders shows.
 
     Attributes:
@@ -207,7 +207,7 @@ def notes_of(order_id: int, note_id: int | None = None) -> list[Record]:
 
 
 def list_refunds(
-    actor: Principal, query: RecordQuery, order_id: int | None = None
+    actor: Principal, query: RecordListQuery, order_id: int | None = None
 ) -> tuple[list[Record], int]:
     """Return a page of refunds and the number of all that match. A search is that of their orders.
 

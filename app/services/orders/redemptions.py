@@ -23,7 +23,7 @@ from app.services.redemptions.changes import REDEEMED, count_use, expiries, use_
 from app.services.redemptions.changes import RELEASED as RELEASED_USE
 from app.services.redemptions.slots import (
     NOT_FOUND,
-    Slot,
+    CouponSlot,
     not_applicable,
     require_use_left,
     take_slot,
@@ -177,7 +177,7 @@ class CouponPlan:
                 raise not_applicable(line["code"], [NOT_FOUND], self.place(line))
             return []
         columns = {**self._columns(line, earlier), "status": status, "holds_slot": False}
-        slot: Slot | None = None
+        slot: CouponSlot | None = None
         if coupon:
             slot = take_slot(
                 session,

@@ -24,7 +24,7 @@ from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
 from app.models.order_refund import OrderRefundRow
 from app.services.common import metadata as metadata_tables
 from app.services.common.bulk import Precondition, Record
-from app.services.common.filtering import Matching, Part, between
+from app.services.common.filtering import Matching, Subset, between
 from app.services.common.metadata import METADATA, with_metadata
 from app.services.common.metadata_writes import delete_items, without_metadata
 from app.services.common.pagination import Page
@@ -308,7 +308,7 @@ _OF_ORDERS = (
     .order_by(ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.id)
 )
 # All refunds and those of trashed orders are counted, because orders are rarely in the trash.
-_SHOWN = Part(
+_SHOWN = Subset(
     ~_IS_OF_TRASHED,
     others=ORDER_REFUNDS.c.order_id.in_(select(ORDERS.c.id).where(ORDERS.c.status == TRASH)),
 )

@@ -20,7 +20,7 @@ from app.models.redemption import (
     NOW,
     RedemptionStatus,
 )
-from app.services.common.filtering import Matching, Part, between, require_known_status
+from app.services.common.filtering import Matching, Subset, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -39,7 +39,7 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
         (IS_EXPIRED_RESERVATION, REDEMPTIONS.c.expires_at), else_=REDEMPTIONS.c.updated_at
     ),
 }
-_EVERY = Part(counted=RowCountFilter("redemptions", REDEMPTIONS.c.created_at))
+_EVERY = Subset(counted=RowCountFilter("redemptions", REDEMPTIONS.c.created_at))
 _IS_AS_STORED = not_(func.coalesce(IS_EXPIRED_RESERVATION, false()))
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "date": REDEMPTIONS.c.created_at,

@@ -34,7 +34,7 @@ from app.services.redemptions.changes import REDEEMED, RELEASED, shown_use
 from app.services.redemptions.counts import change_counts
 from app.services.redemptions.slots import (
     NOT_FOUND,
-    Slot,
+    CouponSlot,
     fetch_in,
     lock_coupon,
     not_applicable,
@@ -117,7 +117,7 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     return _reserve_again(session, slot, customer, data)
 
 
-def _changes(slot: Slot, redemption: RedemptionRow | None = None) -> list[Change]:
+def _changes(slot: CouponSlot, redemption: RedemptionRow | None = None) -> list[Change]:
     """Return the changes of a coupon: the expiries that were stored, and a new reservation."""
     uses = [(RELEASED, expired) for expired in slot.expired]
     if redemption is not None:
@@ -127,7 +127,7 @@ def _changes(slot: Slot, redemption: RedemptionRow | None = None) -> list[Change
 
 def _insert(
     session: Session, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
-) -> tuple[Slot, RedemptionRow | None]:
+) -> tuple[CouponSlot, RedemptionRow | None]:
     """Take a slot and insert a redemption: None if the code and reference have one."""
     connection = session.connection()
     slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
@@ -137,7 +137,7 @@ def _insert(
 
 
 def _reserve_again(
-    session: Session, slot: Slot, customer: Customer, data: Mapping[str, Any]
+    session: Session, slot: CouponSlot, customer: Customer, data: Mapping[str, Any]
 ) -> tuple[RedemptionRow, bool, list[Change]]:
     """Return the redemption that a code and a reference have, with a use (redemptions 6).
 

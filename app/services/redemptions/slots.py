@@ -89,7 +89,7 @@ _EXPIRED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class CouponSlot:
     """A slot that a use has taken.
 
     Attributes:
@@ -160,7 +160,7 @@ def take_slot(
     published: bool = True,
     own_order_id: int = 0,
     param: str,
-) -> Slot:
+) -> CouponSlot:
     """Take a slot of a coupon within its limits.
 
     Args:
@@ -175,7 +175,7 @@ def take_slot(
     """
     this = {"this": coupon.id}
     if not coupon.is_limited and (held := _row(session, _HOLD_UNLIMITED[published], this)):
-        return Slot(held, is_counted=False, uncounted=int(confirmed))
+        return CouponSlot(held, is_counted=False, uncounted=int(confirmed))
     lock_coupon(session, coupon.id)  # so that the count of the customer's uses cannot change
     parameters = {
         **this,
@@ -200,7 +200,7 @@ def take_slot(
         else:  # only SQL by hand can have changed the number of reservations
             session.execute(_RECOUNT, this)
             is_recounted = True
-    return Slot(taken, is_counted=not confirmed, expired=expired)
+    return CouponSlot(taken, is_counted=not confirmed, expired=expired)
 
 
 def require_use_left(

@@ -20,7 +20,7 @@ from app.services.reports.figures import (
     ONE,
     ORDER_IDS,
     TIMES,
-    Part,
+    FigureRows,
     by_group,
     by_row,
     figures_of,
@@ -130,7 +130,7 @@ def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[
     intervals = period.intervals()
     rows = select().select_from(REDEMPTIONS.join(COUPONS, COUPONS.c.id == REDEMPTIONS.c.coupon_id))
     rows = rows.where(COUPONS.c.batch_id == batch_id, IS_CONFIRMED)
-    uses = Part(rows, REDEMPTIONS.c.confirmed_at, {"uses": ONE})
+    uses = FigureRows(rows, REDEMPTIONS.c.confirmed_at, {"uses": ONE})
     with reading(actor) as fetch:
         found = by_row(fetch, [uses], intervals)
     return [
@@ -139,7 +139,7 @@ def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[
     ]
 
 
-def _orders_with_use(scope: Scope, more: dict[str, Any]) -> Part:
+def _orders_with_use(scope: Scope, more: dict[str, Any]) -> FigureRows:
     """Return the figures of the orders with a use. An order with two coupons counts for both.
 
     Args:
@@ -152,4 +152,4 @@ def _orders_with_use(scope: Scope, more: dict[str, Any]) -> Part:
         "revenue": in_cents(ORDERS.c.total),
         **more,
     }
-    return Part(rows, ORDERS.c.created_at, figures)
+    return FigureRows(rows, ORDERS.c.created_at, figures)

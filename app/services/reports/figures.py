@@ -88,7 +88,7 @@ ONE: ColumnElement[int] = literal_column("1", BigInteger)
 """The value of each row in a number of rows."""
 
 
-class Part(NamedTuple):
+class FigureRows(NamedTuple):
     """Figures of rows of one kind: a select of the rows of any time, their time, and their values.
 
     The values of ``figures`` are added, except those of TIMES and CUSTOMERS.
@@ -104,7 +104,7 @@ class _Columns(NamedTuple):
     until: Any
 
 
-def with_figures(parts: Iterable[Part], names: Iterable[str]) -> list[Part]:
+def with_figures(parts: Iterable[FigureRows], names: Iterable[str]) -> list[FigureRows]:
     """Return parts with only some figures. Parts that have none of them are left out."""
     sources = {source for name in names for source in SOURCES.get(name, (name,))}
     chosen = (
@@ -121,7 +121,9 @@ def in_cents(column: ColumnElement[Any]) -> ColumnElement[int]:
     return type_coerce(column, BigInteger)
 
 
-def by_span(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[dict[str, Any]]:
+def by_span(
+    fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Any]
+) -> list[dict[str, Any]]:
     """Return the figures of each span, in one statement. Python counts the different customers."""
     table, place, span = _table_of(spans)
     each = (
@@ -145,7 +147,7 @@ def _read(records: Iterable[str]) -> dict[str, Any]:
     return figures_of(values) | {CUSTOMERS: customers}
 
 
-def by_row(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[dict[str, Any]]:
+def by_row(fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the figures of consecutive spans from a few rows, which are added in Python."""
     starts = [span.since for span in spans]
     found: list[list[dict[str, Any]]] = [[] for _ in spans]
@@ -162,7 +164,7 @@ def by_row(fetch: Fetch, parts: Sequence[Part], spans: Sequence[Any]) -> list[di
     return [added(rows, parts) for rows in found]
 
 
-def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[Part]) -> dict[str, Any]:
+def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[FigureRows]) -> dict[str, Any]:
     """Return figures together, of which each row can have some."""
     listed = list(rows)
     total: dict[str, Any] = {}
@@ -175,7 +177,9 @@ def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[Part]) -> dict[str,
     return total
 
 
-def by_group(parts: Iterable[Part], keys: Mapping[str, ColumnElement[Any]], span: Any) -> Subquery:
+def by_group(
+    parts: Iterable[FigureRows], keys: Mapping[str, ColumnElement[Any]], span: Any
+) -> Subquery:
     """Return a subquery of the figures of a span by some columns of the rows.
 
     Each part has some of the figures; the others are added as nothing.
@@ -201,13 +205,15 @@ def by_group(parts: Iterable[Part], keys: Mapping[str, ColumnElement[Any]], span
     return select(*groups, *labelled).group_by(*groups).subquery()
 
 
-def _person_of(part: Part) -> Iterable[Any]:
+def _person_of(part: FigureRows) -> Iterable[Any]:
     """Return the columns by which PostgreSQL groups customers, faster than count(DISTINCT)."""
     customer: Any = part.figures.get(CUSTOMERS)
     return customer.clauses if on_postgresql() and customer is not None else ()
 
 
-def _aggregates(part: Part, *, as_json: bool = False) -> Iterator[tuple[str, ColumnElement[Any]]]:
+def _aggregates(
+    part: FigureRows, *, as_json: bool = False
+) -> Iterator[tuple[str, ColumnElement[Any]]]:
     """Yield the aggregates of figures."""
     for name, value in part.figures.items():
         if value is ONE:
@@ -252,7 +258,7 @@ def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def with_intervals(
-    parts: Sequence[Part], spans: Sequence[Any], each: Sequence[Any], names: Sequence[str]
+    parts: Sequence[FigureRows], spans: Sequence[Any], each: Sequence[Any], names: Sequence[str]
 ) -> dict[str, Any]:
     """Return ``totals`` and ``intervals`` from the figures of the period before and of each one."""
     previous, *figures = each

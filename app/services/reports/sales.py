@@ -17,7 +17,7 @@ from app.services.reports.figures import (
     CUSTOMERS,
     ONE,
     SALES_FIGURES,
-    Part,
+    FigureRows,
     by_group,
     by_span,
     figures_of,
@@ -78,19 +78,19 @@ def read_sales(
     """Return ``totals`` and ``intervals`` of sales. With a role, only its new accounts count."""
     spans = period.spans()
     of_order = exists().where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, scope.counts())
-    refunds = Part(select().where(of_order), ORDER_REFUNDS.c.created_at, REFUND_SUMS)
+    refunds = FigureRows(select().where(of_order), ORDER_REFUNDS.c.created_at, REFUND_SUMS)
     others = refunds, uses_of(scope, {"uses": ONE})
     parts = with_figures([*_with_customers(scope), _accounts(role), *others], names)
     return with_intervals(parts, spans, by_span(fetch, parts, spans), names)
 
 
-def orders_of(scope: Scope) -> Part:
+def orders_of(scope: Scope) -> FigureRows:
     """Return the figures of orders."""
     rows = select().select_from(ORDERS).where(scope.counts())
-    return Part(rows, ORDERS.c.created_at, ORDER_SUMS)
+    return FigureRows(rows, ORDERS.c.created_at, ORDER_SUMS)
 
 
-def _with_customers(scope: Scope) -> Iterator[Part]:
+def _with_customers(scope: Scope) -> Iterator[FigureRows]:
     """Yield the figures of orders, and lists of their customers."""
     orders = orders_of(scope)
     account, email = ORDERS.c.customer_id, ORDERS.c.billing_email
@@ -102,26 +102,26 @@ def _with_customers(scope: Scope) -> Iterator[Part]:
             yield orders._replace(rows=rows, figures={CUSTOMERS: scope.guest()})
 
 
-def refunds_of(scope: Scope) -> Part:
+def refunds_of(scope: Scope) -> FigureRows:
     """Return the figures of refunds."""
     joined = ORDER_REFUNDS.join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
     rows = select().select_from(joined).where(scope.counts())
-    return Part(rows, ORDER_REFUNDS.c.created_at, REFUND_SUMS)
+    return FigureRows(rows, ORDER_REFUNDS.c.created_at, REFUND_SUMS)
 
 
-def uses_of(scope: Scope, figures: dict[str, Any]) -> Part:
+def uses_of(scope: Scope, figures: dict[str, Any]) -> FigureRows:
     """Return figures of the uses of coupons."""
     rows = select().select_from(REDEMPTIONS).where(scope.counts_use())
-    return Part(rows, REDEMPTIONS.c.confirmed_at, figures)
+    return FigureRows(rows, REDEMPTIONS.c.confirmed_at, figures)
 
 
-def _accounts(role: str) -> Part:
+def _accounts(role: str) -> FigureRows:
     """Return the number of new accounts, or of those with a role."""
     new = {"new_customers": ONE}
     if not role:
-        return Part(select().select_from(USERS), USERS.c.created_at, new)
+        return FigureRows(select().select_from(USERS), USERS.c.created_at, new)
     rows = select().select_from(USER_ROLES).where(USER_ROLES.c.role == role)
-    return Part(rows, USER_ROLES.c.registered_at, new)
+    return FigureRows(rows, USER_ROLES.c.registered_at, new)
 
 
 def _other_currencies(fetch: Fetch, scope: Scope, period: Period) -> list[str]:

@@ -11,7 +11,7 @@ from app.db.records import as_printed
 from app.models import WEBHOOKS
 from app.services.common.records import (
     Record,
-    RecordQuery,
+    RecordListQuery,
     as_records,
     conditions_of,
     records_with_ids,
@@ -39,7 +39,7 @@ _KEYS: Mapping[str, ColumnElement[Any]] = {
 
 
 def list_records(
-    actor: Principal, query: RecordQuery, status: str | None
+    actor: Principal, query: RecordListQuery, status: str | None
 ) -> tuple[list[Record], int]:
     """Return a page of webhooks and the number of all that match.
 

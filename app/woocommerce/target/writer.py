@@ -15,7 +15,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.services.common.metadata import MetadataTable
 from app.woocommerce.convert.converted import Converted, Imported, Pending, Record
-from app.woocommerce.report import Report
+from app.woocommerce.report import ImportReport
 from app.woocommerce.target.ids import TargetIds
 from app.woocommerce.target.metadata import MetadataWriter
 from app.woocommerce.target.record_map import RecordMap
@@ -24,7 +24,7 @@ Hook = Callable[[Session, Sequence[Pending]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TargetKind:
     """A kind of record.
 
     Attributes:
@@ -65,7 +65,7 @@ class Writer(Protocol):
 
     records: RecordMap
 
-    def write(self, kind: Kind, label: str, converted: Sequence[Converted]) -> None:
+    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
         """Process records of a kind, ordered by their ID at the source."""
 
 
@@ -79,7 +79,7 @@ class RecordWriter:
     """
 
     def __init__(
-        self, records: RecordMap, report: Report, *, overwrite: bool, new_ids: bool
+        self, records: RecordMap, report: ImportReport, *, overwrite: bool, new_ids: bool
     ) -> None:
         self.records = records
         self.report = report
@@ -87,7 +87,7 @@ class RecordWriter:
         self.ids = TargetIds(dry_run=records.dry_run, new_ids=new_ids)
         self._metadata = MetadataWriter(self.ids, new_ids=new_ids)
 
-    def write(self, kind: Kind, label: str, converted: Sequence[Converted]) -> None:
+    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
         """Write records of a kind, ordered by their ID at the source, in one transaction."""
         if not converted:
             return
@@ -119,7 +119,9 @@ class RecordWriter:
                     source.table, source.source_id, "altered", "; ".join(source.altered)
                 )
 
-    def _write(self, session: Session, kind: Kind, converted: Sequence[Converted]) -> _Outcome:
+    def _write(
+        self, session: Session, kind: TargetKind, converted: Sequence[Converted]
+    ) -> _Outcome:
         outcome = _Outcome()
         known = self.records.known(
             session.execute, kind.name, [each.source_id for each in converted]
@@ -169,7 +171,7 @@ class RecordWriter:
     def _present(
         self,
         session: Session,
-        kind: Kind,
+        kind: TargetKind,
         known: Mapping[int, Imported],
         prints: Mapping[int, bytes],
     ) -> dict[int, Record]:
@@ -191,7 +193,7 @@ class RecordWriter:
     def _store(
         self,
         session: Session,
-        kind: Kind,
+        kind: TargetKind,
         created: Sequence[Pending],
         updated: Sequence[Pending],
         prints: Mapping[int, bytes],
