@@ -14,7 +14,7 @@ from app.api.strictness import is_strict
 from app.api.versions import current_api_version
 from app.api.view_docs import current_view, rights_of
 from app.auth.principals import Principal
-from app.schemas.loading import instance_of, invalid_params
+from app.schemas.loading import checker_of, instance_of, invalid_params
 from app.schemas.strict import UnknownName
 from app.services.common import bulk
 from app.services.common.bulk import BulkItem, WriteResult
@@ -48,12 +48,13 @@ def bulk_response(
 
     def load(item: BulkItem) -> BulkItem:
         schema = api_version.schema(create if item.id is None else update)
-        names_only = strict and not principal.has_right(rights[item.id is not None])
+        is_allowed = principal.has_right(rights[item.id is not None])
+        instance = (instance_of if is_allowed else checker_of)(schema, strict=strict)
         try:
-            data = instance_of(schema, strict=strict, names_only=names_only).load(item.data)
+            data = instance.load(item.data)
         except ValidationError as error:
             raise invalid_params(error, reported=unknown_names) from None
-        return replace(item, data=data)
+        return replace(item, data=data if is_allowed else {})
 
     results = bulk.run(
         record,

@@ -7,6 +7,7 @@ import marshmallow as ma
 from marshmallow import ValidationError
 
 from app.errors import InvalidParams
+from app.schemas.fields.input import without_cleaning
 from app.schemas.strict import MAX_UNKNOWN, UnknownName, make_strict
 
 
@@ -21,6 +22,16 @@ def instance_of(
             the right, which is the next error.
     """
     return make_strict(schema(), names_only=names_only) if strict else schema()
+
+
+@cache
+def checker_of(schema: type[ma.Schema], *, strict: bool = False) -> ma.Schema:
+    """Return the shared instance of a schema for items whose caller lacks the right.
+
+    Errors have their specified order, and the caller does not let the service clean its input.
+    """
+    checker = without_cleaning(schema())
+    return make_strict(checker, names_only=True) if strict else checker
 
 
 def invalid_params(

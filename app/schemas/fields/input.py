@@ -18,6 +18,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.conversions import dates, numbers, text
+from app.conversions.emails import is_email
 from app.conversions.metadata import HIDDEN, contains_nul
 from app.schemas.fields import json_schema
 from app.schemas.fields.output import described
@@ -52,6 +53,7 @@ class Input(ma.fields.Field[Any]):
 
     null_is_absent = True
     rejects_nul = True  # before any cleaning (decisions 13)
+    cleans = True
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class Input(ma.fields.Field[Any]):
             converted = self.convert(value)
         except ValueError as error:
             raise ma.ValidationError(str(error)) from error
-        return self.clean(converted)
+        return self.clean(converted) if self.cleans else converted
 
     def convert(self, value: Any) -> Any:
         """Return the converted value, or raise ValueError with a reason."""
@@ -245,6 +247,16 @@ class Email(Input):
         return email
 
 
+class ValidEmail(Email):
+    """A valid e-mail address (decisions 13), or empty text."""
+
+    def convert(self, value: Any) -> str:
+        email = super().convert(value)
+        if email and not is_email(email):
+            raise ValueError("must be a valid e-mail address.")
+        return email
+
+
 class RecordId(Input):
     """The ID of a bulk item, which ``app.services.common.bulk`` interprets (spec 4.3 rule 3)."""
 
@@ -379,3 +391,13 @@ class DateText(Input):
 
     def convert(self, value: Any) -> date | None:
         return dates.parse_date(value, datetime.now(UTC).date())
+
+
+def without_cleaning(schema: ma.Schema) -> ma.Schema:
+    """Change an instance of a schema so that it checks input without cleaning, and return it."""
+    for field in schema.fields.values():
+        if isinstance(field, Input):
+            field.cleans = False
+        elif isinstance(field, ma.fields.Nested):
+            without_cleaning(field.schema)
+    return schema

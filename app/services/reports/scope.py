@@ -119,13 +119,13 @@ def _within_time(actor: Principal) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
+        if timeouts.is_statement_timeout(error):
+            reason = "The report takes longer than a statement may. Choose a shorter period."
+            raise unavailable(reason) from error
         if "integer overflow" in str(error.orig):  # SQLite adds 64-bit integers
             reason = "the sums of this period exceed 64 bits. Choose a shorter one."
             raise InvalidParams({FROM: reason}) from None
-        if not timeouts.is_statement_timeout(error):
-            raise
-        reason = "The report takes longer than a statement may. Choose a shorter period."
-        raise unavailable(reason) from error
+        raise
 
 
 def scope_of(currency: str, statuses: Sequence[str] | None = None) -> Scope:
