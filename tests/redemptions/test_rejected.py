@@ -82,3 +82,17 @@ def test_idempotency_key(admin, make_coupon):
     again = admin.post("/redemptions", body, headers={"Idempotency-Key": "a"})
     assert (first.status_code, reply(again)) == (201, reply(first))
     assert again.headers["Idempotent-Replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    "email", ["x", "ada@", "ada@example", "a b@example.com", "ada@example..com"]
+)
+def test_email_that_is_no_address(admin, make_coupon, email):
+    make_coupon(code="summer", usage_limit_per_user=1)
+    response = post(admin, email=email)
+    assert response.status_code == 400
+    (error,) = response.get_json()["errors"]
+    assert (error["code"], error["param"]) == ("shop_api_invalid_param", "redemption.email")
+    assert admin.get("/redemptions/count").get_json()["count"] == 0
+    for valid in ("", " Ada@Example.com ", "max@münchen.example", "ada@shop.test"):
+        assert post(admin, email=valid, reference=valid or "none").status_code == 201
