@@ -17,8 +17,9 @@ pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
-def normalize(app):
+def normalize(app, monkeypatch):
     """Return a function that changes rows, and then normalizes all stored texts."""
+    monkeypatch.setattr(stored_texts, "WINDOW", 3)
 
     def run(*statements):
         with app.app_context():
@@ -130,3 +131,14 @@ def test_searches_ignore_invisible_characters(admin, make_customer, normalize):
         found = admin.get("/orders", {"q": "acm\u200be"}).get_json()["orders"]
         assert [each["id"] for each in found] == [order["id"]]
         normalize(update(USERS).where(USERS.c.id == ann["id"]).values(old))
+
+
+def test_no_statement_examines_a_whole_table(make_coupon, normalize, statements):
+    """One that took longer than a statement may would end every upgrade of a large shop."""
+    for _ in range(7):
+        make_coupon()
+    statements.clear()
+    assert normalize() == ([], [])
+    selects = [each for each in statements if "FROM coupons" in each and "LIMIT" not in each]
+    passes = sum("coupons.id <=" not in each for each in selects)  # the last window of each
+    assert len(selects) == 3 * passes

@@ -13,12 +13,9 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
-    Select,
     Table,
     and_,
-    bindparam,
     func,
     or_,
     select,
@@ -39,13 +36,12 @@ from app.models.user import with_normalized
 from app.services.coupons.customers import ERASED
 from app.services.orders.columns import guest_key
 
-BATCH = 1_000
-"""Number of rows that a select returns."""
+WINDOW = 5_000
+"""Rows of a table that a select examines, so that it is far from the time limit of statements."""
 
 _SEARCHED = f"[{INVISIBLE[1:-1]}\u0307]"
 """Characters of a search column that searches ignore."""
 
-_AFTER: Any = bindparam("after", type_=BigInteger)
 _CODE = COUPONS.c.code
 _MAY_CHANGE = or_(has_unicode(_CODE), _CODE.contains("&"))
 _PUBLISHED = COUPONS.c.status == CouponStatus.PUBLISHED
@@ -59,21 +55,21 @@ def normalize() -> list[str]:
         address of another account in another form.
     """
     changed = normalize_coupons()
-    for row in _rows(_with_condition(COUPONS, has_one_of(COUPONS.c.search_text, _SEARCHED))):
+    for row in _rows(COUPONS, has_one_of(COUPONS.c.search_text, _SEARCHED)):
         texts = search_text(row["code"], row["description"])
         _store(COUPONS, row, "search_text", texts)
-    changed += map(_normalize_account, _rows(_accounts()))
-    for row in _rows(_with_condition(ORDERS, _is_unsearchable(ORDERS.c.search_text))):
+    changed += map(_normalize_account, _accounts())
+    for row in _rows(ORDERS, _is_unsearchable(ORDERS.c.search_text)):
         parts = map(searchable, row["search_text"].split(SEPARATOR))
         email = email_key(row["billing_email"])
         texts = SEPARATOR.join(dict.fromkeys([*parts, "" if email.startswith(LONG) else email]))
         _store(ORDERS, row, "search_text", texts)
     is_normalized = ORDERS.c.billing_email_normalized.is_not(None)
     concerned = or_(is_normalized, _is_international(ORDERS.c.billing_email))
-    for row in _rows(_with_condition(ORDERS, concerned)):
+    for row in _rows(ORDERS, concerned):
         key = guest_key(row["billing_email"])
         _store(ORDERS, row, "billing_email_normalized", key, source="billing_email")
-    for row in _rows(_with_condition(REDEMPTIONS, _is_international(REDEMPTIONS.c.email))):
+    for row in _rows(REDEMPTIONS, _is_international(REDEMPTIONS.c.email)):
         if not row["email_normalized"].startswith(ERASED):
             _store(REDEMPTIONS, row, "email_normalized", email_key(row["email"]))
     return [message for message in changed if message]
@@ -87,7 +83,7 @@ def normalize_coupons() -> list[str]:
     """
     changed = [run_in_transaction(partial(_rename, coupon_id=id_)) for id_, _ in unstable_codes()]
     is_too_large = or_(*(COUPONS.c[name] > MAX_COUNT for name in COUNTS))
-    for row in _rows(_with_condition(COUPONS, is_too_large)):
+    for row in _rows(COUPONS, is_too_large):
         for name in COUNTS:
             if row[name] > MAX_COUNT:
                 _store(COUPONS, row, name, MAX_COUNT)
@@ -100,31 +96,30 @@ def normalize_coupons() -> list[str]:
 
 def unstable_codes() -> Iterator[tuple[int, str]]:
     """Yield the ID and the code of each coupon whose code is not normalized, the oldest first."""
-    found = select(COUPONS.c.id, _CODE).where(_MAY_CHANGE)
-    for row in _rows(found.where(COUPONS.c.id > _AFTER).order_by(COUPONS.c.id).limit(BATCH)):
+    for row in _rows(COUPONS, _MAY_CHANGE):
         if coupon_code(row["code"]) != row["code"]:
             yield row["id"], row["code"]
 
 
 def accounts_with_one_address() -> Iterator[str]:
     """Yield a sentence for each account whose e-mail address another account has, too."""
-    for row in _rows(_accounts()):
+    for row in _accounts():
         if row["email_normalized"] != (key := with_normalized(row)["email_normalized"]):
             taken = select(USERS.c.id).where(USERS.c.email_normalized == key)
             for other in fetch(taken):
                 yield _same_address(row, other.id)
 
 
-def _rows(statement: Select[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a select by their IDs, in batches."""
-    after = 0
-    while rows := [dict(row._mapping) for row in fetch(statement, {"after": after})]:
-        yield from rows
-        after = rows[-1]["id"]
-
-
-def _with_condition(table: Table, condition: ColumnElement[bool]) -> Select[Any]:
-    return select(table).where(condition, table.c.id > _AFTER).order_by(table.c.id).limit(BATCH)
+def _rows(table: Table, condition: ColumnElement[bool]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table with a condition by their IDs, one window after the other."""
+    after: int | None = 0
+    while after is not None:
+        window = select(table.c.id).where(table.c.id > after).order_by(table.c.id)
+        last = fetch(window.offset(WINDOW - 1).limit(1))
+        is_within = [table.c.id > after, *(table.c.id <= row.id for row in last)]
+        found = select(table).where(condition, *is_within).order_by(table.c.id)
+        yield from (dict(row._mapping) for row in fetch(found))
+        after = last[0].id if last else None
 
 
 def _is_international(email: ColumnElement[str]) -> ColumnElement[bool]:
@@ -136,9 +131,10 @@ def _is_unsearchable(column: ColumnElement[str]) -> ColumnElement[bool]:
     return or_(has_one_of(column, _SEARCHED), column.contains("xn--"))
 
 
-def _accounts() -> Select[Any]:
+def _accounts() -> Iterator[dict[str, Any]]:
+    """Yield the accounts whose columns for searches and comparisons may change."""
     columns = USERS.c.email_normalized, USERS.c.search_text
-    return _with_condition(USERS, or_(*map(_is_unsearchable, columns), has_unicode(columns[0])))
+    return _rows(USERS, or_(*map(_is_unsearchable, columns), has_unicode(columns[0])))
 
 
 def _rename(session: Session, *, coupon_id: int) -> str:
