@@ -10,7 +10,7 @@ from app.services.redemptions import slots
 
 def take_with(*conditions: Any) -> None:
     """Let slots be taken with other conditions."""
-    slots._TAKE = slots._taking(*conditions)
+    slots._TAKE = slots._TAKE_OF_ALL_USES = slots._taking(*conditions)
 
 
 def cached(read: Any) -> Any:

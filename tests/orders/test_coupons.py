@@ -730,9 +730,9 @@ def test_line_of_an_earlier_release(app, admin, make_coupon, uses, recomputed):
     [
         ("pending", {}, "own", 9),
         ("completed", {}, "own", 10),  # the use is counted at the end
-        ("pending", {"usage_limit": 9}, "own", 10),  # the coupon is locked first
-        ("completed", {"usage_limit": 9}, "own", 10),
-        ("pending", {"usage_limit_per_user": 9}, "own", 10),
+        ("pending", {"usage_limit": 9}, "own", 9),
+        ("completed", {"usage_limit": 9}, "own", 9),
+        ("pending", {"usage_limit_per_user": 9}, "own", 10),  # the coupon is locked first
         ("pending", {}, "", 9),
         ("pending", {}, "other@example.com", 10),  # the account with the other e-mail
     ],

@@ -1,8 +1,9 @@
 """Exact counting of the uses of limited coupons (redemptions 4 and 6).
 
-Each use locks the coupon, takes a slot with one conditional UPDATE, and inserts or updates a
-redemption. All transactions lock the coupon before its redemptions, except that orders change the
-counts of coupons without limits at the end (``notify_with_coupons``).
+Each use takes a slot with one conditional UPDATE, which locks the coupon, and inserts or updates a
+redemption. Uses by one customer are counted in other rows, so the coupon is locked before it. All
+transactions lock the coupon before its redemptions, except that orders change the counts of coupons
+without limits at the end (``notify_with_coupons``).
 
 ``coupons.reserved_count`` counts the reservations with ``holds_slot``. When there is no free slot,
 the expiry of reservations is stored, so no scheduled job is required. No condition of a slot
@@ -121,6 +122,8 @@ def _taking(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
 
 # Without an ID and an e-mail, no uses are those of the customer.
 _TAKE = _taking(_HAS_SLOT, _HAS_SLOT_FOR_CUSTOMER)
+# It locks the coupon itself, for one statement less than with a lock before it.
+_TAKE_OF_ALL_USES = _taking(_HAS_SLOT, COUPONS.c.usage_limit_per_user == 0)
 
 
 def fetch_in(session: Session) -> Fetch:
@@ -176,7 +179,6 @@ def take_slot(
     this = {"this": coupon.id}
     if not coupon.is_limited and (held := _row(session, _HOLD_UNLIMITED[published], this)):
         return CouponSlot(held, is_counted=False, uncounted=int(confirmed))
-    lock_coupon(session, coupon.id)  # so that the count of the customer's uses cannot change
     parameters = {
         **this,
         "own_order_id": own_order_id,
@@ -185,6 +187,11 @@ def take_slot(
         "more_usage_count": int(confirmed),
         "more_reserved_count": int(not confirmed),
     }
+    if not coupon.terms.usage_limit_per_user and (
+        taken := _row(session, _TAKE_OF_ALL_USES, parameters)
+    ):
+        return CouponSlot(taken, is_counted=not confirmed)
+    lock_coupon(session, coupon.id)  # so that the count of the customer's uses cannot change
     expired: list[RedemptionRow] = []
     is_recounted = False
     while not (taken := _row(session, _TAKE, parameters)):
