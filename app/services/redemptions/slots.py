@@ -191,23 +191,39 @@ def take_slot(
         taken := _row(session, _TAKE_OF_ALL_USES, parameters)
     ):
         return CouponSlot(taken, is_counted=not confirmed)
+    taken, expired = _take_locked(session, coupon, customer, parameters, param)
+    return CouponSlot(taken, is_counted=not confirmed, expired=expired)
+
+
+def _take_locked(
+    session: Session,
+    coupon: FoundCoupon,
+    customer: Customer,
+    parameters: dict[str, Any],
+    param: str,
+) -> tuple[Mapping[str, Any], list[RedemptionRow]]:
+    """Lock a coupon and take a slot of it, also one that only expired reservations have.
+
+    Returns:
+        The coupon with this use, and the reservations whose expiry was stored.
+    """
     lock_coupon(session, coupon.id)  # so that the count of the customer's uses cannot change
     expired: list[RedemptionRow] = []
     is_recounted = False
     while not (taken := _row(session, _TAKE, parameters)):
-        found = coupon_by_id(fetch_in(session), coupon.id, customer, own_order_id)
-        if found is None or (published and not found.is_published):
+        found = coupon_by_id(fetch_in(session), coupon.id, customer, parameters["own_order_id"])
+        if found is None or not (found.is_published or parameters["also_in_trash"]):
             raise not_applicable(coupon.code, [NOT_FOUND], param)
         if reasons := list(limit_reasons(found.terms)):
             raise not_applicable(coupon.code, reasons, param)
-        if some := _expire_some(session, coupon.id):  # only expired reservations have the slots
+        if some := _expire_some(session, coupon.id):
             expired += some
         elif is_recounted:
             raise RuntimeError(f"coupon {coupon.id} has a slot that cannot be taken")
         else:  # only SQL by hand can have changed the number of reservations
-            session.execute(_RECOUNT, this)
+            session.execute(_RECOUNT, {"this": coupon.id})
             is_recounted = True
-    return CouponSlot(taken, is_counted=not confirmed, expired=expired)
+    return taken, expired
 
 
 def require_use_left(
