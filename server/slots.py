@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from threading import TIMEOUT_MAX, Lock
@@ -50,7 +51,7 @@ class Slot:
     def __init__(self, slots: Slots, limit: int) -> None:
         self._slots, self._free = slots, limit
 
-    def acquire(self, seconds: float = TIMEOUT_MAX) -> bool:
+    def acquire(self, seconds: float = math.inf) -> bool:
         """Wait for a slot, at most for some seconds. Return whether there is one."""
         with self._slots.lock:
             if self._take():
@@ -60,7 +61,7 @@ class Slot:
             own = _Waiting(self)
             self._slots.waiting.append(own)
         ends = own.since + seconds
-        while own.turn.acquire(timeout=max(ends - time.monotonic(), 0)):
+        while own.turn.acquire(timeout=min(max(ends - time.monotonic(), 0), TIMEOUT_MAX)):
             with self._slots.lock:
                 if own.has_slot:
                     return True
