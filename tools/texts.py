@@ -52,9 +52,9 @@ def _texts_of_api() -> Iterator[str]:
     """Yield what the pages show of the API: labels and help of fields, statuses, and words."""
     # Imported here, because Babel loads this module also for the texts of other packages.
     from app import create_app  # noqa: PLC0415  # see above
-    from app.admin import forms, html  # noqa: PLC0415  # see above
     from app.auth.principals import ROLES  # noqa: PLC0415  # see above
     from app.catalog import current_catalog  # noqa: PLC0415  # see above
+    from app.plugins.admin import forms, html  # noqa: PLC0415  # see above
     from app.schemas.base import Base  # noqa: PLC0415  # see above
     from app.schemas.coupons.coupon import CouponSchema  # noqa: PLC0415  # see above
     from app.schemas.customers import CustomerSchema  # noqa: PLC0415  # see above

@@ -37,13 +37,10 @@ BUILTIN = (
             "order_extensions",
             "system",
             "guides",
-            "legacy",
-            "legacy_webhooks",
-            "legacy_reports",
         )
     ),
-    EntryPoint(name="admin", value="app.admin", group=PLUGINS),
-    EntryPoint(name="woocommerce_rest", value="app.woocommerce_rest.plugin", group=PLUGINS),
+    EntryPoint(name="admin", value="app.plugins.admin", group=PLUGINS),
+    EntryPoint(name="woocommerce", value="app.plugins.woocommerce", group=PLUGINS),
 )
 
 

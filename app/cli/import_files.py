@@ -11,7 +11,6 @@ import orjson
 from flask.cli import with_appcontext
 
 from app.auth.principals import Principal
-from app.cli import import_woocommerce  # noqa: F401  # adds its commands to the group
 from app.cli.coupons import author
 from app.cli.export import FORMAT_HELP, FORMATS, format_of
 from app.cli.import_group import imports
@@ -23,6 +22,7 @@ from app.import_export.file_reader import csv_lines, ndjson_lines, opened, requi
 from app.import_export.import_kinds import TARGETS
 from app.import_export.imports import FileImport, OnConflict
 from app.import_export.restore import Numbered, RestoreError, restore
+from app.plugins.woocommerce import commands  # noqa: F401  # adds its commands to the group
 from app.services.maintenance import stored_texts
 
 

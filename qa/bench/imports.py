@@ -76,8 +76,8 @@ def main(file: str, database: str) -> None:
     from app import create_app  # noqa: PLC0415  # see above
     from app.catalog import current_catalog  # noqa: PLC0415  # see above
     from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see above
-    from app.woocommerce.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
-    from app.woocommerce.report import ImportReport  # noqa: PLC0415  # see above
+    from app.plugins.woocommerce.importer.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
+    from app.plugins.woocommerce.importer.report import ImportReport  # noqa: PLC0415  # see above
 
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:

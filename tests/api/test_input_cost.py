@@ -7,9 +7,6 @@ from functools import partial
 import pytest
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-from tests.admin.browser_client import Browser
-from tests.admin.filled_shop import fill
-from tests.admin.test_rights import pages
 from tests.api.input_cost import (
     IN_ADDRESS,
     LENGTH,
@@ -24,6 +21,9 @@ from tests.api.input_cost import (
     texts,
     written,
 )
+from tests.plugins.admin.browser_client import Browser
+from tests.plugins.admin.filled_shop import fill
+from tests.plugins.admin.test_rights import pages
 
 HTTPS = "https://shop.example"
 MOUNTS = {"native": "", "legacy": "/wc-api/v3", "wc/v3": "/wp-json/wc/v3"}

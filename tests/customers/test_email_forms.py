@@ -4,8 +4,8 @@ import pytest
 
 from tests.api_client import codes
 from tests.coupons.test_evaluate import reasons
+from tests.plugins.woocommerce.rest.test_dialect import shop
 from tests.redemptions.calls import post, rejected, reserve
-from tests.woocommerce_rest.test_dialect import shop
 
 __all__ = ["shop"]  # a fixture
 

@@ -12,10 +12,10 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS, UPLOADS, Redemption
 from app.services.customers import erasure
-from tests.admin.browser_client import Browser
-from tests.admin.test_data import work
 from tests.api_client import Client, codes, reply
 from tests.events.feed import make_order
+from tests.plugins.admin.browser_client import Browser
+from tests.plugins.admin.test_data import work
 from tests.redemptions.calls import expire, move, post, rejected, reserve
 from tests.selection import POOLED
 from tests.webhooks.deliveries import in_state, make_webhook, receivers, shop

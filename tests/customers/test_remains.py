@@ -10,10 +10,10 @@ from sqlalchemy import inspect, text
 
 from app.db.read_pool import fetch
 from app.db.session import db
-from tests.admin.browser_client import Browser
-from tests.admin.filled_shop import address
 from tests.api_client import Client
 from tests.events.feed import make_order
+from tests.plugins.admin.browser_client import Browser
+from tests.plugins.admin.filled_shop import address
 
 __all__ = ["make_order"]  # a fixture
 

@@ -18,9 +18,9 @@ from app.db.replicas.routing import ReplicaBehind, current_replicas, shown_posit
 from app.db.session import db
 from qa.cluster import programs
 from qa.cluster.cluster import running_cluster, wait_until
-from tests.admin.browser_client import Browser
 from tests.api_client import Client
 from tests.databases import close
+from tests.plugins.admin.browser_client import Browser
 from tests.serving import SECRET
 
 pytestmark = pytest.mark.skipif(bool(programs.missing("postgres")), reason=programs.missing())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.legacy.calls import BOTH
 from tests.metadata.calls import KINDS, bracketed, created, fields_of_new, stored, updated
+from tests.plugins.woocommerce.legacy.calls import BOTH
 
 META = {"filter[meta]": "true"}
 

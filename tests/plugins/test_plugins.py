@@ -10,7 +10,6 @@ import marshmallow as ma
 import pytest
 
 from app import blueprints
-from app.admin import extensions
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.auth.principals import Capability, Permission
@@ -19,11 +18,12 @@ from app.catalog import EXTENSION, Catalog, DuplicateNameError, current_catalog
 from app.config import PLUGINS
 from app.errors import ShopError
 from app.plugin_api import NewEvent, publish_events, run_in_transaction
+from app.plugins.admin import extensions
 from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base
 from app.services.api_keys.writes import create_key
-from tests.admin.browser_client import Browser
 from tests.api_client import Client, at_the_same_time
+from tests.plugins.admin.browser_client import Browser
 
 ROOT = Path(__file__).parents[2]
 

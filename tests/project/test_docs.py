@@ -119,7 +119,8 @@ def test_permissions_lists_the_capabilities_of_every_role():
 def test_files_that_are_named_exist(name):
     text = re.sub(r"```.*?```", "", read(name), flags=re.DOTALL)
     named = set(re.findall(r"`([\w./…-]+/[\w./…-]*|[\w…-]+\.(?:py|json|md|toml))`", text))
-    folders = [ROOT, ROOT / "app", *(ROOT / "app").glob("*/"), *(ROOT / "app/services").glob("*/")]
+    nested = "app/*/", "app/services/*/", "app/plugins/*/", "app/plugins/woocommerce/*/"
+    folders = [ROOT, ROOT / "app", *(folder for each in nested for folder in ROOT.glob(each))]
     paths = [each for each in named if not each.startswith("/")]
     assert len(paths) > 5
     assert [

@@ -15,12 +15,14 @@ FILES = {
     for path in [*sorted((ROOT / "app").rglob("*.py")), ROOT / "wsgi.py"]
 }
 
-# A part is a package of app/, or a module directly in it. A part imports parts of the layers below it.
+# A part is a package of app/ or app/plugins/, or a module directly in app/. A part imports parts of the
+# layers below it.
 CORE = {
     "catalog", "config", "conversions", "errors", "pricing",
 }  # fmt: skip
-LAYERS = ["db", "models", "auth", "outbound", "services", "woocommerce", "api", "blueprints"]
-TOP = {"admin", "app", "cli", "main", "plugin_api", "wsgi"}
+LAYERS = ["db", "models", "auth", "outbound", "services", "api", "blueprints"]
+PLUGINS = {"plugins", "admin", "woocommerce", "woocommerce.importer", "woocommerce.rest"}
+TOP = {"app", "cli", "main", "plugin_api", "wsgi"}
 MAY_IMPORT = {
     **dict.fromkeys(CORE, CORE),
     **{part: CORE | set(LAYERS[:position]) for position, part in enumerate(LAYERS)},
@@ -31,19 +33,23 @@ MAY_IMPORT = {
     **dict.fromkeys(TOP, CORE | {*LAYERS, *TOP, "schemas", "worker", "observability"}),
 }
 MAY_IMPORT["import_export"] = CORE | {*LAYERS, "schemas"}
-MAY_IMPORT["cli"] |= {"import_export"}
-MAY_IMPORT["admin"] |= {"import_export"}
+MAY_IMPORT["cli"] |= {"import_export", *PLUGINS}
+MAY_IMPORT["plugin_api"] |= PLUGINS
 for part in ("api", "blueprints"):
     MAY_IMPORT[part] |= {"schemas"}
-# A dialect of its own, beside the blueprints. Nothing imports it.
-MAY_IMPORT["woocommerce_rest"] = CORE | {*LAYERS[:-1], "schemas"} - {"woocommerce"}
+# Plugins are beside the blueprints, and import neither these nor each other.
+MAY_IMPORT |= dict.fromkeys(PLUGINS, CORE | {*LAYERS[:-1], "schemas", "import_export", "cli"})
+MAY_IMPORT["woocommerce"] |= {"woocommerce.importer", "woocommerce.rest"}
+MAY_IMPORT["woocommerce.rest"] |= {"woocommerce"}
+MAY_IMPORT["woocommerce.importer"] = CORE | set(LAYERS[:5])
 # A folder of services imports only the folders to its left.
 SERVICES = [
     "common", "events", "webhooks", "coupons", "redemptions", "customers", "orders", "reports",
     "api_keys", "maintenance",
 ]  # fmt: skip
 BELOW_THE_REQUEST = {
-    *CORE, "db", "models", "auth", "outbound", "services", "woocommerce", "worker", "schemas",
+    *CORE, "db", "models", "auth", "outbound", "services", "worker", "schemas",
+    "woocommerce.importer",
 }  # fmt: skip
 # Packages that compute and do nothing else: no framework, no database, no request.
 PURE_PACKAGES = {"dateutil", "email_validator", "idna", "marshmallow"}
@@ -52,7 +58,7 @@ EXCEPTIONS = {
     "app.config.fields": {"sqlalchemy"}, "app.config.urls": {"sqlalchemy"},
     "app.catalog": {"flask"}, "app.config.limits": {"flask"},
 }  # fmt: skip
-NO_CIRCLES = ["db", "schemas", "services", "api", "woocommerce", "cli"]
+NO_CIRCLES = ["db", "schemas", "services", "api", "plugins.woocommerce.importer", "cli"]
 """Packages whose folders do not import each other in a circle."""
 
 LONGEST_FUNCTION = 50
@@ -60,8 +66,10 @@ LONGEST_FUNCTION = 50
 
 
 def part_of(module):
-    """Return the part of a module: ``schemas`` of ``app.schemas.fields.output``, ``wsgi`` of ``wsgi``."""
-    return module.split(".")[1] if module.startswith("app.") else module
+    """Return the part of a module: ``schemas`` of ``app.schemas.base``, ``wsgi`` of ``wsgi``."""
+    first, *others = module.removeprefix("app.").removeprefix("plugins.").split(".")
+    folder = ".".join([first, *others[:1]])
+    return folder if folder in MAY_IMPORT else first
 
 
 def service_of(module):
@@ -129,15 +137,18 @@ def forbidden_packages(module):
 def folders_of(package):
     """Return which folders of a package import which. A module beside them counts as a folder."""
 
-    def room(module):
-        return ".".join(module.split(".")[2:3])
+    prefix = f"app.{package}."
+
+    def folders(modules):
+        return {
+            each.removeprefix(prefix).split(".")[0] for each in modules if each.startswith(prefix)
+        }
 
     graph = {}
     for module in FILES:
-        if part_of(module) == package and room(module):
-            others = modules_of(imports_of(module))
-            rooms = {room(other) for other in others if part_of(other) == package} - {""}
-            graph.setdefault(room(module), set()).update(rooms - {room(module)})
+        for folder in folders({module}):
+            others = folders(modules_of(imports_of(module)))
+            graph.setdefault(folder, set()).update(others - {folder})
     return graph
 
 

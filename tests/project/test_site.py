@@ -247,7 +247,7 @@ def colours_of(name):
 @pytest.mark.parametrize("name", ["docs/site.css", "app/templates/error.html"])
 def test_colours_are_those_of_the_admin_pages(name):
     for found, admin in zip(
-        colours_of(name), colours_of("app/admin/static/admin.css"), strict=True
+        colours_of(name), colours_of("app/plugins/admin/static/admin.css"), strict=True
     ):
         shared = found.keys() & admin.keys()
         assert shared >= {"--text", "--muted", "--line", "--surface", "--accent"}
@@ -255,7 +255,7 @@ def test_colours_are_those_of_the_admin_pages(name):
 
 
 def test_plain_guides_have_colours_of_the_admin_pages():
-    light, dark = colours_of("app/admin/static/admin.css")
+    light, dark = colours_of("app/plugins/admin/static/admin.css")
     pairs = set(re.findall(r"light-dark\((oklch\(.*?\)), (oklch\(.*?\))\)", guides._PAGE))
     assert pairs == {(light[key], dark[key]) for key in ("--text", "--surface", "--accent")}
 

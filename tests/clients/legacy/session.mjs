@@ -1,4 +1,4 @@
-// A whole session of wc/v3 through the official client for Node.js (tests/woocommerce_rest/test_clients.py).
+// A whole session of wc/v3 through the official client for Node.js (tests/plugins/woocommerce/rest/test_clients.py).
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 

@@ -1,4 +1,4 @@
-// A session of a model with an MCP server for WooCommerce (tests/woocommerce_rest/test_clients.py).
+// A session of a model with an MCP server for WooCommerce (tests/plugins/woocommerce/rest/test_clients.py).
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";

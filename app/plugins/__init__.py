@@ -1,0 +1,1 @@
+"""The built-in plugins: the pages, and what WooCommerce shops and their programs need."""

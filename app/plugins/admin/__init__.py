@@ -1,0 +1,36 @@
+"""The admin pages below ``/admin``: a caller of the API in a browser (docs/admin.md).
+
+A page shows the representations of the API and calls its operations with the principal of a session
+(``calls.py``). It has no rules of its own.
+"""
+
+from flask import Flask
+
+from app.api.error_pages import add_error_pages
+from app.plugins.admin import assets, data, frame, html, overview, refusals, search, texts
+from app.plugins.admin.nouns import NOUNS, batches, coupon_uses, events, try_it, webhooks
+from app.plugins.admin.sessions import invitations, sign_in
+
+# Importing these modules adds their records, or pages to those of others.
+_OTHERS = (batches, coupon_uses, events, try_it, webhooks)
+
+
+def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the pages, unless SHOP_ADMIN is off."""
+    if not app.config["SHOP_ADMIN"]:
+        return
+    prefix = f"{app.config['SHOP_URL_PREFIX']}/admin"
+    app.extensions[frame.ADMIN] = frame.Admin()
+    for part in (texts, html, assets):
+        part.init_app(app)
+    pages = (overview, search, refusals, data, sign_in, invitations, assets)
+    for blp in (*(noun.blp for noun in NOUNS.values()), *(p.blp for p in pages)):
+        app.register_blueprint(blp, url_prefix=prefix)
+    app.extensions[frame.ADMIN].navigation += [
+        overview.NAVIGATION,
+        refusals.NAVIGATION,
+        data.NAVIGATION,
+        invitations.NAVIGATION,
+        *(noun.item for noun in NOUNS.values()),
+    ]
+    add_error_pages(app, prefix, frame.error_page)

@@ -1,0 +1,467 @@
+"""Forms of records, made from the schemas of the API (admin 5).
+
+A field is text in the page. ``Form.read`` converts the submitted text to JSON values and keeps only
+the fields whose text differs from what the form showed. The API then loads them as a strict
+request, so the tolerance of the API for other clients has no place here.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any, Self
+
+import marshmallow as ma
+from flask import current_app, request
+
+from app.auth.principals import ROLES
+from app.catalog import current_catalog
+from app.errors import ShopError
+from app.plugins.admin import html
+from app.plugins.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
+from app.plugins.admin.texts import gettext as _
+from app.schemas.base import Base
+from app.schemas.coupons.batch import CodeCount
+from app.schemas.fields import input as inputs
+from app.schemas.fields import list_input as lists
+from app.schemas.fields.form import FORM, FormField
+from app.schemas.webhooks import EventId
+
+COUPON_TYPES = {
+    "percent": "Percentage of the cart",
+    "fixed_cart": "Amount off the cart",
+    "percent_product": "Percentage of each product",
+    "fixed_product": "Amount off each product",
+}
+
+PERMISSIONS = {"read_write": "Read and write", "read": "Read only", "write": "Write only"}
+
+CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
+    "coupon_types": lambda: {
+        name: _(COUPON_TYPES.get(name, name)) for name in current_catalog().coupon_types
+    },
+    "order_statuses": lambda: {
+        name: _(label) for name, label in current_catalog().order_statuses.items()
+    },
+    "permissions": lambda: {name: _(label) for name, label in PERMISSIONS.items()},
+    # A key without read permission cannot sign in.
+    "signs_in": lambda: {name: _(PERMISSIONS[name]) for name in ("read_write", "read")},
+    "resources": lambda: {
+        name: html.words(name) for name in ("all", *sorted(current_catalog().resources))
+    },
+    "roles": lambda: {name: html.words(name) for name in ROLES},
+}
+"""What a ``select`` or boxes offer: labels by values."""
+
+_KINDS: Mapping[str, tuple[type[ma.fields.Field[Any]], ...]] = {
+    "checkbox": (inputs.StrictTrue,),
+    "amount": (inputs.DecimalInput, inputs.Price),
+    "number": (
+        inputs.Count,
+        inputs.Integer,
+        inputs.Quantity,
+        inputs.ExactInteger,
+        inputs.AccountId,
+        CodeCount,
+        EventId,
+    ),
+    "date": (inputs.DateText,),
+    "time": (inputs.TimestampInput,),
+    "select": (inputs.Choice,),
+    "ids": (lists.IdArray,),
+    "list": (lists.EmailArray, lists.CodeArray),
+    "hidden": (inputs.MetadataInput,),
+}
+"""How a form shows fields, by their classes. Others are text."""
+
+_LISTS = {"ids", "list", "checks"}
+"""Kinds whose values are arrays, a line of the text for each entry."""
+
+_PLAIN = FormField()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """A field of a form."""
+
+    name: str  # dotted within an object: ``billing_address.city``
+    label: str
+    kind: str  # how it is shown
+    form: FormField = _PLAIN  # how the schema wants it to be shown
+    help: str = ""
+    required: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)  # labels by values, of a ``select``
+    max_length: int | None = None
+    line: str = ""  # the line of a list that it belongs to
+
+    @property
+    def id(self) -> str:
+        return f"field-{self.name.replace('.', '-')}"
+
+    @property
+    def title(self) -> str:
+        """Its label, and the line of a list that it belongs to."""
+        return ", ".join(filter(None, (self.line, _(self.label))))
+
+    def text(self, value: Any) -> str:
+        """Return a JSON value as the text of the form."""
+        if value is None or (self.form.is_empty_zero and value in {0, "0.00"}):
+            return ""
+        if isinstance(value, bool):
+            return "true" if value else ""
+        if self.kind in _LISTS:
+            return (", " if self.line else "\n").join(str(each) for each in value)
+        return str(value)[:10] if self.kind == "date" else str(value)
+
+    def value(self, text: str) -> Any:
+        """Return the JSON value of a text. Empty text is the documented value for *none*.
+
+        Raises:
+            ValueError: the text has another form. The message says what to write.
+        """
+        convert, message = _CONVERTERS.get(self.kind, (str, ""))
+        try:
+            return convert(text)
+        except ValueError:
+            raise ValueError(message) from None
+
+
+def _amount(text: str) -> str:
+    if text and not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
+        raise ValueError
+    return text
+
+
+def _number(text: str) -> int:
+    if text and not re.fullmatch(r"-?[0-9]+", text):
+        raise ValueError
+    return int(text or 0)
+
+
+def _time(text: str) -> str:
+    """Return a local time of the shop with its offset, as the API expects it."""
+    local = datetime.fromisoformat(text) if text else None
+    return local.replace(tzinfo=local.tzinfo or html.zone()).isoformat() if local else ""
+
+
+def _ids(text: str) -> list[int]:
+    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    if not all(re.fullmatch(r"[0-9]{1,18}", word) for word in words):
+        raise ValueError
+    return [int(word) for word in words]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in re.split(r"[\n,;]+", text) if line.strip()]
+
+
+_CONVERTERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "amount": (
+        _amount,
+        _("Write a number with a point and without other separators, for example 1000.50."),
+    ),
+    "number": (_number, _("Write a whole number without separators, for example 1000.")),
+    "date": (
+        lambda text: date.fromisoformat(text).isoformat() if text else "",
+        _("Write a date in the form 2026-11-29."),
+    ),
+    "time": (_time, _("Write a date and a time in the form 2026-11-29T18:00.")),
+    "ids": (_ids, _("Write the numbers of the IDs, one per line.")),
+    "list": (_lines, ""),
+    "checks": (_lines, ""),
+    "checkbox": (lambda text: text == "true", ""),
+}  # fmt: skip
+"""Functions that return the JSON value of a text, and what to write instead if they fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that two editors see differently."""
+
+    spec: FieldSpec
+    shown: str  # what the form showed
+    theirs: str  # what the record has now
+    own: str  # what was typed
+
+
+@lru_cache(64)
+def _declared(schema: type[Base], prefix: str = "") -> tuple[tuple[FieldSpec, inputs.Input], ...]:
+    """Return the fields of a schema of requests, in the order in which a form shows them."""
+    found: list[tuple[int, FieldSpec, inputs.Input]] = []
+    for name, declared in schema._declared_fields.items():
+        form: FormField = declared.metadata.get(FORM) or FormField()
+        label = form.label or name.replace("_", " ").capitalize()
+        if isinstance(declared, inputs.InputPart):
+            part: Any = declared.nested
+            inner = _declared(part, f"{prefix}{name}.")
+            if not any(spec.form.section != "More" for spec, _ in inner):  # an address
+                inner = tuple(
+                    (replace(spec, form=replace(spec.form, section=label)), of)
+                    for spec, of in inner
+                )
+            found += [(form.order, *each) for each in inner]
+        elif isinstance(declared, inputs.Input):
+            by_class = (kind for kind, classes in _KINDS.items() if isinstance(declared, classes))
+            kind = form.kind or ("select" if form.values else next(by_class, "text"))
+            described = declared.metadata.get("description", "")
+            shown = "" if described.removesuffix(".") == label else described
+            length = declared.max_text_length or declared.openapi.get("maxLength")
+            spec = FieldSpec(
+                f"{prefix}{name}",
+                label,
+                kind,
+                form,
+                shown if form.help is None else form.help,
+                declared.required,
+                max_length=length,
+            )
+            if kind != "hidden":
+                found.append((form.order, spec, declared))
+    return tuple(each[1:] for each in sorted(found, key=lambda each: each[0]))
+
+
+def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
+    """Return the fields of a schema of requests, in the order in which a form shows them."""
+    found = []
+    for spec, declared in _declared(schema) if schema else ():
+        options: Mapping[str, str] = {}
+        if spec.form.values:
+            options = CHOICES[spec.form.values]()
+        elif spec.kind in {"select", "checks"}:
+            options = {each: each for each in declared.openapi.get("enum", ())}
+        found.append(replace(spec, options=options))
+    return found
+
+
+def line_specs(schema: type[Base], name: str, lines: Mapping[int, str]) -> list[FieldSpec]:
+    """Return the fields of the items of a list, which a form shows as lines.
+
+    Args:
+        schema: the schema of an item.
+        name: the name of the list. A field of an item is ``<name>.<number>.<field>``.
+        lines: what names each item, by a number.
+    """
+    return [
+        replace(spec, name=f"{name}.{number}.{spec.name}", line=line, required=False)
+        for number, line in lines.items()
+        for spec in specs_of(schema)
+    ]
+
+
+@dataclass(slots=True)
+class Form:
+    """A form of a record."""
+
+    specs: Sequence[FieldSpec]  # the fields in their order
+    key: str  # the wrapper key of the request, with which the errors of the API begin
+    shown: dict[str, str] = field(default_factory=dict)  # the text of each field at first
+    texts: dict[str, str] = field(default_factory=dict)  # the text of each field now
+    errors: dict[str, str] = field(default_factory=dict)  # by the field; "" is the whole form
+    etag: str = ""  # of the record that was shown
+    sent: ApiRequest | None = None  # the request that the form stands for
+    done: str = ""  # what a save reports (``frame.DONE``)
+    lines: dict[str, list[int]] = field(default_factory=dict)  # the lines of lists with a value
+
+    @classmethod
+    def of_record(
+        cls, specs: Sequence[FieldSpec], key: str, record: Mapping[str, Any], etag: str = ""
+    ) -> Self:
+        """Return the form of a record as the API returns it."""
+        form = cls(specs, key, etag=etag)
+        form.shown = {spec.name: spec.text(_within(record, spec.name)) for spec in form.specs}
+        form.texts = dict(form.shown)
+        return form
+
+    @classmethod
+    def of_new(cls, specs: Sequence[FieldSpec], key: str, given: Mapping[str, Any]) -> Self:
+        """Return the form of a new record that shows these values. All of them are sent."""
+        form = cls.of_record(specs, key, given)
+        form.shown = dict.fromkeys(form.shown, "")
+        return form
+
+    @classmethod
+    def submitted(cls, specs: Sequence[FieldSpec], key: str) -> Self:
+        form = cls(specs, key, etag=request.form.get("_etag", ""))
+        try:
+            shown = json.loads(request.form.get("_shown", "{}"))
+        except (ValueError, RecursionError):
+            shown = {}
+        shown = shown if isinstance(shown, dict) else {}
+        texts = {name: text for name, text in shown.items() if isinstance(text, str)}
+        form.shown = {spec.name: texts.get(spec.name, "") for spec in form.specs}
+        form.texts = {
+            spec.name: "\n".join(request.form.getlist(spec.name)).replace("\r\n", "\n").strip()
+            for spec in form.specs
+        }
+        return form
+
+    @property
+    def asked_for(self) -> ApiRequest | None:
+        """The request, if it was asked for instead of sending it."""
+        return self.sent if request.form.get("_show") == "request" and not self.errors else None
+
+    @property
+    def sections(self) -> dict[str, dict[tuple[str, str], list[FieldSpec]]]:
+        """The fields by the title of their section, and by name and place of their line."""
+        found: dict[str, dict[tuple[str, str], list[FieldSpec]]] = {}
+        for spec in self.specs:
+            line = (spec.line, spec.name.rpartition(".")[0]) if spec.line else ("", "")
+            found.setdefault(spec.form.section, {}).setdefault(line, []).append(spec)
+        return found
+
+    @property
+    def messages(self) -> list[tuple[str, str]]:
+        """The errors in the order of the fields: ID of the input and message."""
+        named = [
+            (spec.id, f"{spec.title}: {self.errors[spec.name]}")
+            for spec in self.specs
+            if spec.name in self.errors
+        ]
+        return named + [("", text) for name, text in self.errors.items() if not name]
+
+    def unit(self, spec: FieldSpec) -> str:
+        """Return the unit of a field: percent, a currency, or nothing."""
+        unit = spec.form.unit
+        if unit == "amount":
+            of = self.texts[f"{spec.name.removesuffix('amount')}type"]
+            unit = "%" if of.startswith("percent") else "currency"
+        return str(current_app.config["SHOP_CURRENCY"]) if unit == "currency" else unit
+
+    def read(self, *, everything: bool = False) -> dict[str, Any]:
+        """Return the JSON values of the fields whose text has changed, and note errors.
+
+        ``everything`` returns all fields with a text, for a new record.
+        """
+        values: dict[str, Any] = {}
+        for spec in self.specs:
+            text = self.texts[spec.name]
+            if text == self.shown[spec.name] and not (everything and (text or spec.required)):
+                continue
+            if spec.required and not text:
+                self.errors[spec.name] = _("Fill in this field.")
+                continue
+            try:
+                _put(values, spec.name, spec.value(text))
+            except ValueError as error:
+                self.errors[spec.name] = str(error)
+        for name in {spec.name.partition(".")[0] for spec in self.specs if spec.line}:
+            items = values.pop(name, {})
+            if items:
+                self.lines[name] = [int(number) for number in items]
+                values[name] = list(items.values())
+        return values
+
+    def note(self, error: ShopError) -> None:
+        """Note the errors of the API, each beside its field, or raise one that is not about it."""
+        if error.status not in {400, 401, 409, 413, 422}:
+            raise error
+        names = {spec.name for spec in self.specs}
+        if error.code == "shop_api_idempotency_key_reused":
+            self.errors[""] = _("This form was already sent with other values. Open a new one.")
+            return
+        for part in error.parts:
+            param = re.sub(r"(\w+)\[([0-9]+)\]", self._line, part.param or "")
+            field = ERROR_FIELDS.get(part.code, "")
+            own = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
+            places = *own, field, f"coupon.{field}"  # the coupon of a batch
+            name = next((each for each in places if each in names), "")
+            self.errors[name] = part.reason[:1].upper() + part.reason[1:]
+
+    def _line(self, found: re.Match[str]) -> str:
+        """Return the name of an item of a list in the names of fields."""
+        lines, index = self.lines.get(found[1], []), int(found[2])
+        return f"{found[1]}.{lines[index]}" if index < len(lines) else found[0]
+
+    def send(self, operation: str, values: dict[str, Any], **path: Any) -> Reply | None:
+        """Send values to an operation, and note errors of the API.
+
+        Returns:
+            The response, or None if there are errors or the form shall only be shown.
+        """
+        self.sent = api_request(operation, body={self.key: values}, **path)
+        if self.errors or "_show" in request.form:
+            return None
+        try:
+            return call(operation, body=self.sent.body, headers=form_headers(self.etag), **path)
+        except ShopError as error:
+            self.note(error)
+            return None
+
+    def save(self, read: str, update: str, **path: Any) -> list[Difference]:
+        """Send the changed fields, and note errors of the API.
+
+        A record can have a new entity tag although no field of the form has changed: that of a
+        coupon changes with each use. The changes are then sent again with the new tag.
+
+        Args:
+            read: the operation that reads the record.
+            update: the operation that updates it.
+            path: the variables in the path of both.
+
+        Returns:
+            The fields that another editor has changed in between. Nothing is saved then.
+        """
+        changes = self.read()
+        if not (changes or self.errors or "_show" in request.form):
+            self.done = "unchanged"
+            return []
+        for attempt in range(ATTEMPTS):
+            try:
+                self.done = "saved" if self.send(update, changes, **path) else ""
+                break
+            except ShopError as error:
+                if error.code != "shop_api_precondition_failed" or attempt == ATTEMPTS - 1:
+                    raise
+                record, self.etag = record_of(read, **path)
+                if found := self.differences(record):
+                    return found
+        return []
+
+    def differences(self, record: Mapping[str, Any]) -> list[Difference]:
+        """Return the fields that another editor has changed in between in a record."""
+        current = Form.of_record(self.specs, self.key, record).shown
+        return [
+            Difference(spec, self.shown[spec.name], current[spec.name], self.texts[spec.name])
+            for spec in self.specs
+            if current[spec.name] not in {self.shown[spec.name], self.texts[spec.name]}
+        ]
+
+
+ATTEMPTS = 3
+"""How often a save is tried with a new entity tag, if no field of the form has changed."""
+
+
+def _within(record: Mapping[str, Any], name: str) -> Any:
+    value: Any = record
+    for part in name.split("."):
+        if isinstance(value, list):
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    *outer, last = name.split(".")
+    for part in outer:
+        values = values.setdefault(part, {})
+    values[last] = value
+
+
+ERROR_FIELDS = {
+    "shop_api_missing_coupon_code": "code",
+    "shop_api_coupon_code_already_exists": "code",
+    "shop_api_invalid_coupon_type": "type",
+    "shop_api_pattern_too_small": "pattern",
+    "shop_api_missing_customer_email": "email",
+    "registration-error-invalid-email": "email",
+    "registration-error-email-exists": "email",
+    "registration-error-invalid-username": "username",
+    "registration-error-username-exists": "username",
+    "shop_api_invalid_webhook_topic": "topics",
+    "shop_api_invalid_webhook_delivery_url": "delivery_url",
+    "shop_api_invalid_order_refund": "amount",
+}
+"""The field that the errors of services are about, by their codes."""

@@ -1,0 +1,315 @@
+"""The frame of the pages: blueprints with a session and rights, rendering, headers and errors."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any
+
+import flask
+from flask import Response, current_app, g, redirect, render_template, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.api.authentication import limit_body
+from app.api.versions import SAFE_METHODS
+from app.auth.sessions import Session, find_session
+from app.errors import ShopError
+from app.plugins.admin.calls import can, require, require_reading
+from app.plugins.admin.sessions import cookies, held
+from app.plugins.admin.texts import gettext as _
+
+ADMIN = "shop_api_admin"  # on app.extensions
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'"
+)
+
+DONE = {
+    "created": "Created.",
+    "saved": "Saved.",
+    "unchanged": "Nothing was changed.",
+    "trashed": "Moved to the trash.",
+    "restored": "Restored from the trash.",
+    "deleted": "Deleted permanently.",
+    "released": "The use was released.",
+    "redeemed": "The use was recorded.",
+    "ended": "The session was ended.",
+    "withdrawn": "The invitation is not open any more.",
+    "revoked": "The key was revoked.",
+    "started": "Started.",
+    "loading": "The demo shop is being loaded already. Open this page again in a few seconds.",
+    "note": "The note was added.",
+    "queued": "Queued. The worker sends it within seconds.",
+    "refunded": "The refund was recorded.",
+    "lost": "The action was not performed. Open its page again, and repeat it.",
+}
+"""What the parameter ``done`` of an address reports after an action, by its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationItem:
+    """An entry of the navigation."""
+
+    label: str
+    endpoint: str  # of its page
+    icon: str  # an icon of ``icons.html``
+    position: int = 500  # the entries are sorted by it
+
+    @property
+    def is_current(self) -> bool:
+        return request.blueprint == self.endpoint.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel of a plugin on the page of a record (``extensions.add_panel``)."""
+
+    record: str
+    label: str
+    content: Callable[[dict[str, Any]], Markup | str]
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Admin:
+    """What the pages of an app consist of, in ``app.extensions``."""
+
+    navigation: list[NavigationItem] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+
+
+def prefix() -> str:
+    """Return the path of the pages."""
+    return f"{current_app.config['SHOP_URL_PREFIX']}/admin"
+
+
+class AdminBlueprint(flask.Blueprint):
+    """A group of pages. Each requires a session, unless the blueprint is public."""
+
+    def __init__(self, name: str, *, public: bool = False) -> None:
+        super().__init__(name, __name__, template_folder="templates")
+        self.before_request(_require_same_origin)
+        self.before_request(_find_session if public else _require_session)
+        self.after_request(secured)
+
+    def page(
+        self, rule: str, *needs: str | tuple[str, ...], methods: tuple[str, ...] = ("GET",)
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register a page, or with POST alone an action.
+
+        Args:
+            rule: the path below ``/admin``.
+            needs: the operations of the API that it stands for. The session must be able to run
+                all of them; of several in a tuple, one is enough.
+            methods: the methods that it accepts.
+        """
+
+        def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(view)
+            def checked(**path: Any) -> Any:
+                require(*needs)
+                return view(**path)
+
+            checked.needs = needs  # type: ignore[attr-defined]  # for ``may_open``
+            checked.is_action = "GET" not in methods  # type: ignore[attr-defined]  # for ``Button``
+            self.add_url_rule(rule, view.__name__, checked, methods=methods)
+            return view
+
+        return decorate
+
+    def action(
+        self, rule: str, *needs: str | tuple[str, ...]
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register an action: a POST request that ends with a redirect."""
+        return self.page(rule, *needs, methods=("POST",))
+
+
+def may_open(endpoint: str) -> bool:
+    """Return whether the session can open a page, or run an action."""
+    view: Any = current_app.view_functions[endpoint]
+    return can(*view.needs)
+
+
+def _require_same_origin() -> None:
+    """Reject unsafe requests that no page of this origin has sent (admin 5)."""
+    if request.method in SAFE_METHODS:
+        return
+    own = f"{request.scheme}://{request.headers.get('Host', '')}"
+    is_own = request.headers.get("Origin", "").lower() == own.lower()
+    if request.headers.get("Sec-Fetch-Site", "same-origin" if is_own else "") != "same-origin":
+        raise ShopError("shop_api_cross_site_request")
+
+
+def _find_session() -> None:
+    token = cookies.token()
+    session = find_session(token) if token else None
+    if session is not None:
+        request_id = g.request_start.ids["request_id"]
+        principal = replace(session.principal, request_id=request_id, session_id=session.id)
+        g.admin_session = replace(session, principal=principal)
+        g.principal = principal
+    if session is None or not session.principal.capabilities:
+        limit_body()
+
+
+def _require_session() -> BaseResponse | None:
+    """Find the session, or lead to the sign-in and back."""
+    _find_session()
+    if "admin_session" in g:
+        require_reading()
+        return None
+    if request.method in SAFE_METHODS:
+        here = request.full_path.rstrip("?")
+        return redirect(url_for("admin_sign_in.sign_in", next=here), 303)
+    kept = held.hold()
+    notice = _("Your session has ended. Sign in, and what you typed is kept.")
+    if not kept:
+        notice = _(
+            "Your session has ended, and what you typed is too large to be kept here. Sign in in "
+            "another tab, then go back and send it again."
+        )
+    return sign_in_page(401, kept=kept, notice=notice)
+
+
+@contextmanager
+def pressed_again() -> Iterator[None]:
+    """Ignore that a record is gone, if the button was on a page that showed the record.
+
+    An earlier press of the same button, or another user, has done its work.
+    """
+    try:
+        yield
+    except ShopError as error:
+        if error.status not in {404, 410} or "_shown" not in request.form:
+            raise
+
+
+def current_session() -> Session:
+    """Return the session of the request."""
+    session: Session = g.admin_session
+    return session
+
+
+def secured(response: Response) -> Response:
+    """Add the security headers of the pages to a response."""
+    headers = response.headers
+    headers.setdefault("Content-Security-Policy", POLICY)
+    headers.setdefault("Referrer-Policy", "same-origin")
+    headers.setdefault("Cache-Control", "no-store")
+    # A browser would ask for a user name and a password.
+    headers.pop("WWW-Authenticate", None)
+    return response
+
+
+def render(template: str, *, title: str, status: int = 200, **context: Any) -> Response:
+    """Return a page, made by a template in ``templates/admin``."""
+    admin: Admin = current_app.extensions[ADMIN]
+    session = g.get("admin_session")
+    items = sorted(admin.navigation, key=lambda item: item.position) if session else []
+    page = render_template(
+        f"admin/{template}",
+        title=title,
+        session=session,
+        can=can,
+        shop=current_app.config["SHOP_NAME"],
+        navigation=[item for item in items if may_open(item.endpoint)],
+        done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
+        form_id=uuid.uuid4().hex,  # acts like an Idempotency-Key
+        **context,
+    )
+    return Response(page, status, mimetype="text/html")
+
+
+def plain_page(title: str, *, button: str = "", status: int = 200, **context: Any) -> Response:
+    """Return a page of the sign-in: a form with one button, by default *Sign in*.
+
+    ``context`` has ``intro``, ``facts``, ``hidden`` inputs, and the ``credentials`` that are typed
+    or shown.
+    """
+    return render(
+        "sessions/sign_in.html",
+        title=title,
+        button=button or _("Sign in"),
+        status=status,
+        **{"is_possible": cookies.is_possible(), "hidden": []} | context,
+    )
+
+
+def sign_in_page(
+    status: int = 200, *, kept: str | None = None, consumer_key: str = "", **context: Any
+) -> Response:
+    """Return the form that asks for a key and its secret.
+
+    Args:
+        kept: a form that was sent to another page without a session, as signed text.
+        consumer_key: the key that was typed.
+        context: ``notice`` and ``error``.
+    """
+    form = request.form if kept is None else {}
+    # A link of another site could contain a form that its author has sent.
+    held_text = form.get("held", "") if kept is None else kept
+    address = form.get("next", "") or request.args.get("next", "")
+    hidden = [("next", address), ("held", held_text)]
+    typed = {"consumer_key": consumer_key, "consumer_secret": ""}
+    return plain_page(
+        _("Sign in"), status=status, hidden=hidden, credentials=typed, by_link=True, **context
+    )
+
+
+def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]:
+    """Return the panels of plugins for a record: label and content."""
+    admin: Admin = current_app.extensions[ADMIN]
+    return [
+        (panel.label, panel.content(value))
+        for panel in admin.panels
+        if panel.record == record and can(*panel.needs)
+    ]
+
+
+def see_other(endpoint: str, **values: Any) -> BaseResponse:
+    """Return the redirect after an action."""
+    return redirect(url_for(endpoint, **values), 303)
+
+
+_ERRORS = {
+    401: (_("You cannot do this"), _("Your key does not have this right. An administrator of the "
+                                     "shop can give it to you.")),
+    404: (_("Page not found"), _("The record may have been deleted. Search for it.")),
+    405: (_("This page does not accept the request"), ""),
+    409: (_("This is not possible now"), _("Go back, and open the record again.")),
+    410: (_("This link does not work any more"),
+          _("Ask the person who sent it for another one, or sign in with a key.")),
+    412: (_("This record has changed since"),
+          _("Someone else changed it after you opened the page. Nothing of yours is stored yet. Go "
+            "back, reload the page, and repeat the action if it is still right.")),
+    413: (_("This is too large"), ""),
+    429: (_("Too many failed attempts"), _("Wait %(seconds)s seconds, then try again.")),
+    500: (_("Something went wrong"), _("Try again. If it happens again, give the request ID to the "
+                                       "people who run the service.")),
+    503: (_("The service is not available"),
+          _("Try again in a few seconds. Nothing that you typed is lost if you go back.")),
+}  # fmt: skip
+"""The title of an error page and what to do, by the status. Others were rejected."""
+
+
+def error_page(error: ShopError) -> Response:
+    """Return the page of an error below ``/admin``."""
+    if error.status in {404, 405} and "admin_session" not in g:
+        _find_session()  # no blueprint has this address
+    title, advice = _ERRORS.get(error.status, (_("This request was rejected"), ""))
+    if error.status == 429:
+        advice %= {"seconds": error.headers.get("Retry-After", "60")}
+    page = render(
+        "error.html",
+        title=title,
+        status=error.status,
+        error=error,
+        advice=advice,
+        request_id=g.request_start.ids["request_id"],
+    )
+    page.headers.update(error.headers)
+    return secured(page)

@@ -1,0 +1,185 @@
+"""Small parts of pages: times, amounts, badges and links. All text is escaped."""
+
+# ruff: noqa: RUF001  # dashes and minus signs, as they are printed
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from flask import current_app, url_for
+from markupsafe import Markup, escape
+
+from app.conversions.currencies import decimal_places
+from app.conversions.dates import in_zone
+from app.plugins.admin.calls import curl, python
+from app.plugins.admin.texts import gettext as _
+
+NONE = "–"
+"""What stands for no value."""
+
+SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "AUD": "A$", "CAD": "C$"}
+
+
+def zone() -> ZoneInfo:
+    """Return the time zone of the shop."""
+    return ZoneInfo(current_app.config["SHOP_TIMEZONE"])  # cached
+
+
+def zone_name() -> str:
+    """Return the name of the shop's time zone as people say it: ``New York``."""
+    return zone().key.rpartition("/")[2].replace("_", " ")
+
+
+def today() -> date:
+    """Return the current date of the shop."""
+    return datetime.now(zone()).date()
+
+
+def parse_time(text: str) -> datetime:
+    """Return the time of a response, such as ``2026-11-23T14:05:00Z``."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def short_time(value: datetime) -> str:
+    """Return a time in the shop's zone: ``Nov 23, 14:05``, with the year if it is another."""
+    local = in_zone(value, zone())
+    return f"{short_date(local.date())}, {local:%H:%M}"
+
+
+def short_date(value: date) -> str:
+    """Return a date: ``Nov 23``, with the year if it is another."""
+    year = "" if value.year == today().year else f", {value.year}"
+    return f"{value:%b} {value.day}{year}"
+
+
+def time(text: str | datetime | None, *, utc: bool = False) -> Markup:
+    """Return a ``<time>`` with the UTC time as a tooltip, or with ``utc`` as text beside it."""
+    if not text:
+        return Markup('<span class="none">{}</span>').format(NONE)
+    value = parse_time(text) if isinstance(text, str) else text.astimezone(UTC)
+    exact = f"{value:%Y-%m-%d %H:%M:%S} UTC"
+    shown = Markup('<time datetime="{}" title="{}">{}</time>').format(
+        f"{value:%Y-%m-%dT%H:%M:%SZ}", exact, short_time(value)
+    )
+    return shown + Markup(' <small class="muted">{}</small>').format(exact) if utc else shown
+
+
+def money(amount: str | Decimal | float | None, currency: str | None = None) -> str:
+    """Return an amount with its currency: ``$1,234.50``, ``CHF 1,234.50`` or ``¥1,234``."""
+    if amount is None or amount == "":
+        return NONE
+    value = Decimal(str(amount))
+    code = currency or current_app.config["SHOP_CURRENCY"]
+    places = 0 if not decimal_places(code) and value == int(value) else 2
+    return f"{'−' if value < 0 else ''}{currency_sign(code)}{abs(value):,.{places}f}"
+
+
+def currency_sign(currency: str | None = None) -> str:
+    """Return what precedes an amount, by default in the currency of the shop: ``$`` or ``CHF ``."""
+    code = currency or current_app.config["SHOP_CURRENCY"]
+    return SYMBOLS.get(code, f"{code} ")
+
+
+def number(value: int | str | Decimal | None) -> str:
+    """Return a number with separators of thousands."""
+    return NONE if value is None else f"{int(value):,}"
+
+
+def words(*names: str | None) -> str:
+    """Return names of the API as words: ``Shop manager`` for ``shop_manager``."""
+    return ", ".join(_((name or NONE).replace("_", " ").capitalize()) for name in names)
+
+
+def badge(text: str, tone: str = "") -> Markup:
+    """Return a word on a tinted ground. The tone is ``ok``, ``warning``, ``danger`` or neutral."""
+    return Markup('<span class="badge {}">{}</span>').format(tone, text)
+
+
+def link(href: str, text: Any) -> Markup:
+    """Return a link to a page of the service."""
+    return Markup('<a href="{}">{}</a>').format(href, text)
+
+
+def pair(left: Any, right: Any) -> Markup:
+    """Return a line with something at its left and at its right."""
+    return Markup('<div class="section-head"><span>{}</span><span>{}</span></div>').format(
+        left, right
+    )
+
+
+def help_text(text: str) -> Markup:
+    """Return a help text, whose words in backticks are code."""
+    # The text is plain, although a template's gettext declares translations to be HTML.
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(str(text)))))  # noqa: S704  # nosec B704  # escaped before
+
+
+def external(text: str) -> Markup:
+    """Return a value of a record, as a link with its host if it is an HTTP address."""
+    try:
+        parts = urlsplit(text)
+        is_link = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        is_link = False
+    if not is_link or re.search(r"[\s\x00-\x1f\\]", text):
+        return escape(text)
+    return Markup(
+        '<a href="{}" rel="noreferrer noopener" target="_blank">{}</a> <small>({})</small>'
+    ).format(text, text, parts.hostname)
+
+
+def joined(parts: Iterable[Any], separator: str = ", ") -> Markup:
+    """Return parts with a separator between them, each escaped."""
+    return escape(separator).join(parts)
+
+
+def last_day(expiry: str | None) -> date | None:
+    """Return the last day on which a coupon with an expiry date works, in UTC."""
+    if not expiry:
+        return None
+    day = date.fromisoformat(expiry[:10])
+    return day - timedelta(days=1) if day > date.min else day
+
+
+def works_until(expiry: str | None) -> str:
+    """Return until when a coupon works: ``Nov 29, 23:59 UTC (Nov 29, 18:59 in New York)``."""
+    day = last_day(expiry)
+    if day is None:
+        return ""
+    end = datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)
+    return in_both_zones(f"{short_date(day)}, 23:59 UTC", short_time(end))
+
+
+def in_both_zones(utc: str, local: str) -> str:
+    """Return a time in UTC and, if it is another one, in the shop's zone."""
+    if zone().key in {"UTC", "Etc/UTC"}:
+        return utc
+    return _("%(utc)s (%(local)s in %(place)s)", utc=utc, local=local, place=zone_name())
+
+
+def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
+    """Return the badge of a state, from a table of words and tones."""
+    text, tone = states.get(state, (state, ""))
+    return badge(_(text), tone)
+
+
+def init_app(app: Any) -> None:
+    """Let templates use these functions."""
+    env = app.jinja_env
+    env.globals.update(
+        help_text=help_text,
+        curl=curl,
+        python=python,
+        badge=badge,
+        money=money,
+        number=number,
+        time_tag=time,
+        external=external,
+        works_until=works_until,
+        page_url=url_for,
+        zone=zone,
+        in_both_zones=in_both_zones,
+    )

@@ -1,0 +1,606 @@
+"""Kinds of records: one description each, and the pages and actions that all have in common.
+
+A subclass of ``Noun`` describes a kind with attributes and small functions, as a model view of
+Flask-Admin does: its columns, filters, forms, the parts of its page and its actions on several
+records. The addresses follow from its name.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qs
+
+from flask import Response, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.api.authentication import current_principal
+from app.conversions.numbers import whole_number
+from app.errors import InvalidParams, ShopError
+from app.plugins.admin import history, html
+from app.plugins.admin.calls import (
+    ApiRequest,
+    Reply,
+    api_request,
+    call,
+    can,
+    form_headers,
+    loaded_query,
+    record_of,
+    require,
+)
+from app.plugins.admin.forms import ATTEMPTS, Difference, FieldSpec, Form, specs_of
+from app.plugins.admin.frame import (
+    AdminBlueprint,
+    NavigationItem,
+    may_open,
+    panels,
+    render,
+    see_other,
+)
+from app.plugins.admin.pages import Button, Parts, Section, allowed, record_page
+from app.plugins.admin.selections import Action, process
+from app.plugins.admin.tables import Column, Filter, Tab, Table, list_query
+from app.plugins.admin.texts import gettext as _
+from app.schemas.base import Base
+
+UNDO_SECONDS = 60
+"""How long a table offers to restore what was moved to the trash."""
+
+Record = dict[str, Any]
+AnyResponse = Response | BaseResponse
+FORM = ("GET", "POST")
+
+
+class Noun:
+    """A kind of record. Its pages are endpoints of its blueprint ``admin_<plural>``."""
+
+    name = ""  # the record in addresses and variables: ``coupon``
+    plural = ""  # the records in addresses. By default, the name with an *s*
+    operation = ""  # the record in the names of operations. By default, its name
+    create_key = ""  # the wrapper key of the request that creates a record. By default, the name
+    title = ""  # the title of the table
+    navigation = ("", 0)  # icon and position
+    menu = ""  # the text in the navigation. By default, the title
+    intro = ""  # a sentence above the table
+    empty: tuple[str, ...] = ("", "")  # title and text of an empty table, and what a link opens
+    create_label = ""  # the button that creates a record
+    named_by: tuple[str, ...] = ()  # the fields that name the record in the titles of forms
+    create_schema: type[Base] | None = None
+    update_schema: type[Base] | None = None
+    list_schema: type[Base] = Base  # the parameters of its list
+    queries: Any = None  # the module of its service that finds IDs, if it has a trash
+    given: Mapping[str, Any] = {}  # what the form of a new record shows at first
+    has_trash = False
+    searches = ""  # the label of the search box
+    resource = ""  # the kind of record in events
+    also_reads: tuple[str, ...] = ()  # operations that its page needs beside that of the record
+    secrets: Mapping[str, str] = {}  # labels of fields that are shown only when they are new
+    secrets_note = ""  # what to do with them
+    delete_note = ""  # what the question before deleting a record adds
+    deletes = True
+
+    def __init__(self) -> None:
+        self.plural = self.plural or f"{self.name}s"
+        self.operation = noun = self.operation or self.name
+        self.operations = f"{noun}{'es' if noun.endswith('h') else 's'}"
+        self.blp = blp = AdminBlueprint(f"admin_{self.plural}")
+        root = f"/{self.plural}"
+        self.one = one = f"{root}/<id:{self.name}_id>"
+        blp.page(root, f"list_{self.operations}")(self.show_list)
+        blp.page(one, f"get_{noun}", *self.also_reads)(self.show)
+        if self.create_schema:
+            blp.page(f"{root}/new", f"create_{noun}", methods=FORM)(self.create)
+        if self.update_schema:
+            blp.page(f"{one}/edit", f"get_{noun}", f"update_{noun}", methods=FORM)(self.edit)
+        if self.deletes:
+            blp.action(f"{one}/delete", f"delete_{noun}")(self.delete)
+        if self.secrets:
+            blp.action(f"{one}/rotate", self._rotation)(self.rotate)
+        if self.has_trash:
+            blp.action(f"{one}/trash", f"delete_{noun}")(self.trash)
+            self.runs("restore", f"restore_{noun}", "restored")
+            blp.action(f"{root}/selected", f"list_{self.operations}")(self.act)
+        NOUNS[self.resource] = self
+
+    def runs(
+        self,
+        endpoint: str,
+        operation: str,
+        done: str,
+        *,
+        path: str = "",
+        key: str = "",
+        specs: Callable[[], Sequence[FieldSpec]] = list,
+    ) -> None:
+        """Add an action that runs one operation for a record, and leads back to its page.
+
+        Args:
+            endpoint: its endpoint, and by default its path.
+            operation: the operation.
+            done: what it reports (``frame.DONE``).
+            path: its path below that of the record.
+            key: the wrapper key of its body, if it has one.
+            specs: returns the fields of its form, whose values are its body.
+        """
+
+        def run(**variables: Any) -> AnyResponse:
+            record_id, headers, body = variables[f"{self.name}_id"], {}, None
+            if fields := specs():
+                form, headers = Form.submitted(fields, key), form_headers()
+                if form.etag and "_show" not in request.form:
+                    return self._save(form, operation, record_id, done)
+                values = form.read(everything=True)
+                body = {key: values} if key else values
+                form.sent = api_request(operation, body=body, **variables)
+                if "_show" in request.form:
+                    return self.page(record_id, sent=form.asked_for)
+                if form.errors:
+                    raise InvalidParams(form.errors)
+            try:
+                call(operation, body=body, headers=headers, **variables)
+            except ShopError as error:
+                if not self._is_done(operation, record_id, error):
+                    raise
+            return self.see(record_id, done)
+
+        run.__name__ = endpoint
+        self.blp.action(f"{self.one}/{path or endpoint}", operation)(run)
+
+    def _is_done(self, operation: str, record_id: int, error: ShopError) -> bool:
+        """Return whether an operation has failed because an earlier press has done its work."""
+        if error.status != 404:
+            return False
+        if operation == f"delete_{self.operation}":
+            return self._is_trashed(record_id)
+        if operation != f"restore_{self.operation}" and "_shown" not in request.form:
+            return False
+        try:
+            self.read(record_id)
+        except ShopError:
+            return False
+        return True
+
+    def _is_trashed(self, record_id: int) -> bool:
+        if not self.has_trash:
+            return False
+        every, actor = loaded_query(self.list_schema, {}), current_principal()
+        found = self.queries.ids_after(actor, every, record_id - 1, 1, trashed=True)
+        return list(found) == [record_id]
+
+    # What subclasses describe
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        """Return the columns of the table, or of the trash."""
+        raise NotImplementedError
+
+    def filters(self) -> list[Filter]:
+        """Return the choices above the table."""
+        return []
+
+    def tabs(self, reply: Reply) -> list[Tab]:
+        return []
+
+    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Return the parameters of the API for those of the table."""
+        return {each.name: given.get(each.name, "") for each in self.filters()}
+
+    def prepared(self, records: list[Record]) -> list[Record]:
+        """Return records with what else their table or their page needs."""
+        return records
+
+    def name_of(self, record: Record) -> str:
+        """Return what names a record in labels and titles."""
+        raise NotImplementedError
+
+    def title_of(self, record: Record) -> str:
+        return self.name_of(record)
+
+    def badge(self, record: Record) -> Markup | str:
+        """Return the state of a record, beside its title."""
+        return ""
+
+    def list_notice(self) -> str:
+        """Return what the table is limited to by a link of another page."""
+        return ""
+
+    def list_buttons(self) -> list[Button]:
+        """Return further buttons above the table."""
+        return []
+
+    def list_sections(self) -> list[Section]:
+        """Return what follows the table."""
+        return []
+
+    def actions(self) -> dict[str, Action]:
+        """Return the actions on several records, by the values of their buttons."""
+        if not self.has_trash:
+            return {}
+        trashing = _("Moving %(nouns)s to the trash", nouns=self.plural)
+        restoring = _("Restoring %(nouns)s", nouns=self.plural)
+        delete, restore = f"delete_{self.operation}", f"restore_{self.operation}"
+        return {
+            "restore": Action(self.name, _("Restore"), restoring, restore, in_trash=True),
+            "trash": Action(self.name, _("Move to the trash"), trashing, delete, "restore"),
+        }
+
+    def parts(self, record: Record) -> Parts:
+        """Return what the page of a record shows before its history."""
+        raise NotImplementedError
+
+    def new_values(self) -> Mapping[str, Any]:
+        """Return the values that the form of a new record shows at first."""
+        return self.given
+
+    def body(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return what is sent of the values of a new record."""
+        return values
+
+    def created(self, record: Record) -> AnyResponse:
+        """Return the response after a record was created."""
+        return self.with_secrets(record) if self.secrets else self.see(record["id"], "created")
+
+    def form_values(self, form: Form) -> dict[str, Any]:
+        """Return further values of the template of the forms."""
+        return {}
+
+    # Addresses and links
+
+    @property
+    def item(self) -> NavigationItem:
+        return NavigationItem(self.menu or self.title, self.endpoint("show_list"), *self.navigation)
+
+    def endpoint(self, name: str) -> str:
+        return f"{self.blp.name}.{name}"
+
+    def url(self, endpoint: str, record_id: int | None = None, **more: Any) -> str:
+        """Return the address of a page or an action."""
+        path = {} if record_id is None else self._path(record_id)
+        return url_for(self.endpoint(endpoint), **path, **more)
+
+    def _path(self, record_id: int) -> Record:
+        return {f"{self.name}_id": record_id}
+
+    def see(self, record_id: int, done: str) -> BaseResponse:
+        """Return the redirect to the page of a record after an action."""
+        return see_other(self.endpoint("show"), done=done, **self._path(record_id))
+
+    def link(self, record: Record) -> Markup:
+        return html.link(self.url("show", record["id"]), self.name_of(record))
+
+    def link_to(self, record_id: int | None, text: str) -> Markup | str:
+        """Return a link to the page of a record, if the session may read it."""
+        if not record_id or not may_open(self.endpoint("show")):
+            return text
+        return html.link(self.url("show", record_id), text)
+
+    def button(self, label: str, endpoint: str, record: Record, **more: Any) -> Button:
+        """Return the button of a page or an action of a record."""
+        path, name = self._path(record["id"]), self.name_of(record)
+        return Button(label, self.endpoint(endpoint), path, name=name, **more)
+
+    # Pages
+
+    def read(self, record_id: int) -> tuple[Record, str]:
+        record, etag = record_of(f"get_{self.operation}", **self._path(record_id))
+        return self.prepared([record])[0], etag
+
+    def show_list(self) -> Response:
+        table, trashed, buttons = self.table(), _in_trash(request.args), self.list_buttons()
+        if self.create_schema:
+            buttons.append(Button(_(self.create_label), self.endpoint("create"), tone="primary"))
+        return render(
+            "list.html",
+            title=_(self.title),
+            notice=self.list_notice(),
+            intro=_(self.intro),
+            empty=self.empty,
+            table=table,
+            trashed=trashed,
+            buttons=allowed(buttons),
+            undo=self._undo_address(),
+            acts=self.has_trash and self.url("act"),
+            bulk=self._allowed_actions(trashed=trashed),
+            more=self.list_sections(),
+        )
+
+    def table(self) -> Table:
+        """Return the table of the current address."""
+        given = request.args.to_dict()
+        trashed = self.has_trash and _in_trash(given)
+        operation = f"list_{'trashed_' if trashed else ''}{self.operations}"
+        reply = call(operation, query=list_query() | self.query(given))
+        table = Table.of_reply(_(self.title), self.columns(trashed=trashed), reply)
+        table.rows = self.prepared(list(table.rows))
+        table.sorts, table.name, table.tabs = True, self.name_of, self.tabs(reply)
+        table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
+        acts = self._allowed_actions(trashed=trashed).values()
+        table.selects = bool(acts)
+        table.own_requests = [
+            *table.own_requests,
+            *(
+                (each.label, each.request(row["id"]))
+                for row in table.rows[:1]
+                for each in acts
+                if each.title
+            ),
+        ]
+        if trashed:
+            table.buttons = lambda row: [self.button(_("Restore"), "restore", row)]
+        return table
+
+    def show(self, **path: Any) -> Response:
+        return self.page(*path.values())
+
+    def page(self, record_id: int, *, sent: ApiRequest | None = None, **more: Any) -> Response:
+        """Return the page of a record, with the result of an action.
+
+        Args:
+            record_id: the ID of the record.
+            sent: the request of a small form, which it shows instead of sending it.
+            more: further values of ``record_page``.
+        """
+        record, etag = self.read(record_id)
+        parts = self.parts(record)
+        kept = [self._history(record_id)] if self.resource in history.RESOURCES else []
+        added = [Section(label, "plain", value) for label, value in panels(self.name, record)]
+        trash = [self._trash_button(record)] if self.has_trash else []
+        delete = [self._delete_button(record)] if self.deletes else []
+        shown = replace(
+            parts,
+            main=[*parts.main, *kept],
+            side=[*parts.side, *added],
+            dangers=[*parts.dangers, *trash, *delete],
+        )
+        back = self.url("show_list"), _(self.title)
+        return record_page(
+            self.title_of(record),
+            back,
+            shown,
+            sent or api_request(f"get_{self.operation}", **self._path(record_id)),
+            self.name,
+            status_badge=self.badge(record),
+            opens=bool(sent),
+            etag=etag,
+            **more,
+        )
+
+    def _history(self, record_id: int) -> Section:
+        specs = specs_of(self.update_schema)
+        labels = {spec.name: spec.label for spec in specs if "." not in spec.name}
+        labels["usage_count"] = "Uses"
+        may_read = can("list_events")
+        entries = history.history(self.resource, record_id, labels) if may_read else None
+        return Section(_("History"), "history", entries, what=_("events"))
+
+    def _trash_button(self, record: Record) -> Button:
+        return self.button(_("Move to the trash"), "trash", record, shown=self._shown(record))
+
+    def _shown(self, record: Record) -> Mapping[str, str]:
+        return Form.of_record(self.compared(), self.name, record).shown
+
+    def _delete_button(self, record: Record) -> Button:
+        question = _(
+            "Delete %(noun)s %(name)s permanently?", noun=self.name, name=self.name_of(record)
+        )
+        return self.button(
+            _("Delete permanently"),
+            "delete",
+            record,
+            question=question,
+            note=_(self.delete_note),
+            query=self._forced(),
+            shown=self._shown(record),
+        )
+
+    def _forced(self) -> dict[str, str]:
+        """Return the parameters that delete a record instead of moving it to the trash."""
+        return {"force": "true"} if self.has_trash else {}
+
+    def create(self) -> AnyResponse:
+        """Show the form of a new record, or create the record."""
+        specs, key = specs_of(self.create_schema), self.create_key or self.name
+        if request.method == "GET":
+            return self._form(Form.of_new(specs, key, self.new_values()))
+        form = Form.submitted(specs, key)
+        values = self.body(form.read(everything=True))
+        if reply := form.send(f"create_{self.operation}", values):
+            return self.created(reply.body[self.name])
+        return self._form(form)
+
+    def edit(self, **path: Any) -> AnyResponse:
+        (record_id,) = path.values()
+        specs, noun = specs_of(self.update_schema), self.operation
+        if request.method == "GET":
+            record, etag = self.read(record_id)
+            return self._form(Form.of_record(specs, self.name, record, etag), record_id)
+        form = Form.submitted(specs, self.name)
+        return self._save(form, f"update_{noun}", record_id)
+
+    def _save(self, form: Form, operation: str, record_id: int, done: str = "") -> AnyResponse:
+        """Save a form, or show what another editor has changed of its fields in between.
+
+        Args:
+            form: the form with the entity tag that it showed.
+            operation: the operation that updates the record.
+            record_id: the ID of the record.
+            done: what a small form reports; a form with a page of its own shows its errors there.
+        """
+        noun = self.operation
+        if conflict := form.save(f"get_{noun}", operation, **self._path(record_id)):
+            return self._changed(form, conflict)
+        if form.errors and done:
+            raise InvalidParams(form.errors)
+        return self.see(record_id, form.done) if form.done else self._form(form, record_id)
+
+    def _form(self, form: Form, record_id: int | None = None) -> Response:
+        """Return the page of a form; without an ID, that of a new record."""
+        name = " ".join(filter(None, (form.shown.get(each, "") for each in self.named_by)))
+        title, button = _(self.create_label), ""
+        back = self.url("show_list"), _(self.title)
+        if record_id is not None:
+            title, button = _("Edit %(name)s", name=name or self.name), _("Save")
+            back = self.url("show", record_id), name or self.name.capitalize()
+        return form_page(form, title, back, button=button, **self.form_values(form))
+
+    @property
+    def _rotation(self) -> str:
+        return f"rotate_{self.operation}{'_secret' if len(self.secrets) == 1 else ''}"
+
+    def rotate(self, **path: Any) -> Response:
+        """Replace the secrets of a record, and show the new ones once."""
+        return self.with_secrets(call(self._rotation, headers=form_headers(), **path).content)
+
+    def with_secrets(self, record: Record) -> Response:
+        secrets = [(_(label), record[name]) for name, label in self.secrets.items()]
+        return self.page(record["id"], secrets=secrets, note=_(self.secrets_note))
+
+    def delete(self, **path: Any) -> AnyResponse:
+        (record_id,) = path.values()
+        return self._remove(record_id, self._delete_button, self._forced()) or see_other(
+            self.endpoint("show_list"), done="deleted"
+        )
+
+    def trash(self, **path: Any) -> AnyResponse:
+        """Move a record to the trash. For a minute, the table offers to restore it."""
+        (record_id,) = path.values()
+        undo = {"undo": record_id, "at": int(time.time())}
+        return self._remove(record_id, self._trash_button, {}) or see_other(
+            self.endpoint("show_list"), done="trashed", **undo
+        )
+
+    def compared(self) -> Sequence[FieldSpec]:
+        """Return the fields whose changes in between are shown before a record is removed."""
+        return specs_of(self.update_schema)
+
+    def _remove(
+        self, record_id: int, button: Callable[[Record], Button], query: Mapping[str, str]
+    ) -> Response | None:
+        """Remove a record as its page showed it.
+
+        An earlier press of the same button, or another user, can have done it in between.
+
+        Returns:
+            None, or the page that shows what another user has changed in between.
+        """
+        form, path = Form.submitted(self.compared(), self.name), self._path(record_id)
+        form.texts = dict(form.shown)
+        is_from_page = "_shown" in request.form
+        for attempt in range(ATTEMPTS):
+            try:
+                record, form.etag = record_of(f"get_{self.operation}", **path)
+                if is_from_page and (differences := form.differences(record)):
+                    return self._changed(form, differences, button(record))
+                headers = {"If-Match": form.etag} if form.etag else {}
+                call(f"delete_{self.operation}", query=query, headers=headers, **path)
+                break
+            except ShopError as error:
+                if error.status == 404 and is_from_page and self._is_removed(record_id, query):
+                    break
+                is_changed = error.code == "shop_api_precondition_failed"
+                if not is_changed or attempt == ATTEMPTS - 1:
+                    raise
+        return None
+
+    def _is_removed(self, record_id: int, query: Mapping[str, str]) -> bool:
+        """Return whether a record that has no page any more is where a button moves it.
+
+        ``query`` is that of the button. A record in the trash is deleted if it shall be.
+        """
+        if not self._is_trashed(record_id):
+            return bool(query) or not self.has_trash
+        if query:
+            call(f"delete_{self.operation}", query=query, **self._path(record_id))
+        return True
+
+    def _changed(
+        self, form: Form, differences: Sequence[Difference], button: Button | None = None
+    ) -> Response:
+        """Return the page that shows what another user has changed in between.
+
+        Args:
+            form: the form that was sent.
+            differences: its fields that have changed.
+            button: the button that was pressed, unless the form was to be saved.
+        """
+        return render(
+            "conflict.html",
+            title=_("Someone else changed this %(noun)s", noun=self.operation),
+            form=form,
+            differences=differences,
+            button=button,
+            back=url_for(self.endpoint("show"), **request.view_args or {}),
+            status=409,
+            merged=form.shown | {each.spec.name: each.theirs for each in differences},
+        )
+
+    def _undo_address(self) -> str:
+        """Return the address of the action that undoes the last one, or an empty string."""
+        at, record_id = (whole_number(request.args.get(name, "")) for name in ("at", "undo"))
+        is_recent = at is not None and 0 <= time.time() - at <= UNDO_SECONDS
+        if not (self.has_trash and record_id and is_recent and may_open(self.endpoint("restore"))):
+            return ""
+        return self.url("restore", record_id)
+
+    # Actions on several records
+
+    def _allowed_actions(self, *, trashed: bool) -> dict[str, Action]:
+        return {
+            name: action
+            for name, action in self.actions().items()
+            if action.in_trash in {None, trashed} and can(action.operation)
+        }
+
+    def matching_ids(self, after: int, limit: int) -> Sequence[int]:
+        """Return IDs of records that match the table of the submitted selection, after an ID."""
+        given = {name: each[0] for name, each in parse_qs(request.form.get("query", "")).items()}
+        wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
+        return self.queries.ids_after(  # type: ignore[no-any-return]  # of any of its modules
+            current_principal(),
+            loaded_query(self.list_schema, wanted),
+            after,
+            limit,
+            trashed=_in_trash(given),
+        )
+
+    def act(self) -> Response:
+        """Run the chosen action for the next part of the selected records."""
+        name, query = request.form.get("action", ""), request.form.get("query", "")
+        actions = self.actions()
+        if name not in actions:
+            raise InvalidParams({"action": f"must be {' or '.join(actions)}."})
+        require(actions[name].operation)
+        back = self.url("show_list") + (f"?{query}" if query else ""), _(self.title)
+        return process(actions[name], back, self.matching_ids, self._is_done)
+
+
+NOUNS: dict[str, Noun] = {}
+"""The kinds of records by their names in events."""
+
+
+def _in_trash(given: Mapping[str, str]) -> bool:
+    return given.get("state") == "trash"
+
+
+def form_page(
+    form: Form, title: str, back: tuple[str, str], *, button: str = "", **more: Any
+) -> Response:
+    """Return the page of a form.
+
+    Args:
+        back: address and text of the link above the title.
+        button: the text of the button, by default the title.
+        more: further values of the template, such as ``intro``, ``facts`` above the fields, and
+            ``request_note``.
+    """
+    return render(
+        "record_form.html",
+        title=title,
+        form=form,
+        back=back,
+        button=button or title,
+        has_errors=bool(form.errors),
+        status=400 if form.errors else 200,
+        **more,
+    )

@@ -1,0 +1,122 @@
+"""Generated coupons: batches, with a preview and a file of the codes (admin 2)."""
+
+from typing import Any
+
+from flask import Response, request
+
+from app.api.authentication import current_principal
+from app.errors import ShopError
+from app.plugins.admin import html, reports
+from app.plugins.admin.calls import call
+from app.plugins.admin.forms import Form
+from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.pages import Button, Parts, Section, Tile
+from app.plugins.admin.tables import Column, csv_file
+from app.plugins.admin.texts import gettext as _
+from app.schemas.coupons.batch import CHARSET, CouponBatchCreate
+from app.services.coupons import batch_queries
+from app.services.coupons.code_patterns import CodePattern
+
+PREVIEW = 5
+
+
+class Batches(Noun):
+    """The batches of generated coupons."""
+
+    name, plural, operation, create_key = "batch", "batches", "coupon_batch", "generate"
+    resource = "coupon_batch"
+    title, menu, create_label = "Generated coupons", "Generate", "Generate coupons"
+    navigation = ("layers", 110)
+    empty = (
+        "No generated coupons yet",
+        (
+            "Generate up to ten thousand coupons with random codes that cannot be guessed, for a "
+            "mailing or for printed cards."
+        ),
+    )
+    create_schema, deletes = CouponBatchCreate, False
+    given = {
+        "pattern": "####-####",
+        "charset": CHARSET,
+        "coupon": {"type": "percent", "usage_limit": 1},
+    }
+
+    def name_of(self, record: Record) -> str:
+        return record["name"] or f"{record['prefix']}{record['pattern']}"
+
+    def title_of(self, record: Record) -> str:
+        return _("Batch %(name)s", name=self.name_of(record))
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        return [
+            Column(_("Batch"), self.link),
+            Column(_("Codes"), lambda row: f"{row['prefix']}{row['pattern']}"),
+            Column.of(_("Number"), "count"),
+            Column.of(_("Unused"), "unused", on_phone=True),
+            Column.of(_("Reserved"), "reserved"),
+            Column.of(_("Used"), "used", on_phone=True),
+            Column.of(_("Generated"), "created_at", html.time),
+        ]
+
+    def form_values(self, form: Form) -> dict[str, Any]:
+        """Return some codes of the pattern, and note an error of the pattern."""
+        texts = form.texts
+        try:
+            pattern = CodePattern.parse(
+                texts["prefix"], texts["pattern"] or "####-####", texts["charset"] or CHARSET
+            )
+            return {"codes": pattern.random_codes(PREVIEW)}
+        except ShopError as error:
+            if not form.errors:
+                form.note(error)
+            return {}
+
+    def parts(self, record: Record) -> Parts:
+        number, download = record["id"], self.endpoint("download")
+        names = {
+            "count": _("Generated"),
+            "unused": _("Unused"),
+            "reserved": _("Reserved"),
+            "used": _("Used"),
+            "trashed": _("In the trash"),
+        }
+        plots = reports.batch_plots(number) if record["used"] else []
+        facts = [
+            (_("Prefix"), record["prefix"] or html.NONE),
+            (_("Pattern"), record["pattern"]),
+            (_("Characters"), record["charset"]),
+            (_("Generated"), html.time(record["created_at"], utc=True)),
+        ]
+        question = _(
+            "Move %(count)s unused coupons to the trash?", count=html.number(record["unused"])
+        )
+        trash = self.button(_("Trash the unused coupons"), "trash", record, question=question)
+        return Parts(
+            buttons=[
+                Button(_("Show its coupons"), "admin_coupons.show_list", {"batch": number}),
+                Button(_("Download unused codes"), download, {"batch_id": number, "unused": 1}),
+                self.button(_("Download codes"), "download", record, tone="primary"),
+            ],
+            tiles=[Tile(label, html.number(record[name])) for name, label in names.items()],
+            main=[
+                Section(_("Reports"), "plots", plots),
+                Section(_("Details"), "facts", facts),
+            ],
+            dangers=[trash] if record["unused"] else [],
+        )
+
+
+BATCHES = Batches()
+blp = BATCHES.blp
+BATCHES.runs("trash", "delete_coupon_batch", "trashed")
+
+
+@blp.page("/batches/<id:batch_id>/codes.csv", "get_coupon_batch", "list_coupons")
+def download(batch_id: int) -> Response:
+    """Download the codes of a batch, with ``unused`` only those without a use."""
+    call("get_coupon_batch", batch_id=batch_id)
+    unused = bool(request.args.get("unused"))
+    actor = current_principal()
+    rows = reports.from_replica(lambda: batch_queries.codes_of(actor, batch_id, unused=unused))
+    name = f"codes-of-batch-{batch_id}{'-unused' if unused else ''}"
+    return csv_file(name, [column.name for column in batch_queries.CODE_COLUMNS], [rows])

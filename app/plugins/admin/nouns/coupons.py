@@ -1,0 +1,316 @@
+"""Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from flask import Response, redirect, request
+from markupsafe import Markup
+
+from app.api.authentication import current_principal
+from app.api.representations import COUPON
+from app.conversions.numbers import whole_number
+from app.plugins.admin import html, reports
+from app.plugins.admin.calls import Reply, call, can
+from app.plugins.admin.forms import CHOICES, FieldSpec, Form, specs_of
+from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
+from app.plugins.admin.pages import Button, Parts, Section, Tile, call_if_allowed
+from app.plugins.admin.selections import Action, selected_ids
+from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file
+from app.plugins.admin.texts import gettext as _
+from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
+from app.schemas.queries import CouponListQuery
+from app.services.coupons import queries
+from app.services.customers.queries import emails_of
+
+STATES = {
+    "active": ("Active", "ok"),
+    "expired": ("Expired", ""),
+    "used_up": ("Used up", "warning"),
+    "trash": ("Trash", ""),
+}
+"""Word and tone of each state."""
+
+USE_STATES = {
+    "reserved": ("Reserved", "warning"),
+    "confirmed": ("Used", "ok"),
+    "released": ("Released", ""),
+}
+"""Word and tone of each status of a redemption."""
+
+CSV_PART, CSV_IDS = 1000, 100_000
+"""Numbers of coupons in a CSV file that are read at once, and of IDs that are found at once.
+
+A search finds all that match before it returns the first ID.
+"""
+
+
+def amount_of(coupon: Record) -> str:
+    """Return the discount of a coupon: ``10%`` or an amount of money."""
+    if coupon["type"].startswith("percent"):
+        return f"{coupon['amount'].rstrip('0').rstrip('.') or '0'}%"
+    return html.money(coupon["amount"])
+
+
+def state_of(coupon: Record) -> str:
+    """Return the state of a coupon with ``reserved`` uses (``filter[state]`` of the API)."""
+    expiry, limit = coupon["expiry_date"], coupon["usage_limit"]
+    if coupon.get("trashed_at"):
+        return "trash"
+    if expiry and html.parse_time(expiry) <= datetime.now(UTC):
+        return "expired"
+    return "used_up" if limit and coupon["usage_count"] + coupon["reserved"] >= limit else "active"
+
+
+def uses_of(coupon: Record) -> str:
+    """Return the uses of a coupon: ``50 of 50``."""
+    taken, limit = html.number(coupon["usage_count"] + coupon["reserved"]), coupon["usage_limit"]
+    return _("%(uses)s of %(limit)s", uses=taken, limit=html.number(limit)) if limit else taken
+
+
+def reserved_of(coupon: Record) -> str:
+    """Return how many uses of a coupon are reserved, or an empty string."""
+    count = coupon["reserved"]
+    return _("%(count)s of them reserved", count=html.number(count)) if count else ""
+
+
+def _user_of(use: Record) -> str:
+    number = f"#{use['customer_id']}" if use["customer_id"] else _("Guest")
+    return use["email"] or number
+
+
+def _with_addresses(uses: Sequence[Record]) -> list[Record]:
+    """Return uses in which those of an account have its address, if they have none."""
+    ids = {use["customer_id"] for use in uses if use["customer_id"] and not use["email"]}
+    emails = emails_of(ids) if can("list_customers") else {}
+    return [use | {"email": use["email"] or emails.get(use["customer_id"], "")} for use in uses]
+
+
+def _last_day(coupon: Record) -> str:
+    day = html.last_day(coupon["expiry_date"])
+    return html.short_date(day) if day else html.NONE
+
+
+class CouponPages(Noun):
+    """The coupons of the shop."""
+
+    name = resource = "coupon"
+    title, navigation, create_label = "Coupons", ("ticket", 100), "Create coupon"
+    empty = (
+        "No coupons yet",
+        "A coupon is a code that lowers the price of an order. Create one, or generate a thousand.",
+    )
+    named_by, create_schema, update_schema = ("code",), CouponCreate, CouponUpdate
+    list_schema, queries = CouponListQuery, queries
+    has_trash, searches = True, "Search code or description"
+
+    def name_of(self, record: Record) -> str:
+        return str(record["code"])
+
+    def badge(self, record: Record) -> Markup:
+        return html.state_badge(STATES, state_of(record))
+
+    def prepared(self, records: list[Record]) -> list[Record]:
+        """Return coupons with the number of their ``reserved`` uses, which one statement reads."""
+        reserved = queries.reservations_of([coupon["id"] for coupon in records])
+        return [coupon | {"reserved": reserved.get(coupon["id"], 0)} for coupon in records]
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        types = CHOICES["coupon_types"]()
+
+        def uses(row: Record) -> str:
+            return ", ".join(filter(None, (uses_of(row), reserved_of(row))))
+
+        columns = [
+            Column(_("Code"), self.name_of if trashed else self.link, sort="code"),
+            Column(_("Discount"), lambda row: types.get(row["type"], row["type"])),
+            Column(_("Amount"), amount_of, sort="amount", is_number=True),
+            Column(_("State"), self.badge, on_phone=True),
+            Column(_("Uses"), uses, sort="uses", is_number=True, on_phone=True),
+            Column(_("Works until"), _last_day, sort="expiry_date", is_number=True),
+        ]
+        if trashed:
+            since = _("In the trash since")
+            columns[3] = Column.of(since, "trashed_at", html.time, on_phone=True)
+            del columns[5]
+        return columns
+
+    def filters(self) -> list[Filter]:
+        return [Filter("type", _("Discount type"), _("All types"), CHOICES["coupon_types"]())]
+
+    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+        state = given.get("state", "")
+        found = {name: given.get(name, "") for name in ("type", "batch")}
+        return found | ({} if state == "trash" else {"state": state})
+
+    def tabs(self, reply: Reply) -> list[Tab]:
+        is_whole = not any(request.args.get(name) for name in ("q", "type", "batch", "state"))
+        total = reply.total if is_whole else int(call("count_coupons").content)
+        counts = queries.counts_by_state(current_principal(), {})
+        # The difference, because counting most of a million coupons takes a tenth of a second.
+        active = total - counts["expired"] - counts["used_up"]
+        counts = {"": total, "active": active, **counts}
+        words = {"": _("All"), **{name: _(word) for name, (word, _tone) in STATES.items()}}
+        return [Tab(name, word, counts[name]) for name, word in words.items()]
+
+    def list_buttons(self) -> list[Button]:
+        return [Button(_("Generate"), "admin_batches.create")]
+
+    def new_values(self) -> Mapping[str, Any]:
+        """Return what the form of a new coupon shows: with ``from``, a copy of another one."""
+        source = whole_number(request.args.get("from", ""))
+        if source is None or not can("get_coupon"):
+            return {"type": "percent", "code": request.args.get("code", "")}
+        copied, _etag = self.read(source)
+        return copied | {"code": f"{copied['code']}-copy", "expiry_date": None}
+
+    def created(self, record: Record) -> AnyResponse:
+        if request.args.get("then") == "try" and can("evaluate_coupons"):
+            return redirect(self.url("try_it", record["id"], done="created"), 303)
+        return super().created(record)
+
+    def parts(self, record: Record) -> Parts:
+        notes: list[Any] = [reserved_of(record)]
+        if can("update_coupon"):
+            href = self.url("correct_count", record["id"])
+            notes.append(html.link(href, _("Correct the count")))
+        day = _last_day(record) if record["expiry_date"] else _("No end")
+        plots = reports.coupon_plots(record["id"])
+        copy = Button(_("Duplicate"), self.endpoint("create"), {"from": record["id"]})
+        return Parts(
+            buttons=[
+                copy,
+                self.button(_("Redeem now"), "redeem", record),
+                self.button(_("Try it"), "try_it", record),
+                self.button(_("Edit"), "edit", record, tone="primary"),
+            ],
+            tiles=[
+                Tile(_("Discount"), amount_of(record)),
+                Tile(_("Uses"), uses_of(record), notes),
+                Tile(_("Works until"), day),
+            ],
+            main=[
+                Section(_("Reports"), "plots", plots),
+                self._uses(record),
+            ],
+            side=[
+                Section(_("Details"), "facts", _facts(record)),
+                Section(_("Text to send"), "copyable", sentence(record)),
+            ],
+        )
+
+    def _uses(self, coupon: Record) -> Section:
+        unused = _("This coupon has no uses yet.")
+        if coupon["usage_count"]:
+            unused = _(
+                "No uses are recorded. They may have happened before the coupon was imported."
+            )
+        query = {"coupon_id": coupon["id"], "limit": 10}
+        reply = call_if_allowed("list_redemptions", query=query)
+        if reply is None:
+            return Section(_("Uses"), "rows", None, what=_("redemptions"))
+        uses = Table.of_reply(_("Uses"), self._use_columns(), reply)
+        uses.rows = _with_addresses(uses.rows)
+        uses.buttons = self._use_buttons
+        note, shown, total = "", len(uses.rows), html.number(reply.total)
+        if reply.total > shown:
+            note = _(
+                "The latest %(shown)s of %(total)s. The CSV file has all.", shown=shown, total=total
+            )
+        link = (self.url("download", coupon["id"]), _("Download CSV")) if uses.rows else None
+        return Section(_("Uses"), "rows", uses, unused, link=link, note=note)
+
+    def _use_buttons(self, use: Record) -> list[Button]:
+        if use["order_id"] or use["status"] == "released":
+            return []
+        path = {"coupon_id": use["coupon_id"], "redemption_id": use["id"]}
+        confirm, release = (
+            Button(label, self.endpoint(way), path, name=_user_of(use))
+            for way, label in (("confirm", _("Confirm")), ("release", _("Release")))
+        )
+        return [confirm, release] if use["status"] == "reserved" else [release]
+
+    def _use_columns(self) -> list[Column]:
+        def customer(row: Record) -> Markup:
+            source: Any = row["reference"]
+            if source.startswith("counter-"):
+                source = _("Redeemed on a page")
+            if number := row["order_id"]:
+                source = NOUNS["order"].link_to(number, _("Order %(id)s", id=number))
+            return Markup('{}<br><small class="muted">{}</small>').format(_user_of(row), source)
+
+        return [
+            Column(_("Customer"), customer),
+            Column(
+                _("Status"), lambda row: html.state_badge(USE_STATES, row["status"]), on_phone=True
+            ),
+            Column.of(_("Discount"), "amount", html.money),
+            Column.of(_("Time"), "updated_at", html.time, on_phone=True),
+        ]
+
+    def actions(self) -> dict[str, Action]:
+        spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")
+        title = _("Setting the expiry date")
+        expiry = Action(self.name, _("Set expiry date"), title, "update_coupon", spec=spec)
+        csv = Action(self.name, _("Download CSV"), "", "list_coupons", in_trash=None)
+        return {**super().actions(), "expiry": expiry, "csv": csv}
+
+    def act(self) -> Response:
+        if request.form.get("action") != "csv":
+            return super().act()
+        parts = self._matching_parts() if request.form.get("everything") else [selected_ids()]
+        find = partial(queries.coupons_with_ids, current_principal(), columns=COUPON.columns)
+        batches = (COUPON.rows(reports.from_replica(partial(find, part))) for part in parts)
+        return csv_file("coupons", COUPON.names, batches)
+
+    def _matching_parts(self) -> Iterator[Sequence[int]]:
+        after = 0
+        while ids := reports.from_replica(partial(self.matching_ids, after, CSV_IDS)):
+            yield from (ids[start : start + CSV_PART] for start in range(0, len(ids), CSV_PART))
+            after = ids[-1]
+
+
+def _facts(coupon: Record) -> list[tuple[str, Any]]:
+    """Return the fields of a coupon that differ from those of a plain one, by their labels."""
+    form = Form.of_record(specs_of(CouponUpdate), "coupon", coupon)
+    found = [
+        (_("Works until") if spec.kind == "date" else _(spec.label), _fact(spec, text))
+        for spec in form.specs
+        if (text := form.texts[spec.name]) not in {"", "0", "0.00"}
+        and spec.name not in {"code", "amount"}
+    ]
+    times = (_("Created"), "created_at"), (_("Changed"), "updated_at")
+    return [*found, *((label, html.time(coupon[name], utc=True)) for label, name in times)]
+
+
+def _fact(spec: FieldSpec, text: str) -> Any:
+    if spec.kind == "checkbox":
+        return _("Yes")
+    if spec.kind == "select":
+        return spec.options.get(text, text)
+    if spec.kind == "date":
+        return html.works_until(text)
+    if spec.kind == "number":
+        return html.number(text)
+    return html.money(text) if spec.form.unit == "currency" else html.joined(text.split("\n"))
+
+
+def sentence(coupon: Record) -> str:
+    """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15% off``."""
+    code, day = coupon["code"].upper(), _last_day(coupon)
+    if float(coupon["amount"]):
+        is_each = coupon["type"] == "fixed_product"
+        text = _("%(amount)s off each product") if is_each else _("%(amount)s off")
+        offer = text % {"amount": amount_of(coupon)}
+    elif coupon["enable_free_shipping"]:
+        offer = _("free shipping")
+    else:
+        return ""
+    if not coupon["expiry_date"]:
+        return _("Use %(code)s for %(offer)s", code=code, offer=offer)
+    return _("Use %(code)s until %(until)s for %(offer)s", code=code, until=day, offer=offer)
+
+
+COUPONS = CouponPages()
+blp = COUPONS.blp

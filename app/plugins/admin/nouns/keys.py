@@ -1,0 +1,137 @@
+"""API keys (admin 2)."""
+
+from dataclasses import asdict
+from typing import Any
+
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.api.authentication import current_principal
+from app.auth.principals import Permission
+from app.plugins.admin import frame, html
+from app.plugins.admin.calls import call
+from app.plugins.admin.forms import PERMISSIONS
+from app.plugins.admin.frame import see_other
+from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.pages import Button, Parts, Section
+from app.plugins.admin.tables import Column, Table
+from app.plugins.admin.texts import gettext as _
+from app.schemas import api_keys as schemas
+from app.services.api_keys import links
+from app.services.api_keys.rights import Rights
+
+
+def _permission(key: Record) -> str:
+    return _(PERMISSIONS.get(key["permission"], ""))
+
+
+def _may_rotate(key: Record) -> bool:
+    """Return whether the key of the session has all rights of a key, whose secret it would get."""
+    actor, ends = current_principal(), key["expires_at"]
+    resources = None if "all" in key["resources"] else frozenset(key["resources"])
+    held = Rights(Permission(key["permission"]), resources, ends and html.parse_time(ends))
+    return not held.beyond(Rights(actor.permission, actor.resources, actor.expires_at))
+
+
+class Keys(Noun):
+    """The keys of the user, or all for an administrator."""
+
+    name, operation, resource = "key", "api_key", "key"
+    title, navigation, create_label = "Keys", ("key", 800), "Create key"
+    intro = "A program or a person needs a key to use the shop. Give each one its own."
+    empty = ("No keys", "")
+    create_schema, deletes = schemas.ApiKeyCreate, False
+    secrets = {"consumer_key": "Consumer key", "consumer_secret": "Consumer secret"}
+    secrets_note = "The secret is shown only here. Copy both to the program that uses the key."
+    given = {"permission": "read_write", "resources": ["all"], "role": "shop_manager"}
+
+    def name_of(self, record: Record) -> str:
+        return record["description"] or f"…{record['truncated_key']}"
+
+    def query(self, given: Any) -> dict[str, Any]:
+        return {"order": "desc"}
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        return [
+            Column(_("Key"), self.link),
+            Column(_("User"), lambda row: row["username"], on_phone=True),
+            Column(_("Permission"), _permission),
+            Column(_("Resources"), lambda row: html.words(*row["resources"])),
+            Column.of(_("Expires"), "expires_at", html.time),
+            Column.of(_("Last used"), "last_used_at", html.time, on_phone=True),
+        ]
+
+    def list_buttons(self) -> list[Button]:
+        return [Button(_("Invite a colleague"), "admin_keys.invite")]
+
+    def list_sections(self) -> list[Section]:
+        """Return the open invitations, if there are any."""
+
+        def withdraw(row: Record) -> list[Button]:
+            path = {"link_id": row["id"]}
+            name = row["login"]
+            shown = {"login": name}
+            return [Button(_("Withdraw"), "admin_sessions.withdraw", path, name=name, shown=shown)]
+
+        columns = [
+            Column(_("Username"), lambda row: row["login"]),
+            Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
+            Column(_("Invited by"), lambda row: row["username"]),
+            Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
+        ]
+        rows = [asdict(each) for each in links.list_invitations(current_principal())]
+        table = Table(_("Open invitations"), columns, rows, buttons=withdraw)
+        return [Section(table.caption, "rows", table)] if rows else []
+
+    def parts(self, record: Record) -> Parts:
+        notice = _("You are signed in with this key. Rotating or revoking it ends this session.")
+        is_own = frame.current_session().principal.key_id == record["id"]
+        ends, used, name = record["expires_at"], record["last_used_at"], self.name_of(record)
+        facts = [
+            (_("User"), record["username"]),
+            (_("Consumer key"), f"…{record['truncated_key']}"),
+            (_("Permission"), _permission(record)),
+            (_("Resources"), html.words(*record["resources"])),
+            (_("Created"), html.time(record["created_at"], utc=True)),
+            (_("Expires"), html.time(ends, utc=True) if ends else _("Never")),
+            (_("Last used"), html.time(used) if used else _("Never")),
+        ]
+        rotate, revoke = (
+            self.button(
+                _("Rotate"),
+                "rotate",
+                record,
+                question=_("Rotate the key %(name)s?", name=name),
+                note=_("The old consumer key and secret stop working at once."),
+            ),
+            self.button(
+                _("Revoke"),
+                "revoke",
+                record,
+                shown={"username": record["username"]},
+                question=_("Revoke the key %(name)s?", name=name),
+                note=_("Programs that use it lose access at once. This cannot be undone."),
+            ),
+        )
+        return Parts(
+            notices=[notice] if is_own else [],
+            main=[Section(_("Details"), "facts", facts)],
+            dangers=[rotate, revoke] if _may_rotate(record) else [revoke],
+        )
+
+    def body(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the new key. Without a username, it belongs to the user of the session."""
+        if "username" not in values:
+            values.pop("role", None)
+        return values | {"resources": values.get("resources") or ["all"]}
+
+
+KEYS = Keys()
+blp = KEYS.blp
+
+
+@blp.action("/keys/<id:key_id>/revoke", "delete_api_key")
+def revoke(key_id: int) -> BaseResponse:
+    """Revoke a key. Its sessions end."""
+    with frame.pressed_again():
+        call("delete_api_key", key_id=key_id)
+    return see_other("admin_keys.show_list", done="revoked")

@@ -1,0 +1,258 @@
+"""Webhooks and their deliveries (admin 2)."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from flask import Response, request
+from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.api.authentication import current_principal
+from app.conversions.numbers import whole_number
+from app.errors import ShopError
+from app.outbound.client import FAILED, REFUSED, TIMEOUT
+from app.outbound.network import REMEDY
+from app.plugins.admin import html
+from app.plugins.admin.calls import api_request, call, can
+from app.plugins.admin.forms import FieldSpec, specs_of
+from app.plugins.admin.frame import see_other
+from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.pages import Button, Parts, Section, record_page
+from app.plugins.admin.tables import Column, Filter, Table, list_query
+from app.plugins.admin.texts import gettext as _
+from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpdate
+from app.services.webhooks.topics import can_read
+
+STATUSES = {
+    "active": ("Active", "ok"),
+    "paused": ("Paused", "warning"),
+    "disabled": ("Disabled", "danger"),
+}
+STATES = {
+    "pending": ("Pending", "warning"),
+    "delivered": ("Delivered", "ok"),
+    "failed": ("Failed", "danger"),
+}
+
+
+class WebhookPages(Noun):
+    """The webhooks of the shop."""
+
+    name = resource = "webhook"
+    title, navigation, create_label = "Webhooks", ("send", 400), "Create webhook"
+    empty = (
+        "No webhooks yet",
+        "A webhook sends changes of the shop to a program of yours as soon as they happen.",
+    )
+    named_by, create_schema, update_schema = ("name",), WebhookCreate, WebhookUpdate
+    given = {"topics": ["order.*"]}
+    secrets = {"secret": "Secret"}
+    secrets_note = "It signs the deliveries, and is shown only here. Copy it to your program."
+    also_reads = ("list_webhook_deliveries",)
+
+    def name_of(self, record: Record) -> str:
+        return str(record["name"])
+
+    def badge(self, record: Record) -> Markup:
+        return html.state_badge(STATUSES, record["status"])
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        def state(row: Record) -> Markup:
+            failing = [html.badge(_("Failing"), "danger")] if row["failing_since"] else []
+            return html.joined([self.badge(row), *failing], " ")
+
+        return [
+            Column(_("Name"), self.link),
+            Column(_("Status"), state, on_phone=True),
+            Column(_("Events"), lambda row: ", ".join(row["topics"])),
+            Column(_("Receiver"), lambda row: urlsplit(row["delivery_url"]).netloc),
+            Column.of(_("Last delivery"), "last_delivery_at", html.time, on_phone=True),
+        ]
+
+    def filters(self) -> list[Filter]:
+        return [_filter("status", _("Status"), _("All statuses"), STATUSES)]
+
+    def show(self, **path: Any) -> Response:
+        """Show a webhook, and after a ping what the receiver responded."""
+        ping, ms = (request.args.get(name, "") for name in ("ping", "ms"))
+        text, status = "", whole_number(ping)
+        if ping in (FAILED, REFUSED, TIMEOUT):
+            text = _("The ping failed: %(error)s.", error=ping)
+            text += f" {REMEDY}" if ping == REFUSED else ""
+        elif status is not None and ms.isdecimal():
+            text = _("The receiver responded with %(status)s in %(ms)s ms.", status=status, ms=ms)
+        return self.page(*path.values(), result=text, result_ok=200 <= (status or 0) < 300)
+
+    def parts(self, record: Record) -> Parts:
+        active, notices = record["status"] == "active", []
+        if record["status"] == "disabled":
+            notices = [
+                _(
+                    "The webhook is disabled. Fix the receiver, activate the webhook, then "
+                    "replay the events that it has missed."
+                )
+            ]
+        elif record["failing_since"]:
+            notices = [_("Deliveries fail. Fix the receiver, then send a ping.")]
+        label, status = (_("Pause"), "paused") if active else (_("Activate"), "active")
+        question = _("Rotate the secret of %(name)s?", name=record["name"])
+        change = self.button(
+            label,
+            "change_status",
+            record,
+            fields={"status": status},
+            shown={"status": record["status"]},
+        )
+        edit = self.button(_("Edit"), "edit", record, tone="primary")
+        rotate = self.button(_("Rotate the secret"), "rotate", record, question=question)
+        ping = self.button(_("Ping"), "ping", record)
+        may_change = can_read(current_principal(), record["topics"])
+        return Parts(
+            notices=notices,
+            buttons=[change, ping, edit] if may_change else [ping],
+            main=[self._deliveries(record["id"])],
+            side=self._side(record),
+            dangers=[rotate] if may_change else [],
+        )
+
+    def _deliveries(self, webhook_id: int) -> Section:
+        query = list_query(state=request.args.get("delivered", ""))
+        reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
+        table = Table.of_reply(_("Deliveries"), self._delivery_columns(webhook_id), reply)
+        table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
+        table.buttons = self._delivery_buttons(webhook_id)
+        none = _("No deliveries yet. The next event that matches is sent.")
+        return Section(_("Deliveries"), "table", table, none)
+
+    def _delivery_columns(self, webhook_id: int) -> list[Column]:
+        def event(row: Record) -> Markup:
+            address = self.url("show_delivery", webhook_id, delivery_id=row["id"])
+            return html.link(address, _sent(row))
+
+        def result(row: Record) -> str:
+            return _result(row["attempts"][-1]) if row["attempts"] else html.NONE
+
+        return [
+            Column(_("Delivery"), event),
+            Column(_("State"), lambda row: html.state_badge(STATES, row["state"]), on_phone=True),
+            Column(_("Last result"), result),
+            Column.of(_("Created"), "created_at", html.time, on_phone=True),
+        ]
+
+    def _delivery_buttons(self, webhook_id: int) -> Callable[[Record], list[Button]]:
+        def buttons(row: Record) -> list[Button]:
+            path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
+            endpoint = self.endpoint("redeliver")
+            return [Button(_("Send again"), endpoint, path, name=_sent(row))]
+
+        return buttons
+
+    def _side(self, record: Record) -> list[Section]:
+        times = {"failing_since": _("Failing since"), "last_delivery_at": _("Last delivery")}
+        facts = [
+            (_("Receiver"), html.external(record["delivery_url"])),
+            (_("Events"), ", ".join(record["topics"])),
+            *((label, record[key] and html.time(record[key])) for key, label in times.items()),
+            (_("Reason"), record["disabled_reason"]),
+            (_("Created"), html.time(record["created_at"], utc=True)),
+        ]
+        form = self.url("replay", record["id"]), specs_of(WebhookReplayRequest), _("Replay")
+        replay = Section(_("Replay events"), "plain", Markup(), form=form)
+        may_replay = can("replay_webhook")
+        return [Section(_("Details"), "facts", facts), *([replay] if may_replay else [])]
+
+
+def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
+    words = {state: _(word) for state, (word, _tone) in states.items()}
+    return Filter(name, label, every, words)
+
+
+def _sent(delivery: Record) -> str:
+    """Return what a delivery sends."""
+    event_id = delivery["event_id"]
+    return _("Event %(id)s", id=event_id) if event_id else _("Ping")
+
+
+def _result(attempt: Record) -> str:
+    """Return the result of an attempt: its HTTP status or its error, and its duration."""
+    parts = [str(each) for each in (attempt["status"], attempt["error"]) if each]
+    ms = html.number(attempt["duration_ms"])
+    return _("%(result)s in %(ms)s\u00a0ms", result=", ".join(parts), ms=ms)
+
+
+WEBHOOKS = WebhookPages()
+blp = WEBHOOKS.blp
+ONE = "/webhooks/<id:webhook_id>"
+
+
+@blp.page(f"{ONE}/deliveries/<id:delivery_id>", "get_webhook_delivery")
+def show_delivery(webhook_id: int, delivery_id: int) -> Response:
+    """Show a delivery: its attempts, what was sent, and the last response."""
+    path: dict[str, Any] = {"webhook_id": webhook_id, "delivery_id": delivery_id}
+    delivery = call("get_webhook_delivery", **path).content
+    columns = [
+        Column(_("Time"), lambda row: html.time(row["at"])),
+        Column(_("Result"), _result, on_phone=True),
+    ]
+    attempts = Table(_("Attempts"), columns, delivery["attempts"])
+    no_event = _("A ping has no event.")
+    if delivery["event_id"]:
+        no_event = _("The event is not kept any more, or your key cannot read events.")
+    next_at = delivery["next_attempt_at"]
+    parts = Parts(
+        notices=[html.joined([_("Next attempt:"), html.time(next_at)], " ")] if next_at else [],
+        buttons=[Button(_("Send again"), WEBHOOKS.endpoint("redeliver"), path, tone="primary")],
+        main=[
+            Section(_("Attempts"), "rows", attempts, _("Not sent yet.")),
+            Section(
+                _("Response"),
+                "copyable",
+                delivery["response_body"],
+                _("The last response had no body.") if delivery["attempts"] else "",
+            ),
+            Section(_("Event"), "copyable", _event(delivery["event_id"]), no_event),
+        ],
+    )
+    return record_page(
+        _("Delivery %(id)s", id=delivery_id),
+        (WEBHOOKS.url("show", webhook_id), _("Webhook")),
+        parts,
+        api_request("get_webhook_delivery", **path),
+        status_badge=html.state_badge(STATES, delivery["state"]),
+    )
+
+
+def _event(event_id: int | None) -> str:
+    """Return an event as JSON, or an empty string if it cannot be read."""
+    if not event_id or not can("get_event"):
+        return ""
+    try:
+        event = call("get_event", event_id=event_id).content
+    except ShopError as error:
+        if error.status not in {404, 410}:
+            raise
+        return ""
+    return orjson.dumps(event, option=orjson.OPT_INDENT_2).decode()
+
+
+@blp.action(f"{ONE}/ping", "ping_webhook")
+def ping(webhook_id: int) -> BaseResponse:
+    """Send a ping. The page shows what the receiver responded."""
+    found = call("ping_webhook", webhook_id=webhook_id).content
+    result = {"ping": found["error"] or found["status"], "ms": found["duration_ms"]}
+    return see_other(WEBHOOKS.endpoint("show"), webhook_id=webhook_id, **result)
+
+
+STATUS = FieldSpec("status", "Status", "text")
+WEBHOOKS.runs(
+    "change_status", "update_webhook", "saved", path="status", key="webhook", specs=lambda: [STATUS]
+)
+WEBHOOKS.runs("replay", "replay_webhook", "queued", specs=lambda: specs_of(WebhookReplayRequest))
+WEBHOOKS.runs(
+    "redeliver",
+    "redeliver_webhook_delivery",
+    "queued",
+    path="deliveries/<id:delivery_id>/redeliver",
+)

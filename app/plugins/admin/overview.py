@@ -1,0 +1,229 @@
+"""The overview: tiles, plots, coupons, orders and warnings (admin 2 and 5)."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import click
+from flask import Response, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.api.authentication import current_principal
+from app.errors import ShopError
+from app.plugins.admin import html, reports
+from app.plugins.admin.calls import call, can
+from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.plugins.admin.nouns.coupons import COUPONS
+from app.plugins.admin.nouns.orders import ORDERS
+from app.plugins.admin.pages import Section, Tile
+from app.plugins.admin.tables import Column, Table
+from app.plugins.admin.texts import gettext as _
+from app.services.maintenance import warnings
+
+blp = AdminBlueprint("admin_overview")
+
+NAVIGATION = NavigationItem("Overview", "admin_overview.show", "home", position=0)
+
+SLOW = "The report takes too long. Choose a shorter period."
+
+FIGURES = {
+    "total": "Revenue",
+    "orders": "Orders",
+    "average_order": "Average order",
+    "new_customers": "New customers",
+    "uses": "Coupon uses",
+    "discount": "Discount",
+}
+"""The labels of the figures of the tiles, by their names in the report."""
+
+
+def change(value: Decimal, before: Decimal) -> str:
+    """Return a change in words: ``↑ 12% more``."""
+    if value == before:
+        return _("as before") if value else ""
+    if not before:
+        return _("new")
+    percent = abs(value - before) * 100 / abs(before)
+    shown = f"{percent:,.0f}" if percent >= 1 else f"{percent:.1f}"
+    return (
+        _("↑ %(percent)s%% more", percent=shown)
+        if value > before
+        else _("↓ %(percent)s%% less", percent=shown)
+    )
+
+
+def _tiles(sales: dict[str, Any]) -> list[Tile]:
+    totals, previous = sales["totals"], sales["totals"]["previous"]
+    return [
+        Tile(
+            _(label),
+            html.money(totals[name]) if name in reports.MONEY else html.number(totals[name]),
+            [change(Decimal(str(totals[name])), Decimal(str(previous[name]))) or html.NONE],
+            reports.sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
+        )
+        for name, label in FIGURES.items()
+    ]
+
+
+def _top_coupons(days: str) -> Section:
+    title, rows, link = _("Coupons by discount"), None, None
+    if can("list_coupons"):
+        link = COUPONS.url("show_list"), _("All coupons")
+    empty = _("No coupon was used in this period.")
+    if can("list_coupon_reports"):
+        shown = {"limit": "10", "fields": "uses,discount,revenue"}
+        query = reports.period_query(days, with_interval=False) | shown
+        reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
+        if reply:
+            rows = Table.of_reply(title, _coupon_columns(), reply)
+        else:
+            rows, empty = Table(title, (), ()), _(SLOW)
+    return Section(title, "rows", rows, empty, _("reports"), link=link)
+
+
+def _coupon_columns() -> list[Column]:
+    def code(row: dict[str, Any]) -> Markup | str:
+        coupon = row["coupon"]
+        shown = coupon["id"] if coupon["status"] == "published" else None
+        return COUPONS.link_to(shown, coupon["code"])
+
+    return [
+        Column(_("Coupon"), code),
+        Column.of(_("Uses"), "uses", on_phone=True),
+        Column.of(_("Discount"), "discount", html.money, on_phone=True),
+        Column.of(_("Revenue"), "revenue", html.money),
+    ]
+
+
+def _latest_orders() -> Section:
+    rows, link = ORDERS.panel({}, _("Ordered")), (ORDERS.url("show_list"), _("All orders"))
+    return Section(
+        _("Latest orders"),
+        "rows",
+        rows,
+        _("No orders yet."),
+        _("orders"),
+        link=link if rows else None,
+    )
+
+
+@blp.page("/")
+def show() -> Response:
+    """Show the overview of the chosen period, or the first steps of an empty shop."""
+    days, sales = reports.chosen_days(), None
+    may_view = can("get_sales_report")
+    if may_view:
+        period = reports.period_query(days) | {"fields": ",".join(FIGURES)}
+        sales = reports.unless_slow(lambda: call("get_sales_report", query=period))
+    report = sales.content if sales else None
+    is_used = report and any(report["totals"][name] for name in ("orders", "uses"))
+    if not is_used and (steps := _steps()):
+        is_empty = _can_load_demo() and not _has_records()
+        return render("first_steps.html", title=_("Welcome"), steps=steps, is_empty=is_empty)
+    labels = {name: _(FIGURES[name]) for name in ("total", "orders", "uses")}
+    return render(
+        "overview.html",
+        title=_("Overview"),
+        periods=reports.PERIODS,
+        days=days,
+        problem="" if report else _(SLOW) if may_view else _("Your key cannot read reports."),
+        tiles=_tiles(report) if report else [],
+        plots=reports.plots(report["intervals"], labels) if report else [],
+        currencies=report["currencies"] if report else [],
+        compared=_("Compared with the %(days)s days before", days=days),
+        sections=[*([_top_coupons(days)] if may_view else []), _latest_orders()],
+        warnings=_warnings(),
+        sent=sales.request if sales else None,
+    )
+
+
+def _steps() -> list[tuple[str, str, str, str]]:
+    """Return the first steps of a shop without orders and uses: title, text, address and button."""
+    read = [name for name in ("list_orders", "list_redemptions") if can(name)]
+    if _has_records(read):
+        return []
+    coupon = _most_used_coupon()
+    if coupon and coupon["usage_count"]:
+        return []
+    create = (
+        _("Create a coupon"),
+        _("A code that lowers the price of an order."),
+        COUPONS.url("create"),
+        _("Create coupon"),
+    )
+    href = COUPONS.url("create", then="try")
+    text = _("Create a coupon, enter a cart, and see what the customer would pay, and why.")
+    if coupon:
+        done = _("You have created %(code)s.", code=coupon["code"])
+        create = create[0], done, COUPONS.url("show_list"), _("All coupons")
+        href = COUPONS.url("try_it", coupon["id"])
+        text = _("Enter a cart, and see what the customer would pay, and why.")
+    steps = [create, (_("Try it on a cart"), text, href, _("Try it"))]
+    return [
+        *(steps if can("create_coupon", "evaluate_coupons") else []),
+        (
+            _("Connect your shop"),
+            _("Your shop sends its orders to the API, or you import them."),
+            url_for("swagger_ui.show"),
+            _("Open the API documentation"),
+        ),
+    ]
+
+
+def _most_used_coupon() -> dict[str, Any] | None:
+    if not can("list_coupons"):
+        return None
+    query = {"fields": "id,code,usage_count", "orderby": "uses"}
+    found = call("list_coupons", query=query).content
+    return found[0] if found else None
+
+
+WARNINGS = {
+    "failing": ("Failing webhooks: %(count)s.", "admin_webhooks.show_list"),
+    "overdue": ("No worker seems to run: deliveries of webhooks are overdue.",
+                "admin_webhooks.show_list"),
+    "interrupted": ("Interrupted imports: %(count)s.", "admin_data.show"),
+    "incomplete": ("Uploaded files with errors: %(count)s.", "admin_data.show"),
+}  # fmt: skip
+"""The texts of warnings and the endpoints of their pages, by their subjects."""
+
+
+def _warnings() -> list[tuple[str, str]]:
+    """Return what needs attention: text and the address of its page."""
+    found = warnings.current_warnings(current_principal())
+    return [
+        (_(text, count=html.number(found[subject])), url_for(endpoint))
+        for subject, (text, endpoint) in WARNINGS.items()
+        if subject in found
+    ]
+
+
+DEMO = {"customers": 200, "coupons": 60, "orders": 600}
+"""The demo shop of the button, which loads within seconds."""
+
+
+def _can_load_demo() -> bool:
+    """Return whether the session has all rights that the demo shop needs."""
+    needed = ("create_coupon", "create_order", "create_customer")
+    return current_principal().resources is None and can(*needed)
+
+
+def _has_records(operations: Sequence[str] = ("list_coupons", "list_orders")) -> bool:
+    return any(call(name).total for name in operations)
+
+
+@blp.action("/demo", "create_coupon", "create_order", "create_customer")
+def load_demo() -> BaseResponse:
+    """Load the demo shop into an empty shop."""
+    from app.cli.demo import command  # noqa: PLC0415  # slow import, needed once in a shop
+
+    if not _can_load_demo():
+        raise ShopError("shop_api_user_cannot_create_coupon")
+    if _has_records():
+        return see_other("admin_overview.show")
+    try:
+        command.load_demo_shop(DEMO, seed=1, owner_id=current_principal().user_id)
+    except click.ClickException:  # another request loads it, or has loaded it
+        return see_other("admin_overview.show", done="loading")
+    return see_other("admin_overview.show", done="created")

@@ -1,0 +1,117 @@
+"""The search in the head of every page (admin 2 and 5)."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from flask import Response, redirect, request
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.api.authentication import current_principal
+from app.api.representations import OrderSerializer, coupons, customers
+from app.conversions.emails import comparable_email
+from app.conversions.text import coupon_code
+from app.errors import InvalidParams
+from app.plugins.admin import html
+from app.plugins.admin.calls import ApiRequest, api_request, can, loaded_query
+from app.plugins.admin.frame import AdminBlueprint, render
+from app.plugins.admin.nouns import Noun
+from app.plugins.admin.nouns.coupons import COUPONS
+from app.plugins.admin.nouns.customers import CUSTOMERS
+from app.plugins.admin.nouns.orders import ORDERS, customer_of
+from app.plugins.admin.texts import gettext as _
+from app.schemas.base import Base
+from app.schemas.queries import CouponListQuery, CustomerListQuery, OrderListQuery
+from app.services.coupons.queries import first_coupons
+from app.services.customers.queries import first_customers
+from app.services.orders.queries import first_orders
+
+blp = AdminBlueprint("admin_search")
+
+
+class Hit(NamedTuple):
+    """A record that matches, and whether its number, e-mail address or code is the text."""
+
+    href: str
+    title: str
+    detail: str
+    is_exact: bool
+
+
+class NounSearch(NamedTuple):
+    """How a kind of records is searched, with one statement each (admin 5)."""
+
+    noun: Noun
+    schema: type[Base]
+    find: Callable[..., Any]  # of its service
+    serializer: Callable[[dict[str, Any]], Any]
+    fields: str
+    more: dict[str, str]  # further parameters of its list
+
+
+SEARCHES = (
+    NounSearch(
+        ORDERS,
+        OrderListQuery,
+        first_orders,
+        OrderSerializer,
+        "id,order_number,total,currency,customer_id,billing_address",
+        {},
+    ),
+    NounSearch(
+        CUSTOMERS,
+        CustomerListQuery,
+        first_customers,
+        customers,
+        "id,email,first_name,last_name,username",
+        {"role": "all"},
+    ),
+    NounSearch(COUPONS, CouponListQuery, first_coupons, coupons, "id,code,description", {}),
+)
+
+SHOWN = 10
+"""The number of records of each kind."""
+
+
+def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
+    if noun is ORDERS:
+        total = html.money(row["total"], row["currency"])
+        detail = " · ".join(filter(None, [customer_of(row), total]))
+        is_exact = str(row["order_number"]) == text
+    elif noun is CUSTOMERS:
+        detail, is_exact = row["email"], comparable_email(row["email"]) == comparable_email(text)
+    else:
+        detail, is_exact = row["description"], row["code"] == coupon_code(text)
+    return Hit(noun.url("show", row["id"]), noun.name_of(row), detail, is_exact)
+
+
+def _found(search: NounSearch, text: str) -> tuple[str, list[Hit], ApiRequest | None, str]:
+    """Return the title of a kind of records, those that match, the request, and their table."""
+    noun = search.noun
+    text = text.removeprefix("#") if noun is ORDERS else text
+    wanted = {"q": text, **search.more}
+    try:
+        query = loaded_query(search.schema, wanted)
+    except InvalidParams:
+        return _(noun.title), [], None, ""  # a text that the API does not accept as a search
+    selection = dict.fromkeys(search.fields.split(","))
+    serializer = search.serializer(query | {"selection": selection})
+    rows = search.find(current_principal(), query, serializer.columns, SHOWN + 1)
+    hits = [_hit(noun, row, text) for row in serializer.rows(rows[:SHOWN])]
+    # Tables also search for one or two letters, which no index contains.
+    more = noun.url("show_list", None, q=text) if len(rows) > SHOWN or len(text) < 3 else ""
+    sent = api_request(f"list_{noun.plural}", query=wanted | {"fields": search.fields})
+    return _(noun.title), hits, sent, more
+
+
+@blp.page("/search")
+def show() -> Response | BaseResponse:
+    """Show what matches, or open the record if one is exact or the only one."""
+    text = " ".join(request.args.get("q", "").split())[:200]
+    groups = [_found(each, text) for each in SEARCHES if text and can(f"list_{each.noun.plural}")]
+    every = [hit for _title, hits, *_rest in groups for hit in hits]
+    exact = [hit for hit in every if hit.is_exact]
+    chosen = exact if len(exact) == 1 else every
+    if len(chosen) == 1:
+        return redirect(chosen[0].href, 303)
+    title = _("Results for %(query)s", query=text) if text else _("Search")
+    return render("search.html", title=title, search=text, groups=groups, found=len(every))

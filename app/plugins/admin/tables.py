@@ -1,0 +1,196 @@
+"""Tables: GET forms with filters, columns that sort, and pages; and CSV files (admin 2)."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from flask import Response, request
+
+from app.api.csv_responses import csv_response
+from app.conversions.numbers import whole_number
+from app.import_export.csv_format import to_cell
+from app.plugins.admin import html
+from app.plugins.admin.calls import ApiRequest, Reply
+from app.plugins.admin.pages import Button, Requests, allowed
+
+KEPT = ("done", "undo", "at", "ping", "ms")
+"""Parameters that report an action, which no other address of the page repeats."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    label: str
+    cell: Callable[[Row], Any]  # the content for a record; plain text is escaped
+    sort: str = ""  # the value of ``orderby`` of the API that sorts by it
+    is_number: bool = False  # aligned to the right
+    on_phone: bool = False  # shown by a card on a phone, as the first column always is
+
+    @classmethod
+    def of(
+        cls, label: str, name: str, shown: Callable[[Any], Any] = html.number, **more: Any
+    ) -> Self:
+        """Return the column of a number, or with ``html.time`` of a time."""
+        return cls(label, lambda row: shown(row[name]), is_number=True, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A choice above a table: its parameter, its label, and labels by values."""
+
+    name: str
+    label: str
+    every: str  # the label of no choice
+    choices: Mapping[str, str]
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return {"": self.every, **self.choices}
+
+    @property
+    def value(self) -> str:
+        return request.args.get(self.name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A tab above a table: a state with its number of records."""
+
+    value: str
+    label: str
+    count: int
+
+
+@dataclass(slots=True)
+class Table:
+    """A table of records. The cell of its first column is a link to the record."""
+
+    caption: str  # what it lists, for screen readers
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    total: int = 0  # the number of records that match
+    pages: int = 1
+    own_requests: Sequence[tuple[str, ApiRequest]] = ()  # its own, and those of its actions
+    buttons: Callable[[Row], Sequence[Button]] | None = None  # at the end of a row
+    searches: str = ""  # the label of the search box
+    filters: Sequence[Filter] = ()
+    tabs: Sequence[Tab] = ()  # of the parameter ``state``
+    selects: bool = False  # whether several records can be selected
+    name: Callable[[Row], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
+    sorts: bool = False  # whether it is that of a list, not one within a panel
+    newest: str = ""  # the addresses of a table without numbers of pages
+    older: str = ""
+
+    @classmethod
+    def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply) -> Self:
+        requests = [("", reply.request)]
+        return cls(caption, columns, reply.content, reply.total, reply.pages, requests)
+
+    @property
+    def requests(self) -> Requests:
+        """Its own requests, if any, and those of the buttons of the first row that has some."""
+        found = list(self.own_requests)
+        buttons = next(filter(None, map(self.buttons_of, self.rows)), ()) if found else ()
+        more = [(each.label, each.request()) for each in buttons]
+        return found + [each for each in more if each not in found]
+
+    def buttons_of(self, row: Row) -> list[Button]:
+        """Return the buttons at the end of a row that the session can use."""
+        return allowed(self.buttons(row)) if self.buttons else []
+
+    @property
+    def has_buttons(self) -> bool:
+        return any(map(self.buttons_of, self.rows))
+
+    @property
+    def page(self) -> int:
+        return page_number()
+
+    @property
+    def query(self) -> str:
+        return request.args.get("q", "")
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a search or a filter limits the records."""
+        return bool(self.query or any(each.value for each in self.filters))
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the table can be empty although there are records."""
+        return self.is_filtered or self.page > 1
+
+    @property
+    def hidden(self) -> list[tuple[str, str]]:
+        """The parameters that the form of the filters keeps."""
+        own = {"q", "page", *KEPT, *(each.name for each in self.filters)}
+        return [(name, value) for name, value in request.args.items() if name not in own]
+
+    def address(self, **changed: Any) -> str:
+        """Return the address of this table with other parameters."""
+        kept = {name: value for name, value in request.args.items() if name not in KEPT}
+        kept |= {name: str(value) for name, value in changed.items()}
+        sent = {name: value for name, value in kept.items() if value not in {"", "None"}}
+        return f"{request.path}?{urlencode(sent)}" if sent else request.path
+
+    def sort_address(self, column: Column) -> str:
+        """Return the address that sorts by a column, or reverses the order."""
+        reverse = self.direction(column) == "descending"
+        return self.address(sort=column.sort, order="asc" if reverse else "desc", page="")
+
+    def direction(self, column: Column) -> str:
+        """Return how the table is sorted by a column: ``ascending``, ``descending`` or nothing."""
+        if not self.sorts or not column.sort or request.args.get("sort") != column.sort:
+            return ""
+        return "ascending" if request.args.get("order") == "asc" else "descending"
+
+    @property
+    def first(self) -> int:
+        """The number of the first row among all records. All pages but the last one are full."""
+        if self.page >= self.pages:
+            return self.total - len(self.rows) + 1
+        return (self.page - 1) * len(self.rows) + 1
+
+
+def page_number() -> int:
+    """Return the number of the page in the address, from 1."""
+    return whole_number(request.args.get("page", "")) or 1
+
+
+def list_query(**more: Any) -> dict[str, Any]:
+    """Return the parameters of the API for the search, the order and the page of the address."""
+    args, page = request.args, page_number()
+    sort = args.get("sort", "")
+    order = args.get("order", "") if sort else ""
+    return {
+        "q": args.get("q", ""),
+        "orderby": sort,
+        "order": order,
+        "page": page if page > 1 else "",
+        **more,
+    }
+
+
+def csv_file(
+    name: str,
+    names: Sequence[str],
+    batches: Iterable[Iterable[Mapping[str, Any]]],
+    stream: Any = None,
+) -> Response:
+    """Return a CSV file to download, with the values of some names in each row.
+
+    It is sent while its rows are read. A ``stream`` that they are read from is closed at the end.
+    """
+    forms: dict[type, str] = {list: "joined", dict: "json"}
+    cells = (
+        [
+            [to_cell(value := row.get(each), forms.get(type(value), "text")) for each in names]
+            for row in batch
+        ]
+        for batch in batches
+    )
+    return csv_response(name, names, cells, stream, mark=True)

@@ -1,0 +1,202 @@
+"""``shop-api import woocommerce``: import the database of a WooCommerce shop."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from flask.cli import with_appcontext
+
+from app.catalog import current_catalog
+from app.cli.import_group import imports
+from app.cli.keys import require_schema
+from app.cli.stopping import Stopped, stopping_between_batches
+from app.plugins.woocommerce.importer.errors import SourceError
+from app.plugins.woocommerce.importer.report import COLUMNS, ImportReport
+from app.services.orders.sums import amount_text
+
+if TYPE_CHECKING:
+    from app.plugins.woocommerce.importer.verification import Verification
+
+_ROW = "{:<12}" + " {:>10}" * len(COLUMNS) + " {:>9}"
+
+
+def _of_source(command: Any) -> Any:
+    """Add the options that locate a source."""
+    for option in (
+        click.option(
+            "--database", metavar="NAME", help="Database of the shop, if a dump has several."
+        ),
+        click.option(
+            "--keep-key",
+            "keep_keys",
+            metavar="NAME",
+            multiple=True,
+            help="Key of metadata that is imported, although it is usually left out. Repeatable.",
+        ),
+        click.option("--users-prefix", help="Prefix of the tables of users. Default: --prefix."),
+        click.option(
+            "--prefix", default="wp_", show_default=True, help="Prefix of the tables of the shop."
+        ),
+        click.argument("source"),
+    ):
+        command = option(command)
+    return command
+
+
+_NOTHING_WRITTEN = "Nothing was written (--dry-run)."
+_CONTINUE = "The records above are stored. Run the same command again to continue."
+
+
+@imports.command("woocommerce")
+@_of_source
+@click.option("--dry-run", is_flag=True, help="Run the whole import and write nothing.")
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for one line of JSON for each record that is left out, altered, kept or missing.",
+)
+@click.option(
+    "--new-ids",
+    is_flag=True,
+    help="Give every record a new ID. Use it to import into a shop that has records.",
+)
+@click.option(
+    "--same-shop", is_flag=True, help="The shop was imported before, under another address."
+)
+@click.option("--overwrite", is_flag=True, help="Replace records that were edited in this shop.")
+@with_appcontext
+def woocommerce(
+    source: str,
+    prefix: str,
+    users_prefix: str | None,
+    database: str | None,
+    report_file: Path | None,
+    *,
+    keep_keys: tuple[str, ...],
+    dry_run: bool,
+    new_ids: bool,
+    same_shop: bool,
+    overwrite: bool,
+) -> None:
+    """Import the WooCommerce database SOURCE.
+
+    SOURCE is a dump (dump.sql or dump.sql.gz), or the URL of a MySQL or MariaDB server:
+    mysql+pymysql://user:password@host/database. It is only read. Run the command again to import
+    what has changed since, or to complete an interrupted import.
+    """
+    # Import on first use, because only these commands need the drivers and the progress bars.
+    from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see above
+    from app.plugins.woocommerce.importer.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
+
+    require_schema()
+    location = Location(source, prefix, users_prefix, database)
+    options = Options(
+        dry_run=dry_run,
+        new_ids=new_ids,
+        overwrite=overwrite,
+        same_shop=same_shop,
+        keep_keys=keep_keys,
+    )
+    with (
+        report_file.open("w", encoding="utf-8") if report_file else nullcontext() as lines,
+        stopping_between_batches() as check,
+    ):
+        report = ImportReport(lines)
+        try:
+            import_shop(location, options, current_catalog(), ProgressDisplay(check), report)
+        except SourceError as error:
+            raise click.ClickException(str(error)) from None
+        except Stopped as stopped:
+            _show(report, report_file)
+            click.echo(f"Stopped. {_NOTHING_WRITTEN if dry_run else _CONTINUE}")
+            sys.exit(stopped.exit_code)
+    _show(report, report_file)
+    if dry_run:
+        click.echo(_NOTHING_WRITTEN)
+
+
+@imports.command("verify")
+@_of_source
+@click.option(
+    "--sample",
+    default=200,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Records of each kind that are compared field by field.",
+)
+@click.option("--seed", type=int, help="Seed of the random sample.")
+@with_appcontext
+def verify(
+    source: str,
+    prefix: str,
+    users_prefix: str | None,
+    *,
+    database: str | None,
+    keep_keys: tuple[str, ...],
+    sample: int,
+    seed: int | None,
+) -> None:
+    """Compare this shop with the WooCommerce database SOURCE that was imported.
+
+    Compares numbers of records, sums of money of each status, and a random sample field by field.
+    The exit status is 1 if there are differences.
+    """
+    from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see woocommerce
+    from app.plugins.woocommerce.importer.source.loading import Location  # noqa: PLC0415  # see woocommerce
+    from app.plugins.woocommerce.importer.verification import verify_shop  # noqa: PLC0415  # see woocommerce
+
+    require_schema()
+    location = Location(source, prefix, users_prefix, database)
+    with stopping_between_batches() as check:
+        try:
+            found = verify_shop(
+                location,
+                current_catalog(),
+                ProgressDisplay(check),
+                sample=sample,
+                seed=seed,
+                keep_keys=keep_keys,
+            )
+        except SourceError as error:
+            raise click.ClickException(str(error)) from None
+        except Stopped as stopped:
+            click.echo("Stopped. The comparison is not complete.")
+            sys.exit(stopped.exit_code)
+    _show_verification(found)
+
+
+def _show(report: ImportReport, report_file: Path | None) -> None:
+    click.echo(_ROW.format("", *(name.replace("_", " ") for name in COLUMNS), "seconds"))
+    for label, counts in report.counts.items():
+        numbers = (f"{getattr(counts, name):,}" for name in COLUMNS)
+        click.echo(_ROW.format(label, *numbers, f"{counts.seconds:,.1f}"))
+    for currency, cents in report.refunded.items():
+        click.echo(f"Refunded: {amount_text(cents)} {currency}")
+    if report.keys:
+        number = sum(rows for _, _, rows, _ in report.keys)
+        click.echo(f"Metadata left out: {number:,} rows with {len(report.keys):,} keys.")
+    kept = sum(counts.kept for counts in report.counts.values())
+    missing = sum(counts.missing for counts in report.counts.values())
+    if kept:
+        click.echo(f"Edited in this shop and kept: {kept:,}. Replace them with --overwrite.")
+    if missing:
+        click.echo(f"No longer at the source, and kept: {missing:,}.")
+    if report_file:
+        click.echo(f"Details: {report_file}")
+    elif any(counts.altered or counts.left_out for counts in report.counts.values()):
+        click.echo("Add --report FILE for a line about each record altered or left out.")
+
+
+def _show_verification(found: Verification) -> None:
+    for line in found.lines:
+        click.echo(line)
+    if found.differences:
+        for difference in found.differences:
+            click.echo(f"DIFFERENT {difference}")
+        raise click.ClickException(f"{found.number:,} differences found.")
+    click.echo("No differences found.")

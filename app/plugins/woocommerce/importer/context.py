@@ -1,0 +1,122 @@
+"""The context that all steps of an import share."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from typing import Any
+
+from app.catalog import Catalog
+from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
+from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
+from app.plugins.woocommerce.importer.report import ImportReport
+from app.plugins.woocommerce.importer.source.index import SourceIndex
+from app.plugins.woocommerce.importer.source.shop import ShopSource
+from app.plugins.woocommerce.importer.source.staging import Staging
+from app.plugins.woocommerce.importer.target.writer import TargetKind, Writer
+
+PAGE = 500
+"""Number of records that are read, converted and written together."""
+
+Advance = Callable[[int], None]
+"""Function to call with the number of records of each page."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportContext:
+    """An import of a staged shop, or a verification, whose writer compares instead."""
+
+    source: ShopSource
+    writer: Writer
+    report: ImportReport
+    catalog: Catalog
+    index: SourceIndex
+    metadata: MetadataConverter
+
+    @property
+    def staging(self) -> Staging:
+        """The staged rows."""
+        return self.source.staging
+
+    def converted(
+        self, label: str, table: str, ids: Iterable[int], convert: Callable[[int], Converted]
+    ) -> list[Converted]:
+        """Return the records that can be imported, and report the others."""
+        counts, found = self.report.counts_of(label), []
+        for record_id in ids:
+            counts.read += 1
+            try:
+                found.append(convert(record_id))
+            except LeftOut as reason:
+                self.left_out(label, table, record_id, str(reason))
+        return found
+
+    def left_out(self, label: str, table: str, record_id: int, why: str) -> None:
+        """Report a record that is not imported."""
+        self.report.counts_of(label).left_out += 1
+        self.report.line(table, record_id, "left_out", why)
+
+    def targets(self, kind: str, found: Sequence[Converted], name: str) -> dict[int, int]:
+        """Return the new IDs of referenced records of a kind, by their ID at the source."""
+        ids = [each.references[name] for each in found if name in each.references]
+        return self.writer.records.targets(kind, ids)
+
+    def of_orders(self, label: str, found: Sequence[Converted]) -> list[Converted]:
+        """Return the records whose order was imported, sorted by ID, and report the others."""
+        orders = self.targets("order", found, "order")
+        kept = []
+        for each in found:
+            if (order_id := orders.get(each.references["order"])) is None:
+                self.left_out(label, each.table, each.source_id, "its order was not imported")
+                continue
+            each.resolved["order_id"] = order_id
+            kept.append(each)
+        return sorted(kept, key=lambda each: each.source_id)
+
+    def report_missing(self, kind: TargetKind, name: str, label: str) -> None:
+        """Report the records that were imported before and no longer exist at the source."""
+        table = name.partition(":")[0]
+        for ids in self.writer.records.all_of(kind.name):
+            for record_id in self.staging.missing(name, ids):
+                self.report.counts_of(label).missing += 1
+                why = "it no longer exists at the source, and was kept in this shop"
+                self.report.line(table, record_id, "missing", why)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of an import: the records of a staged table, with their name in the report.
+
+    Attributes:
+        convert: yields the records of a page, and continues when they have been written.
+        prepare: called before the first page.
+        pages: returns the pages, if they are not those of the table.
+    """
+
+    table: str
+    label: str
+    kind: TargetKind
+    convert: Callable[[ImportContext, Any], Iterator[Sequence[Converted]]]
+    prepare: Callable[[ImportContext], None] = lambda _: None
+    pages: Callable[[ImportContext], Iterable[Sized]] | None = None
+
+    def run(self, context: ImportContext, advance: Advance) -> None:
+        """Write or compare the records, page by page."""
+        self.prepare(context)
+        pages = self.pages(context) if self.pages else context.staging.pages(self.table, PAGE)
+        for page in pages:
+            for found in self.convert(context, page):
+                context.writer.write(self.kind, self.label, found)
+            advance(len(page))
+
+
+def redemption(
+    coupon_id: int, customer_id: int | None, order_id: int | None, reference: str
+) -> dict[str, Any]:
+    """Return the columns of an imported coupon use that depend on records of this shop."""
+    return {
+        "coupon_id": coupon_id,
+        "customer_id": customer_id,
+        "order_id": order_id,
+        "reference": reference,
+        "holds_slot": False,
+        "expires_at": None,
+    }

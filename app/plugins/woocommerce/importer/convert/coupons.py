@@ -1,0 +1,203 @@
+"""Conversion of coupons from posts and their metadata."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from app.conversions import dates
+from app.conversions.emails import sanitize_email
+from app.conversions.numbers import money, whole_number
+from app.conversions.text import CODE_MAX_LENGTH, clean, coupon_code
+from app.db.search import search_text
+from app.models.coupon import COUNTS, CouponStatus
+from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
+from app.plugins.woocommerce.importer.convert.customers import EPOCH
+from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
+from app.plugins.woocommerce.importer.convert.stored_values import Alterations, ids, is_yes, whole
+from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
+from app.plugins.woocommerce.importer.source.item_meta import MetaRows
+from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, list_of
+from app.plugins.woocommerce.importer.source.staging import Meta, meta_in
+from app.plugins.woocommerce.importer.tables import COUPON_KEYS
+
+STATUSES: dict[str | None, CouponStatus] = {
+    "publish": CouponStatus.PUBLISHED,
+    "private": CouponStatus.PUBLISHED,
+    "trash": CouponStatus.TRASH,
+    **dict.fromkeys(("draft", "pending", "future"), CouponStatus.TRASH),
+}
+"""What becomes of a coupon. Private ones work as published ones, and the others cannot be used."""
+DEFAULT_TYPE = "fixed_cart"
+_IDS = {
+    "product_ids": "product_ids",
+    "exclude_product_ids": "exclude_product_ids",
+    "product_category_ids": "product_categories",
+    "exclude_product_category_ids": "exclude_product_categories",
+}
+_FLAGS = {
+    "individual_use": "individual_use",
+    "enable_free_shipping": "free_shipping",
+    "exclude_sale_items": "exclude_sale_items",
+}
+_NOT_IN_AMOUNT = re.compile(r"[^0-9.,-]")
+_NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+
+
+def code_of(title: str | None) -> str:
+    """Return the code of a coupon from the title of its post."""
+    return coupon_code((title or "").replace("\0", ""))
+
+
+def coupon(
+    post_id: int,
+    row: Sequence[str | None],
+    rows: MetaRows,
+    clock: ShopClock,
+    coupon_types: Callable[[str], bool],
+    *,
+    metadata: MetadataConverter,
+) -> Converted:
+    """Return a coupon.
+
+    Args:
+        row: the columns of the post after its ID.
+
+    Raises:
+        LeftOut: its status is unknown, or it has no code.
+    """
+    _, status, title, excerpt, author, date_local, date_gmt, modified_local, modified_gmt, _ = row
+    altered, meta = Alterations(), meta_in(rows)
+    new_status = _status(status, altered)
+    code = _code(title, altered)
+    created = clock.utc(date_gmt, date_local) or EPOCH
+    updated = clock.utc(modified_gmt, modified_local) or created
+    description = altered.text(excerpt)
+    values: dict[str, Any] = {
+        "status": new_status,
+        "trashed_at": None,
+        "code": code,
+        "type": meta.get("discount_type") or DEFAULT_TYPE,
+        "created_at": created,
+        "updated_at": updated,
+        "amount": _amount(meta, altered),
+        **{name: _ids(meta, key, altered) for name, key in _IDS.items()},
+        **{name: altered.number(meta.get(name), name) for name in COUNTS},
+        "expiry_date": _expiry(meta, clock, altered),
+        **{name: is_yes(meta.get(key)) for name, key in _FLAGS.items()},
+        **{name: _money(meta, name, altered) for name in ("minimum_amount", "maximum_amount")},
+        "customer_emails": _emails(meta, altered),
+        "description": description,
+        "search_text": search_text(code, description),
+    }
+    _check_type(values, coupon_types, altered)
+    if values["status"] == CouponStatus.TRASH:
+        values["trashed_at"] = from_unix(meta.get("_wp_trash_meta_time")) or updated
+    author_id = whole_number(author or "")
+    references = {"author": author_id} if author_id else {}
+    entries = metadata.entries("postmeta", rows, COUPON_KEYS, altered)
+    return Converted(post_id, "posts", values, altered, references=references, metadata=entries)
+
+
+def _status(status: str | None, altered: Alterations) -> CouponStatus:
+    if status not in STATUSES:
+        raise LeftOut(f"the coupon has the status {status!r}")
+    if status not in {"publish", "trash"}:
+        became = "published" if STATUSES[status] == CouponStatus.PUBLISHED else "in the trash"
+        altered.append(f"the coupon has the status {status!r} and is {became}")
+    return STATUSES[status]
+
+
+def _code(title: str | None, altered: Alterations) -> str:
+    code = code_of(title)
+    if not code:
+        raise LeftOut("the code is empty")
+    if len(code) > CODE_MAX_LENGTH:
+        raise LeftOut(f"the code is longer than {CODE_MAX_LENGTH} characters")
+    if code != (title or "").lower():
+        altered.append(f"the code {title!r} is stored as {code!r}")
+    return code
+
+
+def into_trash(converted: Converted, reason: str) -> None:
+    """Move a coupon to the trash, because it cannot be published in this shop."""
+    converted.values["status"] = CouponStatus.TRASH
+    converted.values["trashed_at"] = converted.values["updated_at"]
+    converted.altered.append(f"{reason}, so the coupon was moved to the trash")
+
+
+def _check_type(
+    values: dict[str, Any], coupon_types: Callable[[str], bool], altered: Alterations
+) -> None:
+    kind = str(values["type"])
+    if coupon_types(kind):
+        return
+    # The legacy server accepts an unknown type and uses its default instead.
+    if coupon_types(clean(kind)):
+        values["type"] = DEFAULT_TYPE
+        altered.append(f"the type {kind!r} is read as {DEFAULT_TYPE}")
+        return
+    values |= {"status": CouponStatus.TRASH, "trashed_at": values["updated_at"]}
+    altered.append(f"the type {kind!r} is unknown, so the coupon was moved to the trash")
+
+
+def _amount(meta: Meta, altered: Alterations) -> Decimal:
+    """Return the amount, which the legacy server reads as 0 if it is not a valid discount."""
+    stored = meta.get("coupon_amount") or ""
+    # The legacy server removes all other characters. If the rest is not a number, it uses 0.
+    text = _NOT_IN_AMOUNT.sub("", stored)
+    try:
+        amount = money(text) or Decimal("0.00")
+    except ValueError:
+        amount = Decimal("0.00")
+    if text != stored or (text and not _NUMBER.fullmatch(text)):
+        altered.append(f"coupon_amount {stored[:40]!r} is not a number, and is read as {amount}")
+    if amount < 0 or (amount > 100 and meta.get("discount_type") == "percent"):
+        altered.append(f"the amount {amount} is not valid, and counts as 0 as it did before")
+        return Decimal("0.00")
+    return amount
+
+
+def _money(meta: Meta, name: str, altered: Alterations) -> Decimal | None:
+    text = meta.get(name)
+    return Decimal(altered.cents(text, name)).scaleb(-2) if text else None
+
+
+def _ids(meta: Meta, name: str, altered: Alterations) -> list[int]:
+    try:
+        stored = list_of(meta.get(name))
+    except UnreadableValue:
+        altered.append(f"{name} cannot be read, and was emptied")
+        return []
+    if any(not whole(text) for text in stored if text.strip(" 0")):
+        altered.append(f"entries of {name} that are not IDs were removed")
+    return ids(stored)
+
+
+def _emails(meta: Meta, altered: Alterations) -> list[str]:
+    try:
+        stored = list_of(meta.get("customer_email"))
+    except UnreadableValue:
+        altered.append("customer_email cannot be read, and was emptied")
+        return []
+    emails = [sanitize_email(email.lower()) for email in stored if email.strip()]
+    if not all(emails):
+        altered.append("invalid addresses of customer_email were removed")
+    return [email for email in emails if email]
+
+
+def _expiry(meta: Meta, clock: ShopClock, altered: Alterations) -> date | None:
+    """Return the date in ``date_expires``, or otherwise in ``expiry_date``."""
+    if timestamp := from_unix(meta.get("date_expires")):
+        day, loses_time = clock.expiry(timestamp)
+        if loses_time:
+            altered.append(f"the coupon expired at {timestamp:%Y-%m-%d %H:%M} UTC; the day is kept")
+        return day
+    if not (text := (meta.get("expiry_date") or "").strip()):
+        return None
+    try:
+        return dates.parse_date(text, EPOCH.date())
+    except ValueError:
+        altered.append(f"expiry_date {text[:40]!r} is not a date, and was removed")
+        return None

@@ -1,0 +1,225 @@
+"""The import of a WooCommerce database, from a source to a finished report."""
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+from app.auth.principal_cache import note_revocation
+from app.catalog import Catalog
+from app.db.session import run_in_transaction
+from app.models import (
+    COUPON_METADATA,
+    CUSTOMER_METADATA,
+    ITEM_IDS,
+    ITEM_METADATA,
+    ORDER_METADATA,
+    REFUND_METADATA,
+)
+from app.plugins.woocommerce.importer import kinds
+from app.plugins.woocommerce.importer.context import Advance, ImportContext, Step
+from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter, reasons_by_key
+from app.plugins.woocommerce.importer.errors import SourceError
+from app.plugins.woocommerce.importer.report import ImportReport
+from app.plugins.woocommerce.importer.source.index import SourceIndex
+from app.plugins.woocommerce.importer.source.loading import Location, load
+from app.plugins.woocommerce.importer.source.order_layouts import PostLayout, TableLayout
+from app.plugins.woocommerce.importer.source.shop import ShopSource
+from app.plugins.woocommerce.importer.source.staging import staging
+from app.plugins.woocommerce.importer.steps import accounts, coupons, order_children, orders
+from app.plugins.woocommerce.importer.target.ids import is_empty
+from app.plugins.woocommerce.importer.target.record_map import RecordMap
+from app.plugins.woocommerce.importer.target.writer import RecordWriter
+from app.services.maintenance.import_runs import record_import
+
+WITH_OWN_TABLE = {
+    "users",
+    "posts:shop_coupon",
+    PostLayout.orders,
+    TableLayout.orders,
+    PostLayout.refunds,
+    TableLayout.refunds,
+    "woocommerce_api_keys",
+}
+"""Staged tables in which missing records are looked up, by kind."""
+
+
+RESERVED = {
+    ITEM_IDS: ("woocommerce_order_items",),
+    ITEM_METADATA: ("woocommerce_order_itemmeta",),
+    CUSTOMER_METADATA: ("usermeta",),
+    **dict.fromkeys(
+        (COUPON_METADATA, ORDER_METADATA, REFUND_METADATA), ("postmeta", "wc_orders_meta")
+    ),
+}
+"""Tables whose new IDs are above those of tables of the source."""
+
+COLLECT_AFTER = 100_000
+"""Number of new objects after which the garbage collector runs. The default of Python is 700."""
+
+
+class Progress(Protocol):
+    """Shows the progress of an import."""
+
+    def step(self, label: str, total: int) -> AbstractContextManager[Advance]:
+        """Begin a step, and return a function to call with the number of records of each page."""
+
+    def loading(self, total: int) -> AbstractContextManager[Advance]:
+        """Begin to read a source, and return a function to call with the number of bytes so far."""
+
+    def say(self, message: str) -> None:
+        """Show a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How records are imported.
+
+    Args:
+        new_ids: whether every record gets a new ID.
+        overwrite: whether to replace records that were edited in this shop.
+        same_shop: whether it is the shop of an earlier import, whose address has changed.
+        keep_keys: keys of metadata that are imported although they are usually left out.
+    """
+
+    dry_run: bool = False
+    new_ids: bool = False
+    overwrite: bool = False
+    same_shop: bool = False
+    keep_keys: Sequence[str] = ()
+
+
+ONE_SEQUENCE = (kinds.COUPON, kinds.ORDER, kinds.REFUND)
+"""Kinds whose IDs are of one sequence at the source.
+
+After an import into an empty shop, new records of all three get IDs above the highest one, so that
+an ID of the source is not used twice.
+"""
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Run the garbage collector less often.
+
+    An import creates many objects and hardly any cycles. Orders then take a sixth less CPU time
+    (``python -m qa.bench imports``, runs with and without it in turn).
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@contextmanager
+def staged_shop(location: Location, progress: Progress) -> Iterator[ShopSource]:
+    """Load a source into a staging file, which is removed at the end of the context.
+
+    Raises:
+        SourceError: the source cannot be read, or is not a shop.
+    """
+    with staging() as staged:
+        with progress.loading(location.size) as advance:
+            load(location, staged, advance, lambda text: progress.say(f"Warning: {text}"))
+        progress.say(f"The temporary file takes {staged.size / 1e6:,.1f} MB.")
+        yield ShopSource(staged, location.prefix)
+
+
+def import_shop(
+    location: Location, options: Options, catalog: Catalog, progress: Progress, report: ImportReport
+) -> None:
+    """Import a shop.
+
+    The next import completes an interrupted one, because it skips imported records.
+
+    Raises:
+        SourceError: the source cannot be read, or is not a shop.
+    """
+    with rare_collections(), staged_shop(location, progress) as source:
+        records = _records(source, options)
+        if records.is_interrupted:
+            progress.say("Resuming the interrupted import.")
+        was_known = records.is_known
+        records.begin()
+        writer = RecordWriter(records, report, overwrite=options.overwrite, new_ids=options.new_ids)
+        metadata = MetadataConverter(options.keep_keys)
+        index = SourceIndex(source.staging)
+        context = ImportContext(source, writer, report, catalog, index, metadata)
+        plan = plan_of(context)
+        last_ids = {step.kind.name: source.staging.last_id(step.table) for step in plan}
+        if is_empty([kind.table for kind in ONE_SEQUENCE]):
+            highest = max(last_ids[kind.name] for kind in ONE_SEQUENCE)
+            last_ids |= {kind.name: highest for kind in ONE_SEQUENCE}
+        for step in plan:
+            writer.ids.advance(step.kind.name, step.kind.table, last_ids[step.kind.name])
+        for table, names in RESERVED.items():
+            writer.ids.reserve(table, max(map(source.staging.last_id, names)))
+        for step in plan:
+            with report.timed(step.label):
+                total = (
+                    coupons.count_redemptions(context)
+                    if step.kind is kinds.COUPON_USE
+                    else source.staging.count(step.table)
+                )
+                with progress.step(step.label, total) as advance:
+                    step.run(context, advance)
+            if was_known and step.table in WITH_OWN_TABLE:
+                context.report_missing(step.kind, step.table, step.label)
+        records.finish()
+        report.left_out_keys(reasons_by_key(metadata.left_out))
+        if not options.dry_run:
+            note_revocation()  # roles and keys may have changed
+            _record_event(records, report)
+
+
+def _records(source: ShopSource, options: Options) -> RecordMap:
+    """Return the map of the records of a source."""
+    records = RecordMap(source.name, source.staging, dry_run=options.dry_run)
+    if records.is_known or not records.others or options.new_ids:
+        return records
+    (other, *more), name = records.others, source.name
+    if options.same_shop and not more:
+        return RecordMap(name, source.staging, dry_run=options.dry_run, previous_name=other)
+    raise SourceError(
+        f"The database contains the shop {other.split()[0]}, and this is {name.split()[0]}. Add "
+        "--new-ids to import another shop beside it. If it is the same shop and only its address "
+        "has changed, add --same-shop."
+    )
+
+
+def plan_of(context: ImportContext) -> list[Step]:
+    """Return the steps of an import, in the order of their references."""
+    layout, webhooks = context.source.layout, accounts.webhooks_table(context)
+    return [
+        Step("users", "customers", kinds.CUSTOMERS, accounts.customers),
+        Step("posts:shop_coupon", "coupons", kinds.COUPON, coupons.coupons, coupons.claim_codes),
+        Step(layout.orders, "orders", kinds.ORDER, orders.orders),
+        Step(
+            "used_by",
+            "redemptions",
+            kinds.COUPON_USE,
+            coupons.redemptions,
+            pages=lambda context: context.index.uses_beyond_orders(),
+        ),
+        Step("comments", "order notes", kinds.ORDER_NOTE, order_children.notes),
+        Step(
+            layout.refunds,
+            "refunds",
+            kinds.REFUND,
+            order_children.refunds,
+            order_children.remove_notes_of_refunds,
+        ),
+        Step(order_children.DOWNLOADS, "downloads", kinds.DOWNLOAD, order_children.downloads),
+        Step("woocommerce_api_keys", "API keys", kinds.API_KEY, accounts.api_keys),
+        Step(webhooks, "webhooks", kinds.WEBHOOK, accounts.webhooks),
+    ]
+
+
+def _record_event(records: RecordMap, report: ImportReport) -> None:
+    counts = {label: asdict(each) for label, each in report.counts.items()}
+    run_in_transaction(lambda session: record_import(session, records.name, {"records": counts}))
+
+
+__all__ = ["Location", "Options", "SourceError", "import_shop", "staged_shop"]

@@ -1,0 +1,227 @@
+"""The kinds of records that are imported, and how conflicts with stored records are resolved."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.conversions.emails import comparable_email
+from app.conversions.text import comparable
+from app.db.sql.types import Id
+from app.models import (
+    COUPONS,
+    ORDER_REFUNDS,
+    ORDERS,
+    REDEMPTIONS,
+    USER_ROLES,
+    USERS,
+    ApiKey,
+    Coupon,
+    DownloadPermission,
+    Order,
+    OrderNote,
+    OrderRefund,
+    Redemption,
+    User,
+    Webhook,
+)
+from app.models.coupon import CouponStatus
+from app.models.user import with_normalized
+from app.plugins.woocommerce.importer.convert.converted import Pending
+from app.plugins.woocommerce.importer.target.writer import TargetKind
+from app.services.common import metadata
+from app.services.events.sequence import last_event_id
+from app.services.orders.columns import new_key
+
+
+def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:
+    """Empty an e-mail address, and change a username, that another stored account has."""
+    with_email = [each for each in pending if each.values["email"]]
+    emails = {comparable_email(each.values["email"]): each for each in with_email}
+    names = {comparable(each.values["username"]): each for each in pending}
+    # Two accounts of one import can exchange their addresses.
+    changed = [each.target_id for each in pending if each.imported]
+    if changed:
+        session.execute(
+            update(USERS).where(USERS.c.id.in_(changed)).values(email="", email_normalized="")
+        )
+    rows = session.execute(
+        select(USERS.c.id, USERS.c.email_normalized, USERS.c.username_normalized).where(
+            or_(
+                USERS.c.email_normalized.in_(list(emails)),
+                USERS.c.username_normalized.in_(list(names)),
+            )
+        )
+    ).all()
+    for row in rows:
+        if (each := emails.get(row.email_normalized)) and each.target_id != row.id:
+            each.converted.altered.append(
+                f"account {row.id} of this shop has the e-mail {each.values['email']!r}, "
+                "which was emptied"
+            )
+            each.values["email"] = ""
+        if (each := names.get(row.username_normalized)) and each.target_id != row.id:
+            name = _free_username(session, each.values["username"], names)
+            each.converted.altered.append(
+                f"account {row.id} of this shop has the username {each.values['username']!r}; "
+                f"the new username is {name!r}"
+            )
+            each.values["username"] = name
+            names[comparable(name)] = each
+    for each in pending:
+        each.values |= with_normalized(each.values)
+
+
+def _free_username(session: Session, name: str, taken: dict[str, Pending]) -> str:
+    number = 2
+    while True:
+        candidate = f"{name}-{number}"
+        key = comparable(candidate)
+        is_taken = select(USERS.c.id).where(USERS.c.username_normalized == key)
+        if key not in taken and session.scalar(is_taken) is None:
+            return candidate
+        number += 1
+
+
+def _write_roles(session: Session, written: Sequence[Pending]) -> None:
+    changed = [each.target_id for each in written if each.imported]
+    if changed:
+        session.execute(delete(USER_ROLES).where(USER_ROLES.c.user_id.in_(changed)))
+    rows = [
+        {
+            "user_id": each.target_id,
+            "role": role,
+            "position": position,
+            "registered_at": each.values["created_at"],
+        }
+        for each in written
+        for position, role in enumerate(each.converted.roles)
+    ]
+    if rows:
+        session.execute(insert(USER_ROLES), rows)
+
+
+def _resolve_coupons(session: Session, pending: Sequence[Pending]) -> None:
+    """Move a coupon to the trash if another published coupon of this shop has its code."""
+    published = {
+        each.values["code"]: each
+        for each in pending
+        if each.values["status"] == CouponStatus.PUBLISHED
+    }
+    rows = session.execute(
+        select(COUPONS.c.id, COUPONS.c.code).where(
+            COUPONS.c.code.in_(list(published)), COUPONS.c.status == CouponStatus.PUBLISHED
+        )
+    ).all()
+    for row in rows:
+        each = published[row.code]
+        if each.target_id != row.id and row.id not in {other.target_id for other in pending}:
+            each.values |= {
+                "status": CouponStatus.TRASH,
+                "trashed_at": each.values["updated_at"],
+            }
+            each.converted.altered.append(
+                f"coupon {row.id} of this shop has the code, so the coupon was moved to the trash"
+            )
+    # Two coupons of one import can exchange their codes.
+    moved = [each.target_id for each in pending if each.imported]
+    if moved:
+        session.execute(
+            update(COUPONS).where(COUPONS.c.id.in_(moved)).values(status=CouponStatus.TRASH)
+        )
+
+
+def _resolve_orders(session: Session, pending: Sequence[Pending]) -> None:
+    """Generate an order key for an order without a key, or whose key another order has.
+
+    Order keys are unique, because download links contain them.
+    """
+    keys = {each.values["order_key"] for each in pending} - {""}
+    rows = session.execute(
+        select(ORDERS.c.id, ORDERS.c.order_key).where(ORDERS.c.order_key.in_(list(keys)))
+    ).all()
+    owners = {row.order_key: row.id for row in rows}
+    without = [each.target_id for each in pending if each.imported and not each.values["order_key"]]
+    stored = session.execute(
+        select(ORDERS.c.id, ORDERS.c.order_key).where(ORDERS.c.id.in_(without))
+    )
+    kept = {row.id: row.order_key for row in stored}
+    for each in pending:
+        key = each.values["order_key"]
+        if not key and each.imported:  # keep the key of the earlier import
+            each.values["order_key"] = kept.get(each.target_id) or new_key()
+        elif not key:
+            each.values["order_key"] = new_key()
+        elif owners.setdefault(key, each.target_id) != each.target_id:
+            each.values["order_key"] = new_key()
+            each.converted.altered.append(
+                f"order {owners[key]} has the order key {key!r}, so a new key was generated"
+            )
+
+
+def _resolve_redemptions(session: Session, pending: Sequence[Pending]) -> None:
+    """Release a use if the order has another live use of the coupon, from a change in this shop."""
+    orders = [each.values["order_id"] for each in pending if each.values["order_id"]]
+    rows = session.execute(
+        select(REDEMPTIONS.c.id, REDEMPTIONS.c.order_id, REDEMPTIONS.c.coupon_id).where(
+            REDEMPTIONS.c.order_id.in_(orders), REDEMPTIONS.c.status != "released"
+        )
+    ).all()
+    held = {(row.order_id, row.coupon_id): row.id for row in rows}
+    for each in pending:
+        key = (each.values["order_id"], each.values["coupon_id"])
+        if key[0] and held.get(key, each.target_id) != each.target_id:
+            each.values["status"] = "released"
+
+
+def _resolve_webhooks(session: Session, pending: Sequence[Pending]) -> None:
+    """Set the position of webhooks, so that they receive only events after the import."""
+    last = last_event_id(session)
+    for each in pending:
+        each.values["position"] = last
+
+
+def _add_up_refunds(session: Session, written: Sequence[Pending]) -> None:
+    """Store the sum of the refunds of orders, and reserve the IDs of their items."""
+    orders = sorted({each.values["order_id"] for each in written})
+    items: dict[int, int] = {}
+    for each in written:
+        order_id = each.values["order_id"]
+        last = max((item["item_id"] for item in each.values["line_items"]), default=0)
+        items[order_id] = max(last, items.get(order_id, 0))
+    of_order = ORDER_REFUNDS.c.order_id == ORDERS.c.id
+    total = select(func.coalesce(func.sum(ORDER_REFUNDS.c.amount), 0)).where(of_order)
+    following = bindparam("following", type_=Id)
+    statement = (
+        update(ORDERS)
+        .where(ORDERS.c.id == bindparam("order"))
+        .values(
+            total_refunded=total.scalar_subquery(),
+            next_item_id=case(
+                (ORDERS.c.next_item_id < following, following), else_=ORDERS.c.next_item_id
+            ),
+        )
+    )
+    if orders:
+        rows = [{"order": each, "following": items[each] + 1} for each in orders]
+        session.connection().execute(statement, rows)
+
+
+CUSTOMERS = TargetKind(
+    "customer", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER
+)
+COUPON = TargetKind("coupon", Coupon, _resolve_coupons, metadata=metadata.COUPON)
+ORDER = TargetKind("order", Order, _resolve_orders, metadata=metadata.ORDER, items_of="id")
+ORDER_USE = TargetKind("order_coupon", Redemption, _resolve_redemptions)
+COUPON_USE = TargetKind("coupon_use", Redemption)
+ORDER_NOTE = TargetKind("order_note", OrderNote)
+REFUND = TargetKind(
+    "order_refund",
+    OrderRefund,
+    after_write=_add_up_refunds,
+    metadata=metadata.REFUND,
+    items_of="order_id",
+)
+DOWNLOAD = TargetKind("download", DownloadPermission)
+WEBHOOK = TargetKind("webhook", Webhook, _resolve_webhooks)
+API_KEY = TargetKind("api_key", ApiKey)

@@ -1,0 +1,149 @@
+"""The table that maps records of a source to the records of this shop."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.db.bulk_inserts import insert_records
+from app.db.read_pool import fetch
+from app.db.session import now, run_in_transaction, run_statement
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import IMPORT_SOURCES, IMPORTED_RECORDS
+from app.plugins.woocommerce.importer.convert.converted import Imported
+from app.plugins.woocommerce.importer.source.staging import Staging
+
+PAGE = 5000
+
+
+class RecordMap:
+    """The records of one source.
+
+    Args:
+        previous_name: the name of the source in earlier imports, if it has changed.
+        staging: the staging file, which stores the map of a dry run.
+    """
+
+    def __init__(
+        self, name: str, staging: Staging, *, dry_run: bool, previous_name: str | None = None
+    ) -> None:
+        self.name = name
+        self.dry_run = dry_run
+        self._staged = staging.connection
+        self._staged.execute(
+            "CREATE TABLE IF NOT EXISTS mapped (kind TEXT, source_id INTEGER, target_id INTEGER, "
+            "PRIMARY KEY (kind, source_id)) WITHOUT ROWID"
+        )
+        sources = fetch(
+            select(IMPORT_SOURCES.c.id, IMPORT_SOURCES.c.name, IMPORT_SOURCES.c.finished_at)
+        )
+        found = next((source for source in sources if source.name == name), None)
+        self.others = [source.name for source in sources if source.name != name]
+        """The names of the other sources from which records were imported."""
+        if found is None and previous_name:
+            found = next(source for source in sources if source.name == previous_name)
+        self.source_id: int | None = found.id if found else None
+        self.is_known = found is not None
+        """Whether an earlier import of this source has begun."""
+        self.is_interrupted = found is not None and found.finished_at is None
+
+    def begin(self) -> None:
+        """Record that an import begins."""
+        if self.dry_run:
+            return
+
+        def work(session: Session) -> int:
+            begun = {"name": self.name, "started_at": now(), "finished_at": None}
+            if self.source_id is not None:
+                this = IMPORT_SOURCES.c.id == self.source_id
+                session.execute(update(IMPORT_SOURCES).where(this).values(begun))
+                return self.source_id
+            created = insert(IMPORT_SOURCES).values(begun).returning(IMPORT_SOURCES.c.id)
+            return int(session.execute(created).scalar_one())
+
+        self.source_id = run_in_transaction(work)
+
+    def finish(self) -> None:
+        """Record that an import is complete."""
+        if not self.dry_run:
+            this = IMPORT_SOURCES.c.id == self.source_id
+            run_statement(update(IMPORT_SOURCES).where(this).values(finished_at=now()))
+
+    def _is_entry(self, kind: str, ids: Sequence[int]) -> ColumnElement[bool]:
+        """Return the condition for the entries of records of a kind, by their ID at the source."""
+        return and_(
+            IMPORTED_RECORDS.c.import_source_id == self.source_id,
+            IMPORTED_RECORDS.c.kind == kind,
+            is_one_of(IMPORTED_RECORDS.c.source_id, bindparam(None, list(ids), type_=IdList)),
+        )
+
+    def known(
+        self, fetch: Callable[[Any], Iterable[Any]], kind: str, ids: Sequence[int]
+    ) -> dict[int, Imported]:
+        """Return the imported records of a kind by their ID at the source, read with ``fetch``."""
+        if self.source_id is None:
+            return {}
+        names = ("source_id", "target_id", "fingerprint", "updated_at", "usage_count")
+        columns = (IMPORTED_RECORDS.c[name] for name in names)
+        rows = fetch(select(*columns).where(self._is_entry(kind, ids)))
+        return {row[0]: Imported(*row[1:]) for row in rows}
+
+    def add(self, session: Session, kind: str, records: Sequence[dict[str, Any]]) -> None:
+        """Add imported records: source_id, target_id, fingerprint and the written values."""
+        rows = [{**record, "kind": kind, "import_source_id": self.source_id} for record in records]
+        insert_records(session, IMPORTED_RECORDS, rows)
+
+    def change(self, session: Session, kind: str, record: dict[str, Any]) -> None:
+        """Update the entry of a record that an earlier import created."""
+        this = update(IMPORTED_RECORDS).where(
+            IMPORTED_RECORDS.c.import_source_id == self.source_id,
+            IMPORTED_RECORDS.c.kind == kind,
+            IMPORTED_RECORDS.c.source_id == record["source_id"],
+        )
+        session.execute(this.values(record))
+
+    def stage(self, kind: str, pairs: Sequence[tuple[int, int]]) -> None:
+        """Add the pairs of source and target IDs of a dry run to the staging file."""
+        self._staged.executemany(
+            "INSERT OR REPLACE INTO mapped VALUES (?, ?, ?)", [(kind, *pair) for pair in pairs]
+        )
+
+    def targets(self, kind: str, ids: Sequence[int]) -> dict[int, int]:
+        """Return the new IDs of records of a kind, by their ID at the source."""
+        wanted = list(set(ids))
+        found: dict[int, int] = {}
+        if self.source_id is not None and wanted:
+            pairs = select(IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id)
+            found = {row[0]: row[1] for row in fetch(pairs.where(self._is_entry(kind, wanted)))}
+        if self.dry_run and wanted:
+            marks = ", ".join("?" * len(wanted))
+            staged = (
+                f"SELECT source_id, target_id FROM mapped WHERE kind = ? AND source_id IN ({marks})"  # noqa: S608  # nosec B608  # placeholders only
+            )
+            found |= dict(self._staged.execute(staged, (kind, *wanted)).fetchall())
+        return found
+
+    def forget(self, kind: str, ids: Sequence[int]) -> None:
+        """Remove the entries of records of a kind, by their ID at the source."""
+        run_statement(delete(IMPORTED_RECORDS).where(self._is_entry(kind, ids)))
+
+    def all_of(self, kind: str) -> Iterator[list[int]]:
+        """Yield the IDs at the source of all imported records of a kind, in pages."""
+        after = -1
+        while True:
+            rows = fetch(
+                select(IMPORTED_RECORDS.c.source_id)
+                .where(
+                    IMPORTED_RECORDS.c.import_source_id == self.source_id,
+                    IMPORTED_RECORDS.c.kind == kind,
+                    IMPORTED_RECORDS.c.source_id > after,
+                )
+                .order_by(IMPORTED_RECORDS.c.source_id)
+                .limit(PAGE)
+            )
+            if not rows:
+                return
+            yield [row[0] for row in rows]
+            after = rows[-1][0]

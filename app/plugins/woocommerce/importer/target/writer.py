@@ -1,0 +1,233 @@
+"""Writing of converted records in bulk: inserts, updates, and records that keep their edits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from sqlalchemy import Table, bindparam, select, update
+from sqlalchemy.orm import Session
+
+from app.conversions.numbers import MAX_COUNT
+from app.db import timeouts
+from app.db.bulk_inserts import insert_records
+from app.db.session import run_in_transaction
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.plugins.woocommerce.importer.convert.converted import Converted, Imported, Pending, Record
+from app.plugins.woocommerce.importer.report import ImportReport
+from app.plugins.woocommerce.importer.target.ids import TargetIds
+from app.plugins.woocommerce.importer.target.metadata import MetadataWriter
+from app.plugins.woocommerce.importer.target.record_map import RecordMap
+from app.services.common.metadata import MetadataTable
+
+Hook = Callable[[Session, Sequence[Pending]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKind:
+    """A kind of record.
+
+    Attributes:
+        name: the name of the kind in the record map.
+        model: the model of its table.
+        resolve_conflicts: called with the records before they are written. It changes values that
+            must be unique and that another record of this shop already has.
+        after_write: called with the records after they are written.
+        metadata: the table of their metadata; None without metadata.
+        items_of: the column with the ID of the order to which their items belong; None without
+            items.
+    """
+
+    name: str
+    model: type
+    resolve_conflicts: Hook = lambda _session, _pending: None
+    after_write: Hook = lambda _session, _pending: None
+    metadata: MetadataTable | None = None
+    items_of: str | None = None
+
+    @property
+    def table(self) -> Table:
+        """The table of the records."""
+        return cast("Table", self.model.__table__)  # type: ignore[attr-defined] # of every model
+
+
+@dataclass(slots=True)
+class _Outcome:
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    kept: list[Converted] = field(default_factory=list)
+    written: list[Pending] = field(default_factory=list)
+
+
+class Writer(Protocol):
+    """Writes or compares converted records."""
+
+    records: RecordMap
+
+    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
+        """Process records of a kind, ordered by their ID at the source."""
+
+
+class RecordWriter:
+    """Writes the records of one import.
+
+    Args:
+        records: the map of records that were imported before.
+        overwrite: whether to replace records that were edited in this shop.
+        new_ids: whether all records get new IDs, even if the ID at the source is unused.
+    """
+
+    def __init__(
+        self, records: RecordMap, report: ImportReport, *, overwrite: bool, new_ids: bool
+    ) -> None:
+        self.records = records
+        self.report = report
+        self.overwrite = overwrite
+        self.ids = TargetIds(dry_run=records.dry_run, new_ids=new_ids)
+        self._metadata = MetadataWriter(self.ids, new_ids=new_ids)
+
+    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
+        """Write records of a kind, ordered by their ID at the source, in one transaction."""
+        if not converted:
+            return
+        alterations = [list(each.altered) for each in converted]
+
+        def work(session: Session) -> _Outcome:
+            for each, before in zip(converted, alterations, strict=True):
+                each.altered[:] = before  # the transaction can be retried
+            timeouts.lift_limit(session.connection())
+            outcome = self._write(session, kind, converted)
+            if self.records.dry_run:
+                session.rollback()
+            return outcome
+
+        outcome = run_in_transaction(work)
+        counts = self.report.counts_of(label)
+        counts.created += outcome.created
+        counts.updated += outcome.updated
+        counts.unchanged += outcome.unchanged
+        for each in outcome.kept:
+            counts.kept += 1
+            why = "it was edited in this shop and changed at the source; --overwrite replaces it"
+            self.report.line(each.table, each.source_id, "kept", why)
+        for pending in outcome.written:
+            source = pending.converted
+            if source.altered:
+                counts.altered += 1
+                self.report.line(
+                    source.table, source.source_id, "altered", "; ".join(source.altered)
+                )
+
+    def _write(
+        self, session: Session, kind: TargetKind, converted: Sequence[Converted]
+    ) -> _Outcome:
+        outcome = _Outcome()
+        known = self.records.known(
+            session.execute, kind.name, [each.source_id for each in converted]
+        )
+        prints = {each.source_id: each.fingerprint() for each in converted}
+        present = self._present(session, kind, known, prints)
+        created: list[Pending] = []
+        updated: list[Pending] = []
+        for each in converted:
+            imported = known.get(each.source_id)
+            if imported is None:
+                if not each.is_absent:
+                    created.append(Pending(each, each.values | each.resolved))
+                    outcome.created += 1
+                continue
+            is_same = imported.fingerprint == prints[each.source_id]
+            if is_same and not self.overwrite:
+                outcome.unchanged += 1
+                continue
+            stored = present.get(imported.target_id)
+            is_edited = stored is None or (
+                "updated_at" in stored and stored["updated_at"] != imported.updated_at
+            )
+            if is_same and not is_edited:
+                outcome.unchanged += 1
+            elif is_edited and not self.overwrite:
+                outcome.kept.append(each)
+            else:
+                values = {**each.values, **each.resolved, "id": imported.target_id}
+                if stored and "usage_count" in stored:
+                    # Add the uses since the import to the uses at the source.
+                    here = stored["usage_count"] - (imported.usage_count or 0)
+                    values["usage_count"] = max(0, min(values["usage_count"] + here, MAX_COUNT))
+                pending = Pending(each, values, imported)
+                (updated if stored else created).append(pending)
+                outcome.updated += 1
+        self.ids.give(session, kind.name, kind.table, [p for p in created if not p.target_id])
+        outcome.written = created + updated
+        kind.resolve_conflicts(session, outcome.written)
+        if self.records.dry_run:
+            pairs = [(each.converted.source_id, each.target_id) for each in outcome.written]
+            self.records.stage(kind.name, pairs)
+            return outcome
+        self._store(session, kind, created, updated, prints)
+        return outcome
+
+    def _present(
+        self,
+        session: Session,
+        kind: TargetKind,
+        known: Mapping[int, Imported],
+        prints: Mapping[int, bytes],
+    ) -> dict[int, Record]:
+        """Return the stored records that may have to change, locked until the commit."""
+        ids = [
+            imported.target_id
+            for source_id, imported in known.items()
+            if self.overwrite or imported.fingerprint != prints[source_id]
+        ]
+        if not ids:
+            return {}
+        table = kind.table
+        columns = [table.c[name] for name in ("id", "updated_at", "usage_count") if name in table.c]
+        rows = session.execute(
+            select(*columns).where(is_one_of(table.c.id, _ids(ids))).with_for_update()
+        )
+        return {row["id"]: dict(row) for row in rows.mappings()}
+
+    def _store(
+        self,
+        session: Session,
+        kind: TargetKind,
+        created: Sequence[Pending],
+        updated: Sequence[Pending],
+        prints: Mapping[int, bytes],
+    ) -> None:
+        table = kind.table
+        if updated:
+            rows = [{"this": each.target_id, **each.values} for each in updated]
+            names = [name for name in updated[0].values if name != "id"]
+            statement = update(table).where(table.c.id == bindparam("this"))
+            session.execute(statement.values({name: bindparam(name) for name in names}), rows)
+        if created:
+            insert_records(session, table, [each.values for each in created])
+        kind.after_write(session, [*created, *updated])
+        if kind.metadata:
+            self._metadata.write(session, kind.metadata, [*created, *updated])
+        if kind.items_of:
+            self._metadata.write_items(session, [*created, *updated], kind.items_of)
+        new: list[Record] = []
+        changed: list[Record] = []
+        for each in [*created, *updated]:
+            source_id = each.converted.source_id
+            record = {
+                "source_id": source_id,
+                "target_id": each.target_id,
+                "fingerprint": prints[source_id],
+                "updated_at": each.values.get("updated_at"),
+                "usage_count": each.converted.values.get("usage_count"),
+            }
+            (changed if each.imported else new).append(record)
+        if new:
+            self.records.add(session, kind.name, new)
+        for record in changed:
+            self.records.change(session, kind.name, record)
+
+
+def _ids(ids: Sequence[int]) -> Any:
+    return bindparam(None, list(ids), type_=IdList)

@@ -1,0 +1,273 @@
+"""Verification of an import: comparison of this shop with its source.
+
+The source is read and converted again. Records that were edited in this shop since the import are
+counted but not compared.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from app.catalog import Catalog
+from app.db.read_pool import fetch
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import ORDER_REFUNDS
+from app.plugins.woocommerce.importer.context import ImportContext
+from app.plugins.woocommerce.importer.convert.converted import Converted, Record
+from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
+from app.plugins.woocommerce.importer.errors import SourceError
+from app.plugins.woocommerce.importer.importer import Progress, plan_of, staged_shop
+from app.plugins.woocommerce.importer.kinds import ORDER, REFUND
+from app.plugins.woocommerce.importer.report import ImportReport
+from app.plugins.woocommerce.importer.source.index import SourceIndex
+from app.plugins.woocommerce.importer.source.loading import Location
+from app.plugins.woocommerce.importer.target.record_map import RecordMap
+from app.plugins.woocommerce.importer.target.writer import TargetKind
+from app.services.common.metadata import ITEM
+from app.services.orders.sums import amount_text, cents
+
+MAX_LISTED = 50
+"""Maximum number of differences in the list. All differences are counted."""
+
+# Random values, and values that depend on the time of the import or on other records.
+_NOT_COMPARED = {"consumer_secret_encrypted", "next_item_id", "secret_encrypted", "usage_count"}
+
+
+@dataclass(slots=True)
+class Verification:
+    """The result of a comparison.
+
+    Attributes:
+        lines: a description of each comparison.
+        differences: the first MAX_LISTED differences.
+        number: number of all differences.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    number: int = 0
+
+    def add(self, difference: str) -> None:
+        """Add a difference."""
+        self.number += 1
+        if len(self.differences) < MAX_LISTED:
+            self.differences.append(difference)
+
+
+@dataclass(slots=True)
+class _Compared:
+    """Counts of the comparison of one kind of records."""
+
+    source: int = 0
+    found: int = 0
+    edited: int = 0
+    sample: int = 0
+    source_sums: Counter[str] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+    source_numbers: Counter[str] = field(default_factory=Counter)
+    numbers: Counter[str] = field(default_factory=Counter)
+    source_entries: int = 0
+    entries: int = 0
+
+
+class RecordComparer:
+    """Compares records. It replaces the writer of an import.
+
+    Args:
+        records: the map of the imported records.
+        sample: average number of records of each kind that are compared field by field.
+        seed: the seed of the random sample.
+
+    Attributes:
+        totals: number of records of each kind, from which the sample is taken.
+    """
+
+    def __init__(
+        self, records: RecordMap, result: Verification, sample: int, seed: int | None
+    ) -> None:
+        self.records = records
+        self.compared: dict[str, _Compared] = {}
+        self._result = result
+        self._sample = sample
+        self.totals: dict[str, int] = {}
+        self._random = random.Random(seed)  # noqa: S311  # nosec B311  # a sample, no secret
+
+    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
+        """Compare records of a kind."""
+        compared = self.compared.setdefault(label, _Compared())
+        known = self.records.known(fetch, kind.name, [each.source_id for each in converted])
+        stored = self._stored(kind, [imported.target_id for imported in known.values()])
+        entries = self._entries(kind, list(stored))
+        for each in converted:
+            imported = known.get(each.source_id)
+            if imported is None and each.is_absent:
+                continue
+            compared.source += 1
+            record = stored.get(imported.target_id) if imported else None
+            if record is None or imported is None:
+                self._result.add(f"{label}: {each.table} {each.source_id} is not in this shop")
+                continue
+            compared.found += 1
+            if imported.updated_at is not None and record["updated_at"] != imported.updated_at:
+                compared.edited += 1
+                continue
+            if kind is ORDER:
+                status = each.values["status"]
+                compared.source_sums[status] += cents(each.values["total"])
+                compared.source_numbers[status] += 1
+                compared.sums[record["status"]] += cents(record["total"])
+                compared.numbers[record["status"]] += 1
+            if kind.metadata:
+                here = entries.get(imported.target_id, [])
+                items = each.items_metadata.values()
+                compared.source_entries += len(each.metadata) + sum(map(len, items))
+                compared.entries += len(here)
+                self._compare_metadata(label, each, here)
+            if self._random.random() * self.totals.get(label, 0) < self._sample:
+                compared.sample += 1
+                self._compare(label, each, record)
+
+    def _compare(self, label: str, converted: Converted, record: Record) -> None:
+        for name, value in {**converted.values, **converted.resolved}.items():
+            is_random = name == "created_at" and converted.table == "woocommerce_api_keys"
+            if name in _NOT_COMPARED or is_random or (name == "order_key" and not value):
+                continue
+            if record[name] != value:
+                self._result.add(
+                    f"{label}: {converted.table} {converted.source_id}, {name}: "
+                    f"{_short(value)} at the source, {_short(record[name])} here"
+                )
+
+    def _compare_metadata(
+        self, label: str, converted: Converted, here: Sequence[tuple[int, str, str]]
+    ) -> None:
+        """Compare the metadata of a record and of its items, in the order of their IDs."""
+        there = sorted(
+            [(0, *entry[:3]) for entry in converted.metadata]
+            + [
+                (item_id, *entry[:3])
+                for item_id, entries in converted.items_metadata.items()
+                for entry in entries
+            ]
+        )
+        expected = sorted((item, key, value) for item, _, key, value in there)
+        if expected != sorted(here):
+            missing = Counter(expected) - Counter(here)
+            further = Counter(here) - Counter(expected)
+            keys = sorted({key for _, key, _ in [*missing, *further]})
+            self._result.add(
+                f"{label}: {converted.table} {converted.source_id}, metadata: "
+                f"{_short(', '.join(keys))} differ"
+            )
+
+    def _entries(
+        self, kind: TargetKind, ids: Sequence[int]
+    ) -> dict[int, list[tuple[int, str, str]]]:
+        """Return item, key and value of the stored metadata of records, by their ID."""
+        found: dict[int, list[tuple[int, str, str]]] = {}
+        if not kind.metadata or not ids:
+            return found
+        for record_id, _, key, value, _ in fetch(kind.metadata.select_rows, {"ids": ids}):
+            found.setdefault(record_id, []).append((0, key, value))
+        if not kind.items_of:
+            return found
+        orders = {record_id: record_id for record_id in ids}
+        items: dict[int, int] = {}
+        of_ids = is_one_of(ORDER_REFUNDS.c.id, bindparam(None, list(ids), type_=IdList))
+        columns = (ORDER_REFUNDS.c.id, ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.line_items)
+        if kind is REFUND:
+            rows = fetch(select(*columns).where(of_ids))
+            orders = {row.id: row.order_id for row in rows}
+            items = {item["item_id"]: row.id for row in rows for item in row.line_items}
+        wanted = sorted({*orders.values()})
+        of_refunds = self._items_of_refunds(wanted) if kind is ORDER else set()
+        for order_id, item_id, _, key, value, _ in fetch(ITEM.select_rows, {"ids": wanted}):
+            record_id = items.get(item_id) if kind is REFUND else order_id
+            if record_id is not None and item_id not in of_refunds:
+                found.setdefault(record_id, []).append((item_id, key, value))
+        return found
+
+    def _items_of_refunds(self, orders: Sequence[int]) -> set[int]:
+        of_orders = is_one_of(ORDER_REFUNDS.c.order_id, bindparam(None, list(orders), type_=IdList))
+        rows = fetch(select(ORDER_REFUNDS.c.line_items).where(of_orders))
+        return {item.get("item_id", 0) for (items,) in rows for item in items}
+
+    def _stored(self, kind: TargetKind, ids: Sequence[int]) -> dict[int, Record]:
+        table = kind.table
+        rows = fetch(
+            select(table).where(is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList)))
+        )
+        return {row.id: dict(row._mapping) for row in rows}
+
+
+def verify_shop(
+    location: Location,
+    catalog: Catalog,
+    progress: Progress,
+    *,
+    sample: int,
+    seed: int | None,
+    keep_keys: Sequence[str] = (),
+) -> Verification:
+    """Compare this shop with the source from which it was imported.
+
+    Args:
+        sample: average number of records of each kind that are compared field by field.
+        seed: the seed of the random sample; None for a new sample each time.
+        keep_keys: the keys that the import kept with ``--keep-key``.
+
+    Raises:
+        SourceError: the source cannot be read, or was never imported.
+    """
+    result = Verification()
+    with staged_shop(location, progress) as source:
+        # A dry run writes nothing and adds nothing to the record map.
+        records = RecordMap(source.name, source.staging, dry_run=True)
+        if not records.is_known:
+            raise SourceError(f"{source.name.split()[0]} was never imported into this database.")
+        if records.is_interrupted:
+            result.add("the import is not complete: run it again")
+        comparer = RecordComparer(records, result, sample, seed)
+        report = ImportReport()
+        index, metadata = SourceIndex(source.staging), MetadataConverter(keep_keys)
+        context = ImportContext(source, comparer, report, catalog, index, metadata)
+        for step in plan_of(context):
+            total = comparer.totals[step.label] = source.staging.count(step.table)
+            with progress.step(step.label, total) as advance:
+                step.run(context, advance)
+    _summarise(result, comparer, report)
+    return result
+
+
+def _summarise(result: Verification, comparer: RecordComparer, report: ImportReport) -> None:
+    for label, compared in comparer.compared.items():
+        left_out = report.counts_of(label).left_out
+        result.lines.append(
+            f"{label}: {compared.source:,} at the source, {compared.found:,} here, "
+            f"{left_out:,} left out, {compared.edited:,} edited here, "
+            f"{compared.sample:,} compared field by field"
+        )
+        if compared.source_entries or compared.entries:
+            result.lines.append(
+                f"  metadata: {compared.source_entries:,} at the source, {compared.entries:,} here"
+            )
+        statuses = sorted({*compared.source_numbers, *compared.numbers})
+        for status in statuses:
+            there = (compared.source_numbers[status], compared.source_sums[status])
+            here = (compared.numbers[status], compared.sums[status])
+            text = f"{label}, {status}: {here[0]:,}, {amount_text(here[1])}"
+            result.lines.append(f"  {text}")
+            if here != there:
+                result.add(f"{text} here; {there[0]:,}, {amount_text(there[1])} at the source")
+    for currency, refunded in report.refunded.items():
+        result.lines.append(f"refunded (in no total above): {amount_text(refunded)} {currency}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

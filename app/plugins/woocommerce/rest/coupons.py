@@ -1,0 +1,273 @@
+"""Coupons of this dialect: their fields, objects and operations (wc-v3, surface 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import marshmallow as ma
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability
+from app.catalog import current_catalog
+from app.conversions.dates import in_zone, parse_date
+from app.conversions.text import CODE_MAX_LENGTH, coupon_code
+from app.db.session import reading_own_writes
+from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest import errors
+from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
+from app.plugins.woocommerce.rest.errors import RestError, invalid
+from app.plugins.woocommerce.rest.frame import Call, RestPage
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
+from app.plugins.woocommerce.rest.resources import Resource
+from app.plugins.woocommerce.rest.schemas import names_of
+from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
+from app.schemas.fields.list_input import EmailArray
+from app.schemas.loading import instance_of
+from app.services.common.bulk import BulkItem, Precondition
+from app.services.coupons import writes
+from app.services.coupons.records import CouponRecordQuery, list_records, records_by_id
+from app.services.maintenance import trash
+
+MAX_PERCENTAGE = 100
+OPTIONAL_DATE = {"type": ["null", "string"]}
+STATUS = {"type": "string", "enum": ["publish", "trash"]}
+_NO_STATUS = "This service has published coupons and those in the trash only."
+
+
+_NOT_IN_V3 = "percent_product"
+"""A type of the legacy API that this dialect shows and does not accept."""
+
+
+def _types() -> list[str]:
+    names = [name for name in current_catalog().coupon_types if name != _NOT_IN_V3]
+    return sorted(names, key=("percent", "fixed_cart", "fixed_product", *names).index)
+
+
+FIELDS: Arguments = {
+    "code": arg.TEXT,
+    "amount": arg.MONEY,
+    "status": {**STATUS, "note": _NO_STATUS},
+    "discount_type": {"type": "string", "enum": _types},
+    "description": arg.TEXT,
+    "date_expires": OPTIONAL_DATE,
+    "date_expires_gmt": OPTIONAL_DATE,
+    "individual_use": arg.BOOLEAN,
+    "product_ids": arg.INTEGERS,
+    "excluded_product_ids": arg.INTEGERS,
+    "usage_limit": arg.INTEGER,
+    "usage_limit_per_user": arg.INTEGER,
+    "limit_usage_to_x_items": arg.INTEGER,
+    "free_shipping": arg.BOOLEAN,
+    "product_categories": arg.INTEGERS,
+    "excluded_product_categories": arg.INTEGERS,
+    "exclude_sale_items": arg.BOOLEAN,
+    "minimum_amount": arg.MONEY,
+    "maximum_amount": arg.MONEY,
+    "email_restrictions": {"type": "array", "items": arg.TEXT},
+    "meta_data": arg.METADATA,
+}
+_CONVERTED = {"status", "date_expires", "date_expires_gmt", "meta_data"}
+_NATIVE = {name: native for native, name in errors.NAMES.items()}
+NAMES = {name: _NATIVE.get(name, name) for name in FIELDS if name not in _CONVERTED}
+"""Native name of each field that needs no conversion."""
+_STORED = frozenset(
+    {
+        "discount_type",
+        "coupon_amount",
+        "individual_use",
+        "product_ids",
+        "exclude_product_ids",
+        "usage_limit",
+        "usage_limit_per_user",
+        "limit_usage_to_x_items",
+        "usage_count",
+        "date_expires",
+        "expiry_date",
+        "free_shipping",
+        "product_categories",
+        "exclude_product_categories",
+        "exclude_sale_items",
+        "minimum_amount",
+        "maximum_amount",
+        "customer_email",
+        "_used_by",
+    }
+)
+"""Metadata with the name under which the original stores a field. It is not shown."""
+_SUMS = [name for name in NAMES if "amount" in name]
+_LIMITS = [name for name in NAMES if "limit" in name]
+_ID_LISTS = {native for name, native in NAMES.items() if FIELDS[name] is arg.INTEGERS}
+
+
+def coupon_object(record: Record, site: Site) -> Object:
+    """Return a coupon of this dialect."""
+    expires = record["expiry_date"]
+    shown = {name: record[native] for name, native in NAMES.items()}
+    shown |= {name: shown[name] or "0.00" for name in _SUMS}
+    shown |= {name: shown[name] or None for name in _LIMITS}
+    shown |= {
+        "id": record["id"],
+        "status": "trash" if record["status"] == "trash" else "publish",
+        **site.dates(created=record["created_at"], modified=record["updated_at"]),
+        "date_expires": None if expires is None else f"{expires}T00:00:00",
+        "date_expires_gmt": None if expires is None else site.midnight(str(expires)),
+        "usage_count": record["usage_count"],
+        "used_by": record["used_by"] if site.shows_customers else [],
+        "meta_data": site.metadata(record["metadata"], _STORED),
+        "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
+    }
+    return {name: shown[name] for name in names_of("Coupon")}
+
+
+def _data(call: Call, schema: type[ma.Schema]) -> Object:
+    """Return the fields of a request as the services take them."""
+    given: Object = {NAMES[name]: value for name, value in call.given.items() if name in NAMES}
+    for name in _SUMS:
+        if name in call.args and not call.args[name]:
+            given[name] = 0
+    for name in _LIMITS:
+        if name in given:
+            given[name] = abs(given[name])
+    for name in given.keys() & _ID_LISTS:
+        given[name] = list(dict.fromkeys(map(abs, given[name])))
+    if "customer_emails" in given:
+        given["customer_emails"] = _addresses(given["customer_emails"])
+    if "code" in given and not coupon_code(given["code"][: CODE_MAX_LENGTH + 1]):
+        message = "The coupon code cannot be empty."
+        raise RestError("woocommerce_rest_empty_coupon_code", message)
+    if Decimal(given.get("amount", 0)) < 0:
+        raise RestError("coupon_invalid_amount", "Invalid discount amount.")
+    _limit_percentage({"discount_type": given.get("type")}, given)
+    data: Object = instance_of(schema).load(given)
+    for name in ("date_expires", "date_expires_gmt"):
+        if call.args.get(name) is not None:
+            data["expiry_date"] = _day(call, name)
+            break
+    if call.given.get("meta_data"):
+        data["metadata"] = call.given["meta_data"]
+    return data
+
+
+def _addresses(entries: Sequence[str]) -> list[str]:
+    """Return the addresses that can use a coupon.
+
+    The original drops entries that are not addresses, which opens the coupon for everyone.
+    """
+    addresses = [each.strip().lower() for each in entries if each.strip()]
+    if EmailArray().loss(addresses, addresses):
+        reason = "email_restrictions must contain only valid e-mail addresses."
+        raise invalid({"email_restrictions": Problem("rest_invalid_param", reason)})
+    return addresses
+
+
+def _limit_percentage(before: Record, data: Object) -> None:
+    """Reject a percentage above 100. A stored amount becomes 0.00 (surface 7)."""
+    if data.get("type", before["discount_type"]) != "percent":
+        return
+    if Decimal(data.get("amount") or 0) > MAX_PERCENTAGE:
+        raise RestError("coupon_invalid_amount", "Invalid discount amount.")
+    if "amount" not in data and Decimal(before.get("amount") or 0) > MAX_PERCENTAGE:
+        data["amount"] = Decimal(0)
+
+
+def _day(call: Call, name: str) -> Any:
+    """Return the day of an expiry in the time zone of the shop."""
+    text, site = call.args[name], call.site
+    if not text:
+        return None
+    try:
+        if is_date_time(text):
+            moment = site.moment(text, is_gmt=name.endswith("_gmt"))
+            return in_zone(moment, site.zone or UTC).date()
+        return parse_date(text, datetime.now(site.zone or UTC).date())
+    except ValueError:
+        raise invalid({name: Problem("rest_invalid_date", "Invalid date.")}) from None
+
+
+class Coupons(Resource):
+    """The coupons of the shop."""
+
+    noun, kind = "coupon", "shop_coupon"
+    needs = (
+        Capability.READ_PRIVATE_SHOP_COUPONS,
+        Capability.PUBLISH_SHOP_COUPONS,
+        Capability.EDIT_SHOP_COUPONS,
+        Capability.DELETE_SHOP_COUPONS,
+    )
+    listed = {
+        **collection("date", "id", "include", "title", "slug", "modified"),
+        "code": arg.TEXT,
+        "status": {"type": "string", "enum": ["publish", "trash", "any"], "note": _NO_STATUS},
+        **METADATA_KEYS,
+    }
+    created = {**FIELDS, "code": {**arg.TEXT, "required": True}}
+    edited = FIELDS
+    erase = staticmethod(writes.delete_coupon)
+    save = staticmethod(partial(writes.save_coupons, trashed_too=True))
+
+    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
+        with reading_own_writes():
+            records = records_by_id(ids)
+        return [coupon_object(record, site) for record in records]
+
+    def page(self, call: Call) -> RestPage:
+        query = record_query(call)
+        if query["include"]:
+            query["exclude"] = ()
+        elif query["orderby"] == "include":
+            query["orderby"] = "date"
+        code = call.args.get("code")
+        wanted = CouponRecordQuery(
+            **query,
+            code=coupon_code(code) if code else None,
+            is_trashed=call.args.get("status") == "trash",
+        )
+        records, total = list_records(call.actor, wanted)
+        site = self.site(call)
+        return page(call, (coupon_object(record, site) for record in records), total)
+
+    def data(self, call: Call) -> Object:
+        return _data(call, CouponUpdate if call.ids else CouponCreate)
+
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        items = [
+            BulkItem(
+                call.ids["id"],
+                {"code": coupon_code(call.given["code"])} if "code" in call.given else {},
+            )
+            for call in calls
+            if call.ids
+        ]
+        writes.lock_coupons(session, items, trashed_too=True)
+
+    def insert(self, call: Call, data: Object) -> int:
+        coupon_id: int = writes.create_coupon(call.actor, data)["id"]
+        if call.given.get("status") == "trash":
+            writes.delete_coupon(call.actor, coupon_id, force=False)
+        return coupon_id
+
+    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
+        if before is not None:
+            _limit_percentage(before, data)
+        return data
+
+    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
+        """Change a coupon. A status moves it into the trash or out of it."""
+        coupon_id, status = call.ids["id"], call.given.get("status")
+        before = self.shown(coupon_id, call, 400)
+        data = self.prepared(call, data, before)
+        is_trashed = before["status"] == "trash"
+        if is_trashed and status == "publish":
+            trash.restore_coupon(call.actor, coupon_id)
+        writes.update_coupon(call.actor, coupon_id, data, check, trashed_too=True)
+        if status == "trash" and not is_trashed:
+            writes.delete_coupon(call.actor, coupon_id, force=False)
+
+
+COUPONS = Coupons()
+ROUTES = COUPONS.routes

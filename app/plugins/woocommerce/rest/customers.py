@@ -1,0 +1,406 @@
+"""Customers of this dialect: their fields, objects and operations (wc-v3, surface 8)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import marshmallow as ma
+from sqlalchemy.orm import Session
+
+from app.auth.principals import ROLES, Capability, Principal, capabilities_of
+from app.conversions.emails import comparable_email, is_email
+from app.conversions.text import clean
+from app.db.read_pool import RowStream
+from app.db.session import reading_own_writes, run_in_transaction
+from app.errors import ShopError
+from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest.errors import RestError, forbidden
+from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
+from app.plugins.woocommerce.rest.resources import Resource
+from app.plugins.woocommerce.rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
+from app.schemas.customers import CustomerCreate, CustomerUpdate
+from app.schemas.loading import instance_of
+from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.locks import hold_accounts
+from app.services.customers import columns, writes
+from app.services.customers.columns import NEW_ROLE
+from app.services.customers.records import (
+    BILLING_PARTS,
+    SHIPPING_PARTS,
+    CustomerRecordQuery,
+    list_records,
+    records_by_id,
+    roles_of,
+)
+from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
+from app.services.orders.records import product_names
+
+EMAIL = {"type": "string", "format": "email"}
+_STORED = frozenset(
+    {
+        "first_name",
+        "last_name",
+        "last_update",
+        "paying_customer",
+        "nickname",
+        "description",
+        "capabilities",
+        *(f"billing_{part}" for part in BILLING_PARTS),
+        *(f"shipping_{part}" for part in SHIPPING_PARTS),
+    }
+)
+"""Metadata with the name under which the original stores a field. It is not shown."""
+
+
+def _address(parts: Sequence[str]) -> dict[str, Any]:
+    """Return the argument of an address. Null in it means that the part is not sent."""
+    texts = {part: EMAIL if part == "email" else arg.TEXT for part in parts}
+    properties = {part: {**each, "is_nullable": True} for part, each in texts.items()}
+    return {"type": "object", "properties": properties}
+
+
+BILLING, SHIPPING = _address(BILLING_PARTS), _address(SHIPPING_PARTS)
+FIELDS: arg.Arguments = {
+    "email": EMAIL,
+    "first_name": arg.TEXT,
+    "last_name": arg.TEXT,
+    "username": arg.TEXT,
+    "password": arg.TEXT,
+    "billing": BILLING,
+    "shipping": SHIPPING,
+    "meta_data": arg.METADATA,
+}
+
+
+@lru_cache(10_000)
+def avatar(email: str) -> str:
+    """Return the URL of the avatar of an e-mail address."""
+    digest = hashlib.sha256(email.strip().lower().encode()).hexdigest()
+    return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
+
+
+@lru_cache(10_000)
+def _is_shown(key: str) -> bool:
+    """Return whether an entry of metadata is shown."""
+    is_internal = key.startswith(("_", "wp_")) or key.endswith(("_capabilities", "_user_level"))
+    return not (is_internal or key in _STORED)
+
+
+def customer_object(record: Record, site: Site) -> Object:
+    """Return a customer of this dialect."""
+    links = site.links("customers", record["id"], methods=_methods(record, site))
+    shown = customer_fields(record, site)
+    if site.include_meta or site.exclude_meta:  # these are not about customers of orders
+        own = [entry for entry in record["metadata"] if _is_shown(entry[1])]
+        shown["meta_data"] = site.metadata(own)
+    return {**shown, "_links": links}
+
+
+def customer_fields(record: Record, site: Site) -> Object:
+    """Return a customer of this dialect without links, as orders contain it."""
+    orders_count, total_spent, last_id, last_date = record["statistics"]
+    created, modified, local = record["created_at"], record["updated_at"], site.local
+    return {
+        "id": record["id"],
+        "date_created": local(created),
+        "date_created_gmt": created[:19],
+        "date_modified": local(modified),
+        "date_modified_gmt": modified[:19],
+        "email": record["email"],
+        "first_name": record["first_name"],
+        "last_name": record["last_name"],
+        "role": record["role"],
+        "username": record["username"],
+        "billing": record["billing"],
+        "shipping": record["shipping"],
+        "is_paying_customer": bool(record["is_paying"]),
+        "avatar_url": avatar(record["email"]),
+        "meta_data": metadata_list([e for e in record["metadata"] if _is_shown(e[1])]),
+        "orders_count": orders_count,
+        "total_spent": total_spent,
+        "last_order": {"id": last_id, "date": local(last_date)} if last_id else None,
+    }
+
+
+def _methods(record: Record, site: Site) -> Sequence[str]:
+    """Return the methods that the caller may use on an account.
+
+    Users cannot delete their own account. As in WooCommerce, staff cannot be deleted here.
+    """
+    if site.actor is None:
+        return ITEM_METHODS
+    if not record["is_changeable"]:
+        return ITEM_METHODS[:1]
+    allowed = site.methods["customers"]
+    if record["id"] != site.actor.user_id and record["role"] in _DELETABLE:
+        return allowed
+    return tuple(each for each in allowed if each != "DELETE")
+
+
+def _mark_changeable(records: Sequence[Object], actor: Principal | None) -> None:
+    """Note whether a caller may change accounts.
+
+    Administrators may change all, others those of customers whose roles have no other rights.
+    """
+    held = actor.capabilities if actor else _EVERY_RIGHT
+    roles = {} if held == _EVERY_RIGHT else roles_of([each["id"] for each in records])
+    for each in records:
+        own = roles.get(each["id"], [])
+        each["is_changeable"] = held == _EVERY_RIGHT or (
+            NEW_ROLE in own and capabilities_of(own) <= held
+        )
+
+
+_DELETABLE = ("customer", "subscriber", "")
+_EVERY_RIGHT = capabilities_of(["administrator"])
+
+
+def _records(ids: Sequence[int], actor: Principal | None) -> list[Object]:
+    with reading_own_writes():
+        records = records_by_id(ids)
+        _mark_changeable(records, actor)
+    return records
+
+
+def name_of_account(user_id: int) -> str:
+    """Return the name of an account for a note, or an empty string.
+
+    In a transaction the account is locked, so that a note does not keep the name of a person who
+    is deleted at the same time.
+    """
+    run_in_transaction(lambda session: hold_accounts(session, [user_id]))
+    with reading_own_writes():
+        found = records_by_id([user_id])
+    if not found:
+        return ""
+    name = f"{found[0]['first_name']} {found[0]['last_name']}".strip()
+    return name or str(found[0]["username"])
+
+
+def native_addresses(given: Mapping[str, Any]) -> Object:
+    """Return addresses as the services take them."""
+    return {
+        f"{name}_address": {part: text for part, text in given[name].items() if text is not None}
+        for name in ("billing", "shipping")
+        if given.get(name)
+    }
+
+
+def with_shipping_phone(data: Object, given: Mapping[str, Any]) -> Object:
+    """Return loaded fields with the phone number of the shipping address, which is not native."""
+    phone = (given.get("shipping") or {}).get("phone")
+    if phone is not None:
+        shipping = data.get("shipping_address", {})
+        data["shipping_address"] = {**shipping, "phone": clean(phone)[:1000]}
+    return data
+
+
+def _data(call: Call, schema: type[ma.Schema]) -> Object:
+    """Return the fields of a request as the services take them."""
+    names = ("email", "first_name", "last_name", "username", "password")
+    given = {name: call.given[name] for name in names if name in call.given}
+    billing = (call.given.get("billing") or {}).get("email")
+    if billing is not None and not is_email(billing):
+        raise RestError("customer_invalid_billing_email", "Invalid billing email address")
+    if "username" in given:
+        given["username"] = clean(given["username"]) or given["username"]
+    data: Object = instance_of(schema).load(given | native_addresses(call.given))
+    # Hashing is slow, so it comes before the transaction.
+    (item,) = columns.with_password_hashes([BulkItem(None, data)])
+    data = dict(item.data)
+    if call.given.get("meta_data"):
+        data["metadata"] = call.given["meta_data"]
+    return with_shipping_phone(data, call.given)
+
+
+_ROLES = (
+    "all",
+    "administrator",
+    "editor",
+    "author",
+    "contributor",
+    "subscriber",
+    "customer",
+    "shop_manager",
+)
+ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
+
+
+class Customers(Resource):
+    """The accounts of the shop. The orders of a deleted one become orders of guests."""
+
+    noun, kind, existing = "customer", "customer", "resource"
+    needs = (
+        Capability.LIST_USERS,
+        Capability.CREATE_USERS,
+        Capability.EDIT_USERS,
+        Capability.DELETE_USERS,
+    )
+    listed = {
+        **collection(
+            "id", "include", "name", "registered_date", "modified", default="name", order="asc"
+        ),
+        "email": EMAIL,
+        "role": {"type": "string", "default": "customer", "enum": ALL_ROLES},
+        **METADATA_KEYS,
+    }
+    created = {
+        **FIELDS,
+        "email": {**arg.TEXT, "required": True},
+        "username": {**arg.TEXT, "null_is_valid": False},
+        "password": {**arg.TEXT, "null_is_valid": False},
+    }
+    edited = FIELDS
+    deleted = {"force": arg.FORCE, "reassign": arg.INTEGER}
+    save = staticmethod(writes.save_customers)
+
+    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
+        return [customer_object(record, site) for record in _records(ids, site.actor)]
+
+    def unknown(self, call: Call, status: int) -> RestError:  # always 404
+        return RestError("wc_user_invalid_id", "Invalid user ID.", 404)
+
+    def page(self, call: Call) -> RestPage:
+        query = record_query(call)
+        if query["include"]:
+            query["exclude"] = ()
+        if query["offset"] is not None:
+            call.args = {**call.args, "page": -(-query["offset"] // query["size"]) + 1}
+        wanted = CustomerRecordQuery(
+            **query, role=call.args["role"] or "customer", email=call.args.get("email")
+        )
+        records, total = list_records(call.actor, wanted)
+        _mark_changeable(records, call.actor)
+        site = self.site(call)
+        return page(call, (customer_object(record, site) for record in records), total)
+
+    def data(self, call: Call) -> Object:
+        if call.ids:
+            return _data(call, CustomerUpdate)
+        if not call.given["email"]:
+            message = "Please provide a valid email address."
+            raise RestError("registration-error-invalid-email", message)
+        return _data(call, CustomerCreate)
+
+    def insert(self, call: Call, data: Object) -> int:
+        try:
+            return int(writes.create_customer(call.actor, data)["id"])
+        except ShopError as error:
+            raise self.failed(call, error, None) from None
+
+    def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
+        if error.code != "registration-error-email-exists":
+            return error
+        message = (
+            f"An account is already registered with {call.given['email']}. "
+            "Please log in or use a different email address."
+        )
+        return RestError(error.code, message)
+
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        if items := [BulkItem(call.ids["id"], call.given) for call in calls if call.ids]:
+            writes.lock_accounts(session, items)
+
+    def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
+        return _records(ids, call.actor)
+
+    def is_moved(self, call: Call, before: Record | None) -> bool:  # there is no trash
+        return False
+
+    def record(self, call: Call) -> Record:
+        """Return the record of an account, or raise RestError."""
+        if found := _records([call.ids["id"]], call.actor):
+            return found[0]
+        raise self.unknown(call, 404)
+
+    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
+        if before is None:
+            return data
+        if not before["is_changeable"]:
+            raise forbidden("edit", is_known=True)
+        if call.given.get("username", "") not in ("", before["username"]):
+            code = "woocommerce_rest_customer_invalid_argument"
+            raise RestError(code, "Username isn't editable.")
+        return data
+
+    def is_as_asked(self, call: Call, after: Mapping[str, Any]) -> bool:
+        # The service ignores the address of another account (spec 4.2).
+        email = call.given.get("email")
+        return email is None or comparable_email(after["email"]) == comparable_email(email)
+
+    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
+        data = self.prepared(call, data, self.record(call))
+        after = writes.update_customer(call.actor, call.ids["id"], data, check)
+        if not self.is_as_asked(call, after):
+            code = "woocommerce_rest_customer_invalid_email"
+            raise RestError(code, "Email address is invalid.")
+
+    def require_deletable(self, call: Call) -> None:
+        if self.record(call)["role"] not in _DELETABLE:
+            raise forbidden("delete", is_known=True)
+        self.require_force(call, "Customers do")
+
+    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
+        heir = call.args.get("reassign")
+        if heir and (heir == shown["id"] or not self.objects([heir], call.site)):
+            code = "woocommerce_rest_customer_invalid_reassign"
+            raise RestError(code, "Invalid resource id for reassignment.")
+        writes.delete_customer(call.actor, shown["id"], check)
+        del shown["_links"]["self"][0]["targetHints"]  # as on the original
+
+
+CUSTOMERS = Customers()
+
+
+def list_downloads(call: Call) -> list[Object]:
+    """Return the downloads that a customer may use."""
+    CUSTOMERS.view(call)
+    names = list(DOWNLOAD_COLUMNS)
+    found = downloads_of_customer(
+        call.actor, call.ids["id"], [DOWNLOAD_COLUMNS[name] for name in names]
+    )
+    rows = chain.from_iterable(found.batches()) if isinstance(found, RowStream) else found
+    shown = [dict(zip(names, row, strict=False)) for row in rows]
+    products = product_names([each["order_id"] for each in shown])
+    return [_download(each, products, call) for each in shown]
+
+
+def _download(record: Record, products: Mapping[tuple[int, int], str], call: Call) -> Object:
+    site, remaining = call.site, record["downloads_remaining"]
+    expires = record["access_expires"]
+    return {
+        "download_id": record["download_id"],
+        "download_url": record["download_url"],
+        "product_id": record["product_id"],
+        "product_name": products.get((record["order_id"], record["product_id"]), ""),
+        "download_name": record["download_name"],
+        "order_id": record["order_id"],
+        "order_key": record["order_key"],
+        "downloads_remaining": "unlimited" if remaining is None else str(remaining),
+        "access_expires": site.local(expires) or "never",
+        "access_expires_gmt": expires[:19] if expires else "never",
+        "file": {"name": record["file_name"], "file": record["file_file"]},
+        "_links": {
+            "collection": [{"href": site.url("customers", call.ids["id"], "downloads")}],
+            "product": [{"href": site.url("products", record["product_id"])}],
+            "order": [{"href": site.url("orders", record["order_id"])}],
+        },
+    }
+
+
+_DOWNLOADS = Route(
+    "/customers/<id:id>/downloads",
+    {
+        "GET": Operation(
+            list_downloads, "list", (Capability.LIST_USERS,), arg.VIEW,
+            "List the downloads of a customer", result="Download", is_list=True,
+        )
+    },
+    also=("orders",),
+)  # fmt: skip
+ROUTES = (*CUSTOMERS.routes, _DOWNLOADS)

@@ -1,0 +1,259 @@
+"""Notes and refunds of orders: operations (wc-v3, surface 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability
+from app.catalog import TRASH
+from app.conversions.numbers import INT64_MAX
+from app.db.session import reading_own_writes
+from app.errors import InvalidInputs
+from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest.customers import name_of_account
+from app.plugins.woocommerce.rest.errors import RestError
+from app.plugins.woocommerce.rest.frame import Call, RestPage, Route
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
+from app.plugins.woocommerce.rest.order_objects import TAXES, note_object, refund_object
+from app.plugins.woocommerce.rest.resources import Resource
+from app.plugins.woocommerce.rest.site import Object, Record
+from app.schemas.loading import instance_of
+from app.schemas.orders.note import OrderNoteCreate
+from app.schemas.orders.refund import OrderRefundCreate
+from app.services.common.bulk import Precondition
+from app.services.common.records import RecordListQuery
+from app.services.orders import notes, refunds
+from app.services.orders.locks import lock_orders
+from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
+
+
+def _objects(**properties: arg.Schema) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "object", "properties": properties}}
+
+
+def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
+    """Return the order of a note or refund."""
+    with reading_own_writes():
+        found = records_by_id([call.ids["order_id"]], with_customers=False)
+    if not found or (found[0]["status"] == TRASH and not trashed_too):
+        raise RestError(code, "Invalid order ID.", 404)
+    return found[0]
+
+
+class Notes(Resource):
+    """The notes of an order."""
+
+    noun, kind, result = "note", "shop_order", "OrderNote"
+    path = "/orders/<id:order_id>/notes"
+    summaries = {"list": "List the notes of an order", "create": "Add a note to an order"}
+    needs = (Capability.READ_PRIVATE_SHOP_ORDERS, *[Capability.EDIT_SHOP_ORDERS] * 3)
+    listed = {
+        **arg.ONE,
+        "type": {"type": "string", "enum": ["any", "customer", "internal"], "default": "any"},
+    }
+    created = {
+        "note": {**arg.TEXT, "required": True},
+        "customer_note": arg.BOOLEAN,
+        "added_by_user": arg.BOOLEAN,
+    }
+
+    def page(self, call: Call) -> list[Object]:
+        """Return all notes of an order, newest first."""
+        _order(call, "woocommerce_rest_shop_order_invalid_id", trashed_too=True)
+        kind = call.args.get("type") or "any"
+        wanted = {"customer": {True}, "internal": {False}}.get(kind, {True, False})
+        found = notes_of(call.ids["order_id"])
+        return [note_object(n, call.site) for n in found if bool(n["customer_note"]) in wanted]
+
+    def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
+        with reading_own_writes():
+            found = notes_of(call.ids["order_id"], record_id)
+        if not found:
+            raise RestError("woocommerce_rest_invalid_id", "Invalid resource ID.", status)
+        return note_object(found[0], call.site)
+
+    def view(self, call: Call) -> Object:
+        _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)
+        return super().view(call)
+
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        lock_orders(session, [min(call.ids["order_id"], INT64_MAX) for call in calls])
+
+    def data(self, call: Call) -> Object:  # the author is read under the lock
+        return {}
+
+    def insert(self, call: Call, data: Object) -> int:
+        _order(call, "woocommerce_rest_order_invalid_id")
+        text, is_signed = call.given["note"], call.args.get("added_by_user")
+        data = instance_of(OrderNoteCreate).load({"note": text}) if text else {"note": ""}
+        data["customer_note"] = bool(call.args.get("customer_note"))
+        data["author"] = name_of_account(call.actor.user_id) if is_signed else ""
+        order_id = call.ids["order_id"]
+        return int(notes.create_note(call.actor, order_id, data, needs_text=False)["id"])
+
+    def require_deletable(self, call: Call) -> None:
+        _order(call, "woocommerce_rest_order_invalid_id")
+
+    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
+        self.require_force(call, "Webhooks do")  # as on the original
+        notes.delete_note(call.actor, call.ids["order_id"], shown["id"], check)
+
+
+def _item_list(value: Any) -> Any:
+    """Return refunded items in a list, also if they are an object by the ID of the item.
+
+    Such an object is the form inside WooCommerce, with ``qty`` and with taxes by their rate or as
+    their sum. Programs such as the app for Android send it.
+    """
+    is_keyed = isinstance(value, dict) and all(map(str.isdecimal, value))
+    return [_listed(*each) for each in value.items()] if is_keyed else value
+
+
+def _listed(item_id: str, item: Any) -> Any:
+    if not isinstance(item, dict):
+        return item
+    taxes = item.get("refund_tax") or {}
+    by_rate = taxes if isinstance(taxes, dict) else {0: taxes}
+    listed = [{"id": rate, "refund_total": amount} for rate, amount in by_rate.items()]
+    found = {"id": item_id, "quantity": item.get("qty") or 0, **item}
+    return found if isinstance(taxes, list) else found | {"refund_tax": listed}
+
+
+class Refunds(Resource):
+    """The refunds of an order."""
+
+    noun, kind = "refund", "shop_order_refund"
+    path = "/orders/<id:order_id>/refunds"
+    summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
+    needs = (
+        Capability.READ_PRIVATE_SHOP_ORDERS,
+        *[Capability.EDIT_SHOP_ORDERS] * 2,
+        Capability.DELETE_SHOP_ORDERS,
+    )
+    viewed = {**arg.ONE, "dp": arg.DECIMALS}
+    listed = {
+        **collection("date", "id", "include", "title", "slug", "modified"),
+        "parent": arg.IDS,
+        "parent_exclude": arg.IDS,
+        "dp": arg.DECIMALS,
+        **METADATA_KEYS,
+    }
+    created = {
+        "amount": arg.MONEY,
+        "reason": arg.TEXT,
+        "refunded_by": arg.INTEGER,
+        "meta_data": arg.METADATA,
+        "line_items": _objects(
+            id=arg.INTEGER,
+            quantity=arg.INTEGER,
+            refund_total=arg.MONEY,
+            refund_tax=_objects(id={"type": ["integer", "string"]}, refund_total=arg.MONEY),
+        )
+        | {"read": _item_list},
+        "api_refund": arg.BOOLEAN,
+        "api_restock": arg.BOOLEAN,
+    }
+    deleted = {"force": {"type": "boolean", "default": True}}
+
+    def page(self, call: Call) -> RestPage:
+        """Return a page of the refunds of an order, or of all orders."""
+        order_id, site = call.ids.get("order_id"), self.site(call)
+        found, total = list_refunds(call.actor, RecordListQuery(**record_query(call)), order_id)
+        shown = (refund_object(each, site, with_parent=order_id is None) for each in found)
+        return page(call, shown, total, {"dp": 2})
+
+    def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
+        with reading_own_writes():
+            found = refund_by_id(record_id)
+        if found is None:
+            raise self.unknown(call, status)
+        if found["order_id"] != call.ids["order_id"]:
+            message = "Invalid order refund ID."
+            raise RestError("woocommerce_rest_invalid_order_refund_id", message, status)
+        return refund_object(found, self.site(call))
+
+    def view(self, call: Call) -> Object:
+        _order(call, "woocommerce_rest_invalid_order_id")
+        return super().view(call)
+
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        lock_orders(session, [min(call.ids["order_id"], INT64_MAX) for call in calls])
+
+    def data(self, call: Call) -> Object:  # it depends on the items of the order
+        return {}
+
+    def insert(self, call: Call, data: Object) -> int:
+        """Record a refund. No provider is called."""
+        data = self._refund(call)
+        try:
+            return int(refunds.create_refund(call.actor, call.ids["order_id"], data)["id"])
+        except InvalidInputs as error:
+            raise _invalid_refund(error) from None
+
+    def _refund(self, call: Call) -> Object:
+        """Return the fields of a new refund as the services take them."""
+        order, args = _order(call, "woocommerce_rest_invalid_order_id"), call.args
+        if "amount" in args and Decimal(args["amount"] or 0) <= 0:
+            message = "Refund amount must be greater than zero."
+            raise RestError("woocommerce_rest_invalid_order_refund", message)
+        given = call.given
+        native: Object = {name: given[name] for name in ("amount", "reason") if name in given}
+        known = {item["id"] for name in REFUNDABLE for item in order[name]}
+        native["line_items"] = [
+            _native_item(each)
+            for each in given.get("line_items") or ()
+            if (each.get("id") or 0) in known or "amount" not in native
+        ]
+        data: Object = instance_of(OrderRefundCreate).load(native)
+        return data | ({"metadata": given["meta_data"]} if given.get("meta_data") else {})
+
+    def require_deletable(self, call: Call) -> None:
+        if call.args.get("force") is False:
+            self.require_force(call, f"The {self.kind} does")
+        _order(call, "woocommerce_rest_invalid_order_id")
+
+    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
+        refunds.delete_refund(call.actor, call.ids["order_id"], shown["id"], check)
+
+
+REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
+
+
+def _native_item(given: Mapping[str, Any]) -> Object:
+    taxes = [
+        (str(each.get("id") or 0), Decimal(each.get("refund_total") or 0))
+        for each in given.get("refund_tax") or ()
+    ]
+    native: Object = {
+        "id": given.get("id") or 0,
+        "quantity": given.get("quantity") or 0,
+        "total": given.get("refund_total") or 0,
+        "total_tax": sum((amount for _, amount in taxes), Decimal(0)),
+    }
+    if taxes:
+        by_rate = {rate: str(-amount) for rate, amount in taxes if amount}
+        native["metadata"] = {TAXES: {"total": by_rate}}
+    return native
+
+
+def _invalid_refund(error: InvalidInputs) -> RestError:
+    """Return the error of a refund that violates a rule, with what is left."""
+    message = error.text(lambda param: param.removeprefix("order_refund."))
+    if error.code != "shop_api_invalid_order_refund":
+        raise error
+    is_amount = error.param == "order_refund.amount"
+    code = "woocommerce_rest_invalid_order_refund"
+    message = f"Invalid refund amount. {message}" if is_amount else message
+    return RestError(code, message)
+
+
+NOTES, REFUNDS = Notes(), Refunds()
+_ALL_REFUNDS = replace(
+    REFUNDS.operations["list"], summary="List all refunds", name="list_all_refunds"
+)
+ROUTES = (*NOTES.routes, *REFUNDS.routes, Route("/refunds", {"GET": _ALL_REFUNDS}))

@@ -1,0 +1,548 @@
+"""Orders of this dialect: operations and the conversion of requests (wc-v3, surface 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import cache, partial
+from typing import Any
+
+from flask import current_app
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability
+from app.catalog import TRASH, current_catalog
+from app.conversions.emails import is_email
+from app.conversions.numbers import INT64_MAX, whole_number
+from app.conversions.text import CODE_MAX_LENGTH, coupon_code
+from app.db.session import reading_own_writes, run_in_transaction
+from app.errors import InvalidOrderItems, ShopError
+from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest import customers
+from app.plugins.woocommerce.rest.attributes import change_attributes
+from app.plugins.woocommerce.rest.errors import RestError, as_rest_error
+from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
+from app.plugins.woocommerce.rest.order_objects import (
+    Customers,
+    currencies,
+    order_object,
+    symbol_of,
+)
+from app.plugins.woocommerce.rest.resources import Resource
+from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.schemas.loading import instance_of
+from app.schemas.orders.input import OrderCreate, OrderUpdate
+from app.services.common.bulk import Precondition
+from app.services.common.locks import hold_accounts
+from app.services.coupons.refusals import CouponRefused
+from app.services.maintenance import trash
+from app.services.orders import columns, writes
+from app.services.orders.locks import lock_orders
+from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
+
+LISTS = {
+    "line_items": ("product_id", ""),
+    "shipping_lines": ("method_id", "shipping"),
+    "fee_lines": ("name", "fee"),
+}
+"""For each list the field that a new item needs, and a part of error codes."""
+
+_REMOVERS = ("product_id", "method_id", "method_title", "name", "code")
+"""Fields whose null removes an item from any list (surface 9)."""
+
+_TEXTS = {"name", "method_id", "method_title"}
+"""Fields that can have a value of any type, which counts as its text."""
+_TITLES = {"shipping": "Shipping method ID is required.", "fee": "Fee name is required."}
+NEEDS_PAYMENT = {"pending", "failed"}
+ON_DELIVERY = "cod"
+"""The payment method of orders that the customer pays for on delivery."""
+
+
+def _statuses(*others: str) -> arg.Schema:
+    """Return the argument of a status: one of the shop, or one of some others."""
+
+    def names() -> list[str]:
+        return [*others, *current_catalog().order_statuses]
+
+    return {"type": "string", "enum": names, "prefix": "wc-"}
+
+
+# Currencies of older orders, and some that are not in ISO 4217.
+_OTHER_CURRENCIES = (
+    "ANG",
+    "BTC",
+    "BYR",
+    "CUC",
+    "GGP",
+    "HRK",
+    "IMP",
+    "IRT",
+    "JEP",
+    "PRB",
+    "SLL",
+    "VEF",
+)
+CURRENCIES = sorted({*currencies(), *_OTHER_CURRENCIES})
+
+_PRODUCT = {"type": ["integer", "string"]}
+
+
+def _lines(**properties: arg.Schema) -> dict[str, Any]:
+    own = {name: {**each, "is_nullable": True} for name, each in properties.items()}
+    fields = {"id": arg.OPTIONAL_INTEGER, **own, "meta_data": arg.METADATA}
+    return {"type": "array", "items": {"type": "object", "properties": fields}}
+
+
+LOOSE_TEXT = {"type": ["string", "number"]}
+_FIELDS: arg.Arguments = {
+    "parent_id": arg.INTEGER,
+    "status": _statuses(),
+    "currency": {"type": "string", "enum": CURRENCIES},
+    "customer_id": arg.INTEGER,
+    "customer_note": arg.TEXT,
+    "billing": customers.BILLING,
+    "shipping": customers.SHIPPING,
+    "payment_method": arg.TEXT,
+    "payment_method_title": arg.TEXT,
+    "transaction_id": arg.TEXT,
+    "meta_data": arg.METADATA,
+    "line_items": _lines(
+        name=arg.ANYTHING, product_id=_PRODUCT, variation_id=arg.INTEGER, quantity=arg.INTEGER,
+        tax_class=arg.TEXT, subtotal=arg.MONEY, total=arg.MONEY, sku=arg.TEXT,
+    ),
+    "shipping_lines": _lines(
+        method_title=LOOSE_TEXT, method_id=LOOSE_TEXT, instance_id=arg.TEXT, total=arg.MONEY,
+    ),
+    "fee_lines": _lines(
+        name=LOOSE_TEXT, tax_class=arg.TEXT, total=arg.MONEY,
+        tax_status={"type": "string", "enum": ["taxable", "none"]},
+    ),
+    "coupon_lines": _lines(code=LOOSE_TEXT),
+    "manual_update": arg.BOOLEAN,
+    "set_paid": arg.BOOLEAN,
+}  # fmt: skip
+
+
+@cache
+def _names(name: str) -> dict[str, str]:
+    """Return the native names of the fields of a list."""
+    own = {"id", "meta_data", "tax_status"}
+    names = {field: field for field in _FIELDS[name]["items"]["properties"] if field not in own}
+    return names | ({"name": "title"} if name == "fee_lines" else {})
+
+
+_VIEW = {
+    "context": arg.CONTEXT,
+    "dp": arg.DECIMALS,
+    "order_item_display_meta": arg.BOOLEAN,
+    **METADATA_KEYS,
+}
+_LIST = {
+    **collection("date", "id", "include", "title", "slug", "modified"),
+    "parent": arg.IDS,
+    "parent_exclude": arg.IDS,
+    "status": {"type": "array", "default": ["any"], "items": _statuses("any", "trash")},
+    "customer": arg.INTEGER,
+    "product": arg.ABSOLUTE,
+    "created_via": {"type": "array", "items": arg.TEXT},
+    **_VIEW,
+}
+
+
+class Orders(Resource):
+    """The orders of the shop."""
+
+    noun, kind = "order", "shop_order"
+    needs = (
+        Capability.READ_PRIVATE_SHOP_ORDERS,
+        Capability.PUBLISH_SHOP_ORDERS,
+        Capability.EDIT_SHOP_ORDERS,
+        Capability.DELETE_SHOP_ORDERS,
+    )
+    listed, viewed = _LIST, _VIEW
+    created = {**_FIELDS, "created_via": arg.TEXT}
+    edited = {**_FIELDS, "status": _statuses("trash")}
+    erase = staticmethod(writes.delete_order)
+    save = staticmethod(partial(writes.save_orders, trashed_too=True))
+
+    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
+        with reading_own_writes():
+            records = records_by_id(ids, with_customers=site.has_customer)
+        return [order_object(record, site) for record in records]
+
+    def page(self, call: Call) -> RestPage:
+        args, given = call.args, call.given
+        statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
+        customer, site = given.get("customer"), self.site(call)
+        common = record_query(call)
+        if common["orderby"] in {"title", "slug"}:
+            common["order"] = "asc"  # as on the original, where all titles are equal
+        query = OrderRecordQuery(
+            **common,
+            statuses=None if "any" in statuses else statuses,
+            customer_id=customer,
+            created_via=given.get("created_via") or (),
+            parents=[each for each in given.get("parent") or () if each],
+            not_parents=given.get("parent_exclude") or (),
+            product_id=given.get("product") or None,
+        )
+        records, total = list_records(call.actor, query, with_customers=site.has_customer)
+        known: Customers = {}
+        shown = (order_object(record, site, known) for record in records)
+        # After the parameters of the request.
+        status = {"status": ["any"] if args.get("status") is None else args["status"]}
+        return page(call, shown, total, {**status, "dp": 2, "context": "view"})
+
+    def data(self, call: Call) -> Object:
+        """Return the fields of a new order. Those of a change depend on the stored order."""
+        return {} if call.ids else _data(call, _NEW)
+
+    def lock(self, session: Session, calls: Sequence[Call]) -> None:
+        if ids := [min(call.ids["id"], INT64_MAX) for call in calls if call.ids]:
+            lock_orders(session, ids)
+
+    def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
+        with reading_own_writes():
+            return records_by_id(ids, with_customers=False)
+
+    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
+        return _with_account_email(data) if before is None else _data(call, before)
+
+    def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
+        stored = before["currency"] if before else current_app.config["SHOP_CURRENCY"]
+        return _order_error(error, call.given.get("currency") or stored)
+
+    def insert(self, call: Call, data: Object) -> int:
+        try:
+            return int(writes.create_order(call.actor, self.prepared(call, data, None))["id"])
+        except ShopError as error:
+            raise self.failed(call, error, None) from None
+
+    def record(self, call: Call, status: int = 404) -> Record:
+        """Return the record of an order, or raise RestError."""
+        if found := self.stored([call.ids["id"]], call):
+            return found[0]
+        raise self.unknown(call, status)
+
+    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
+        """Change an order. A status moves it into the trash or out of it."""
+        order_id, status = call.ids["id"], call.given.get("status")
+        before = self.record(call, 400)
+        is_trashed = before["status"] == TRASH
+        try:
+            if is_trashed and status not in (None, TRASH):
+                trash.restore_order(call.actor, order_id)
+                before = self.record(call)
+            data = self.prepared(call, data, before)
+            writes.update_order(call.actor, order_id, data, check, trashed_too=True)
+        except ShopError as error:
+            raise self.failed(call, error, before) from None
+        if status == TRASH and not is_trashed:
+            writes.delete_order(call.actor, order_id, force=False)
+
+
+ORDERS = Orders()
+
+
+def list_statuses(call: Call) -> list[Object]:  # noqa: ARG001  # as every operation
+    """Return the statuses of orders."""
+    found = current_catalog().order_statuses.items()
+    return [{"slug": name, "name": label} for name, label in found]
+
+
+_STATUSES = Route(
+    "/orders/statuses",
+    {
+        "GET": Operation(
+            list_statuses, "list", ORDERS.needs[:1], {}, "List order statuses",
+            result="OrderStatusName", is_list=True,
+        )
+    },
+)  # fmt: skip
+ROUTES = (*ORDERS.routes, _STATUSES)
+
+
+def _status_note(order: Record, call: Call) -> Object:
+    """Return text or author of the note of a new status, as the original writes it."""
+    title, number = order["payment_method_title"], order["transaction_id"]
+    is_chosen = call.given.get("status") in (columns.PROCESSING, columns.COMPLETED)
+    if order["payment_paid"] and call.given.get("set_paid") and title and not is_chosen:
+        return {"note": f"Payment via {title}{f' ({number})' if number else ''}."}
+    is_manual = call.given.get("manual_update")
+    return {"author": customers.name_of_account(call.actor.user_id) if is_manual else ""}
+
+
+# --- requests ---
+
+_REASONS = {
+    "not_found": 'Coupon "{0}" cannot be applied because it does not exist.',
+    "usage_limit": 'Usage limit for coupon "{0}" has been reached.',
+    "usage_limit_per_user": 'Usage limit for coupon "{0}" has been reached.',
+    "expired": 'Coupon "{0}" has expired.',
+    "product_not_included": 'Sorry, coupon "{0}" is not applicable to selected products.',
+    "product_excluded": 'Sorry, coupon "{0}" is not applicable to selected products.',
+    "sale_items_excluded": 'Sorry, coupon "{0}" is not applicable to selected products.',
+    "email_not_allowed": 'Please enter a valid email at checkout to use coupon code "{0}".',
+    "minimum_amount": 'The minimum spend for coupon "{0}" is {1}.',
+    "maximum_amount": 'The maximum spend for coupon "{0}" is {1}.',
+}
+"""What the original says, by the first reason of a coupon that is not applicable."""
+
+
+def _order_error(error: ShopError, currency: str) -> Exception:
+    """Return the error of this dialect for that of a write of an order in a currency."""
+    if isinstance(error, InvalidOrderItems):
+        return error
+    if isinstance(error, CouponRefused):
+        return _not_applicable(error, currency)
+    if error.code == "shop_api_invalid_customer_id":
+        return RestError("woocommerce_rest_invalid_customer_id", "Customer ID is invalid.")
+    if error.code == "shop_api_invalid_order_id" and error.param:
+        return RestError("order_invalid_parent_id", "Invalid parent ID")
+    return error
+
+
+def _not_applicable(error: CouponRefused, currency: str) -> RestError:
+    shown = as_rest_error(error)
+    template = _REASONS.get(error.reasons[0]["code"])
+    if template is None:
+        return shown
+    money = f"{symbol_of(currency)}{error.amount}"
+    return RestError(shown.code, template.format(error.coupon, money), 400, shown.data)
+
+
+NAMES: Mapping[str, str] = {
+    "customer_note": "note",
+    "customer_id": "customer_id",
+    "transaction_id": "transaction_id",
+    "parent_id": "parent_id",
+    "currency": "currency",
+    "created_via": "created_via",
+}
+"""Native names of fields that need no conversion."""
+
+_NEW: Record = {
+    **columns.BLANK,
+    "status": columns.PENDING,
+    "total": "0",
+    "item_details": {},
+    **dict.fromkeys((*LISTS, "coupon_lines"), ()),
+}
+"""What a create begins with, in place of the stored order."""
+
+
+def _data(call: Call, before: Record) -> Object:
+    """Return the fields of a request as the services take them.
+
+    Args:
+        call: the request.
+        before: the stored order, or ``_NEW``.
+    """
+    given, native = call.given, customers.native_addresses(call.given)
+    for name, own in NAMES.items():
+        if name in given and (given[name] or name != "created_via"):
+            native[own] = given[name]
+    if status := str(given.get("status") or "").removeprefix("wc-"):
+        native["status"] = status
+    if native.get("status") == TRASH:
+        del native["status"]
+    _require_valid(native, given)
+    details = {
+        key: given[name]
+        for name, key in (("payment_method", "method_id"), ("payment_method_title", "method_title"))
+        if name in given
+    }
+    lists = {name: _native_lines(name, given[name], before) for name in LISTS if given.get(name)}
+    if given.get("coupon_lines") is not None:
+        lists["coupon_lines"] = _native_coupons(given["coupon_lines"], before)
+        _discount_lines(lists, before)
+    pays = _pay(native, details, lists, before, is_asked=bool(given.get("set_paid")))
+    native |= {name: [_without_metadata(item) for item in items] for name, items in lists.items()}
+    if details:
+        native["payment_details"] = details
+    data: Object = instance_of(OrderCreate if before is _NEW else OrderUpdate).load(native)
+    if pays is not None:
+        data[columns.PAYS] = pays
+        data[columns.STATUS_NOTE] = _status_note({**before, **columns.columns_of(data)}, call)
+    for name, items in lists.items():
+        for item, loaded in zip(items, data.get(name) or (), strict=False):
+            if item.get("meta_data"):
+                loaded["metadata"] = item["meta_data"]
+    if given.get("meta_data"):
+        data["metadata"] = given["meta_data"]
+    return customers.with_shipping_phone(data, given)
+
+
+def _require_valid(native: Record, given: Record) -> None:
+    """Raise RestError for values that the services describe in another way."""
+    if int(native.get("customer_id", 0)) < 0:
+        raise RestError("woocommerce_rest_invalid_customer_id", "Customer ID is invalid.")
+    billing = (given.get("billing") or {}).get("email")
+    if billing is not None and not is_email(billing):
+        raise RestError("order_invalid_billing_email", "Invalid billing email address")
+
+
+def _without_metadata(item: Object) -> Object:
+    return {name: value for name, value in item.items() if name != "meta_data"}
+
+
+def _with_account_email(data: Object) -> Object:
+    """Return a new order, without a billing address with the e-mail address of its account."""
+    customer_id, billing = data.get("customer_id"), data.get("billing_address", {})
+    if not customer_id or billing.get("email"):
+        return data
+    held = run_in_transaction(lambda session: hold_accounts(session, [customer_id]))
+    if customer_id not in held:
+        return data  # rejected by the service
+    return {**data, "billing_address": {**billing, "email": held[customer_id].email}}
+
+
+def _pay(
+    native: Object, details: Object, lists: Mapping[str, Any], before: Record, *, is_asked: bool
+) -> bool | None:
+    """Return whether a write pays for the order; None if its status does not change.
+
+    A payment that is asked for (``set_paid``) changes the status of a new order, or of one that
+    needs payment. An order is complete when it is paid if it has no lines, or if the customer pays
+    on delivery; then ``processing`` is not a payment (surface 9).
+    """
+    is_new, status = before is _NEW, native.get("status", before["status"])
+    has_line = lists.get("line_items") or before["line_items"]
+    is_later = details.get("method_id", before["payment_method_id"]) == ON_DELIVERY
+    paid = columns.COMPLETED if is_later or not has_line else columns.PROCESSING
+    payable = columns.BECOMES_PROCESSING if is_new else NEEDS_PAYMENT
+    if is_asked and status in payable and (is_new or Decimal(before["total"]) > 0):
+        details["paid"] = True
+        native["status"] = paid
+        return True
+    if status == before["status"]:
+        return None
+    pays = status in {paid, columns.COMPLETED} & {*current_app.config["SHOP_PAID_STATUSES"]}
+    if pays and is_asked and is_new:
+        details["paid"] = True
+    return pays
+
+
+def _native_lines(name: str, given: Sequence[Any], before: Record) -> list[Object]:
+    """Return the items of a list as the services take them."""
+    (needed, kind), names = LISTS[name], _names(name)
+    known = {item["id"] for item in before[name]}
+    items = []
+    for at, each in enumerate(given):
+        item_id = each.get("id") or 0
+        if item_id and item_id not in known:
+            message = "Order item ID provided is not associated with order."
+            raise RestError("woocommerce_rest_invalid_item_id", message)
+        is_removed = any(each.get(field, "") is None for field in _REMOVERS)
+        is_removed |= name == "line_items" and each.get("quantity") == 0
+        if is_removed and item_id:
+            items.append({"id": item_id, "remove": True})
+            continue
+        item = {
+            names[key]: str(value) if key in _TEXTS else value
+            for key, value in each.items()
+            if key in names and value is not None
+        }
+        for key in ("total", "subtotal"):
+            if key in each and each[key] in (None, ""):
+                item[key] = 0
+        if name == "line_items":
+            _complete_line(item, is_new=not item_id, place=f"line_items[{at}]")
+        elif not item_id and not item.get(names[needed]):
+            raise RestError(f"woocommerce_rest_invalid_{kind}_item", _TITLES[kind])
+        if name == "shipping_lines" and not item_id:
+            item.setdefault("method_title", "Shipping")
+        item["meta_data"] = _metadata_of(each)
+        if item_id:
+            item["id"] = item_id
+            if name == "line_items":
+                _keep_totals(item, each, before)
+                change_attributes(item, before)
+        items.append(item)
+    return items
+
+
+def _keep_totals(item: Object, given: Record, before: Record) -> None:
+    """Keep the amounts of a line that a change does not name (surface 9).
+
+    A total that coupons can have reduced is computed again.
+    """
+    if "total" in item or not {"quantity", "subtotal"} & given.keys():
+        return
+    stored = next(line for line in before["line_items"] if line["id"] == item["id"])
+    item.setdefault("subtotal", stored["subtotal"])
+    details = (before["item_details"] or {}).get(str(item["id"]), {})
+    is_other = Decimal(item["subtotal"]) != Decimal(stored["total"])
+    if details.get("own_total") or (is_other and not before["coupon_lines"]):
+        item["total"] = stored["total"]
+
+
+def _metadata_of(item: Record) -> list[Object]:
+    """Return the metadata of an item, with the tax status of a fee."""
+    status = item.get("tax_status")
+    own = [{"key": "_tax_status", "value": status}] if status else []
+    return [*(item.get("meta_data") or ()), *own]
+
+
+def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
+    """Check a line, and let coupons discount a line whose amounts are equal."""
+    if "product_id" in item:
+        text = str(item["product_id"]).strip()
+        number = whole_number(text.removeprefix("-")) or 0
+        item["product_id"] = -number if text.startswith("-") else number
+    if is_new and not {"total", "subtotal"} & item.keys():
+        reason = (
+            f"{place} needs total or subtotal, because this service has no catalog of products. "
+            "It also needs name, product_id or sku."
+        )
+        raise RestError("woocommerce_rest_invalid_order_item", reason)
+    if is_new and item.get("subtotal", item.get("total")) == item.get("total"):
+        item["subtotal"] = item.pop("total")
+
+
+def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
+    """Return the changes of coupon lines that make them the given set."""
+    metadata: dict[str, Any] = {}
+    for each in given:
+        if each.get("id"):
+            message = "Coupon item ID is readonly."
+            raise RestError("woocommerce_rest_coupon_item_id_readonly", message)
+        code = str(each.get("code") or "")
+        if len(code) <= CODE_MAX_LENGTH:  # the schema rejects a longer one
+            code = coupon_code(code)
+        if not code:
+            raise RestError("woocommerce_rest_invalid_coupon", "Coupon code is required.")
+        if code in metadata:
+            message = f'Coupon code "{code}" already applied!'
+            raise RestError("woocommerce_rest_invalid_coupon", message)
+        metadata[code] = each.get("meta_data")
+    # A line keeps the code as it was when the coupon was used.
+    stored = {coupon_code(line["code"]): line["id"] for line in before["coupon_lines"]}
+    removed = [{"id": stored[code], "remove": True} for code in stored if code not in metadata]
+    added = [{"code": code, "meta_data": metadata[code]} for code in metadata if code not in stored]
+    return [*removed, *added]
+
+
+def _discount_lines(lists: Object, before: Record) -> None:
+    """Let coupons discount all lines if coupons are sent (surface 9).
+
+    The service keeps totals that were given, such as those of imported lines. Recorded coupon lines
+    that stay are part of such totals.
+    """
+    details = before["item_details"] or {}
+    stored = {line["id"]: line["subtotal"] for line in before["line_items"]}
+    removed = {each["id"] for each in lists["coupon_lines"] if "id" in each}
+    coupons = {line["id"] for line in before["coupon_lines"]}
+    stays = any(not details.get(str(each), {}).get("applied") for each in coupons - removed)
+    if stays or not (lists["coupon_lines"] or coupons):
+        return
+    changed = lists.setdefault("line_items", [])
+    given = {item.get("id") for item in changed}
+    own = {each for each in stored if details.get(str(each), {}).get("own_total")}
+    changed += [{"id": line_id} for line_id in stored if line_id in own - given]
+    for item in changed:
+        has_amount = item.keys() & {"subtotal", "total"} or item.get("id") in own
+        if "remove" not in item and has_amount:
+            item.setdefault("subtotal", stored.get(item.get("id"), item.get("total")))
+            item.pop("total", None)

@@ -1,0 +1,167 @@
+"""The mount of this dialect: its routes, its index and its version of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from urllib.parse import unquote, unquote_plus
+
+from flask import Blueprint, Flask, Response, current_app, request
+
+from app.api.mounted_requests import MountedRequests
+from app.api.smorest import Api
+from app.api.versions import ApiVersion, Dialect
+from app.auth.credentials import from_legacy
+from app.catalog import EXTENSION
+from app.config import VERSION as SHOP_VERSION
+from app.errors import ShopError
+from app.plugins.woocommerce.rest import (
+    coupons,
+    customers,
+    order_parts,
+    orders,
+    reports,
+    system,
+    webhooks,
+)
+from app.plugins.woocommerce.rest.errors import as_rest_error
+from app.plugins.woocommerce.rest.frame import NOWHERE, Call, Operation, Route, description, respond
+from app.plugins.woocommerce.rest.openapi import document
+from app.plugins.woocommerce.rest.parameters import form_of
+from app.plugins.woocommerce.rest.schemas import Json
+from app.plugins.woocommerce.rest.site import NAMESPACE, Site, current_site
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+
+def _body_of(error: ShopError) -> Any:
+    """Return the body of an error that was raised before a view. Set its status and headers."""
+    error.headers = {**error.headers, "Link": current_site().index_link}
+    if error.code == "shop_api_no_route" and request.method not in METHODS:
+        response = respond(NOWHERE, {})  # rejects the method, unless the request is anonymous
+        error.status = response.status_code
+        return response.get_json()
+    shown = as_rest_error(error)
+    error.status = shown.status
+    return shown.body
+
+
+WP_JSON = ApiVersion(
+    "wp-json",
+    Dialect(
+        credentials=partial(from_legacy, form_of=form_of),
+        key_in_query=True,
+        hides_methods=True,
+        has_strict_requests=True,
+        error_body=_body_of,
+    ),
+)
+
+ROUTES = tuple(
+    route
+    for module in (coupons, customers, orders, order_parts, webhooks, reports, system)
+    for route in module.ROUTES
+)
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes, unless ``SHOP_WC_V3`` is off."""
+    if not app.config["SHOP_WC_V3"]:
+        return
+    prefix = app.config["SHOP_URL_PREFIX"]
+    blueprint = Blueprint("wp-json", __name__, url_prefix=f"{prefix}/wp-json")
+    blueprint.extends_orders = True  # type: ignore[attr-defined]  # read by app.api.order_extensions
+    own = (Route("", {"GET": _NAMESPACE}), Route("/openapi.json", {"GET": _OPENAPI}))
+    for route in (*ROUTES, *own):
+        _add(blueprint, f"/{NAMESPACE}{route.path}", route)
+    _add(blueprint, "/", Route("/", {"GET": _SITE}))
+    _add(blueprint, "/<path:unknown>", NOWHERE)
+    app.register_blueprint(blueprint)
+    app.extensions[EXTENSION].bare_objects |= {
+        each.noun: lambda ids, each=each: each.objects(ids, current_site())
+        for each in (coupons.COUPONS, customers.CUSTOMERS, orders.ORDERS)
+    }
+    app.wsgi_app = MountedRequests(  # type: ignore[method-assign] # as documented by Flask
+        app.wsgi_app, prefix, "/wp-json/", lambda _: WP_JSON, partial(_located, prefix)
+    )
+
+
+def _located(prefix: str, path: str, query: str) -> tuple[str, str]:
+    """Return path and query of a request below ``/wp-json/``.
+
+    Shops without permalinks have these addresses below ``/index.php``, or in ``rest_route``.
+    """
+    if not path.startswith(prefix):
+        return path, query
+    rest = path[len(prefix) :]
+    if rest.lower().startswith("/index.php/wp-json"):
+        return prefix + rest[len("/index.php") :], query
+    if rest not in {"", "/", "/index.php"} or "rest_route" not in unquote(query):
+        return path, query
+    others, routes = [], []
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if unquote_plus(name) == "rest_route":
+            # As in PATH_INFO, whose octets are letters of Latin-1 (PEP 3333).
+            routes.append(unquote_plus(value, "latin-1"))
+        else:
+            others.append(part)
+    if not routes or not routes[-1]:
+        return path, query
+    return f"{prefix}/wp-json/{routes[-1].strip('/')}", "&".join(others)
+
+
+def _add(blueprint: Blueprint, rule: str, route: Route) -> None:
+    endpoint = rule.strip("/").replace("/", "-").replace(".", "-") or "index"
+    view: Callable[..., Response] = partial(_view, route)
+    blueprint.add_url_rule(rule, endpoint, view, methods=METHODS, provide_automatic_options=False)
+
+
+def _view(route: Route, **ids: Any) -> Response:
+    ids.pop("unknown", None)
+    return respond(route, ids)
+
+
+def _route_name(path: str) -> str:
+    return path.replace("<id:", "(?P<").replace(">", ">[\\d]+)") if "<" in path else path
+
+
+def _routes(site: Site) -> dict[str, Any]:
+    """Return the description of every route of the namespace, without schemas."""
+    return {
+        f"/{NAMESPACE}{_route_name(route.path)}": {
+            name: part for name, part in description(route, site).items() if name != "schema"
+        }
+        for route in (Route("", {"GET": _NAMESPACE}), *ROUTES)
+    }
+
+
+def _namespace(call: Call) -> Json:
+    links = {"up": [{"href": f"{call.site.home}/wp-json/"}]}
+    return {"namespace": NAMESPACE, "routes": _routes(call.site), "_links": links}
+
+
+def _site(call: Call) -> Json:
+    config = current_app.config
+    home = call.site.home
+    return {
+        "name": config["SHOP_NAME"],
+        "description": f"Shop Administration API {SHOP_VERSION}",
+        "url": home,
+        "home": home,
+        "gmt_offset": call.site.offset,
+        "timezone_string": str(config.get("SHOP_TIMEZONE", "UTC")),
+        "namespaces": [NAMESPACE],
+        "authentication": {},
+        "routes": _routes(call.site),
+    }
+
+
+def _openapi(call: Call) -> Json:
+    return document(ROUTES, call.site)
+
+
+_OPENAPI = Operation(_openapi, "view", is_public=True, summary="Describe the namespace")
+_NAMESPACE = Operation(_namespace, "view", is_public=True, summary="Describe the namespace")
+_SITE = Operation(_site, "view", is_public=True, summary="Describe the shop")

@@ -1,0 +1,122 @@
+"""Reports of this dialect, computed by the services of reports (wc-v3, surface 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from app.auth.principals import Capability
+from app.catalog import current_catalog
+from app.plugins.woocommerce.reports import (
+    coupons_by_type,
+    orders_by_status,
+    paying_customers,
+    top_sellers,
+    woocommerce_period,
+    woocommerce_sales,
+)
+from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest.frame import Call, Operation, Route
+from app.plugins.woocommerce.rest.site import Object
+from app.services.reports.period import Period, require_reports
+
+REPORTS = {
+    "sales": "List of sales reports.",
+    "top_sellers": "List of top sellers products.",
+    "orders/totals": "Orders totals.",
+    "customers/totals": "Customers totals.",
+    "coupons/totals": "Coupons totals.",
+}
+_TYPES = {
+    "percent": "Percentage discount",
+    "fixed_cart": "Fixed cart discount",
+    "fixed_product": "Fixed product discount",
+}
+
+
+def list_reports(call: Call) -> list[Object]:
+    """Return the reports that exist."""
+    found = []
+    for slug, description in REPORTS.items():
+        links = call.site.links("reports", slug, methods=("GET",))
+        links["collection"] = [{"href": call.site.url("reports")}]
+        found.append({"slug": slug, "description": description, "_links": links})
+    return found
+
+
+def _period_of(call: Call) -> Period:
+    """Return the period of a report: its days, its name, or today."""
+    days = [
+        date.fromisoformat(call.given[name]) if name in call.given else None
+        for name in ("date_min", "date_max")
+    ]
+    return woocommerce_period(None if any(days) else call.args.get("period"), *days)
+
+
+def get_sales(call: Call) -> list[Object]:
+    """Return the sales of a period, in a list with one object."""
+    require_reports(call.actor)
+    sales = woocommerce_sales(call.actor, _period_of(call))
+    return [{**sales, "_links": {"about": [{"href": call.site.url("reports")}]}}]
+
+
+def get_top_sellers(call: Call) -> list[Object]:
+    """Return the products of which most units were sold in a period."""
+    url, sellers = call.site.url, top_sellers(call.actor, _period_of(call))
+    about = [{"href": url("reports")}]
+    products = ([{"href": url("products", each["product_id"])}] for each in sellers)
+    links = ({"about": about, "product": product} for product in products)
+    return [each | {"_links": own} for each, own in zip(sellers, links, strict=True)]
+
+
+def get_order_totals(call: Call) -> list[Object]:
+    """Return the number of orders in each status."""
+    found = orders_by_status(call.actor)
+    statuses = current_catalog().order_statuses.items()
+    return [_total(slug, label, found.get(slug, 0)) for slug, label in statuses]
+
+
+def get_customer_totals(call: Call) -> list[Object]:
+    """Return the number of customers with and without a completed order."""
+    kinds = (("paying", "Paying customer"), ("non_paying", "Non-paying customer"))
+    found = zip(kinds, paying_customers(call.actor), strict=True)
+    return [_total(slug, name, number) for (slug, name), number in found]
+
+
+def get_coupon_totals(call: Call) -> list[Object]:
+    """Return the number of coupons of each type."""
+    found = coupons_by_type(call.actor)
+    return [_total(slug, name, found.get(slug, 0)) for slug, name in _TYPES.items()]
+
+
+def _total(slug: str, name: str, number: int) -> Object:
+    return {"slug": slug, "name": name, "total": number}
+
+
+_DATE = {"type": "string", "format": "report-date"}
+_PERIOD = {
+    **arg.VIEW,
+    "period": {"type": "string", "enum": ["week", "month", "last_month", "year"]},
+    "date_min": _DATE,
+    "date_max": _DATE,
+}
+
+
+_TOTALS = ("ReportTotal", arg.VIEW)
+_ROWS: Sequence[tuple[str, Any, str, tuple[str, Any], tuple[str, ...]]] = (
+    ("", list_reports, "List the reports", ("Report", arg.VIEW), ()),
+    ("/sales", get_sales, "Report sales", ("SalesReport", _PERIOD), ()),
+    ("/top_sellers", get_top_sellers, "Report best sellers", ("TopSeller", _PERIOD), ()),
+    ("/orders/totals", get_order_totals, "Count orders by status", _TOTALS, ()),
+    ("/customers/totals", get_customer_totals, "Count paying customers", _TOTALS, ("customers",)),
+    ("/coupons/totals", get_coupon_totals, "Count coupons by type", _TOTALS, ("coupons",)),
+)
+ROUTES = tuple(
+    Route(
+        f"/reports{path}",
+        {"GET": Operation(call, "list", (Capability.VIEW_REPORTS,), args, summary, result, True)},
+        also=also,
+    )
+    for path, call, summary, (result, args), also in _ROWS
+)

@@ -1,0 +1,104 @@
+"""What programs ask for before they begin: the version, the currency, the tools (wc-v3)."""
+
+from __future__ import annotations
+
+import html
+from html.entities import codepoint2name
+
+from flask import current_app
+
+from app.auth.principals import Capability
+from app.plugins.woocommerce.rest.errors import RestError
+from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
+from app.plugins.woocommerce.rest.lists import collection
+from app.plugins.woocommerce.rest.order_objects import currencies
+from app.plugins.woocommerce.rest.schemas import Json
+from app.plugins.woocommerce.rest.site import VERSION
+
+WORDPRESS = "6.6"
+"""The version of WordPress that belongs to ``VERSION``."""
+
+
+def get_status(call: Call) -> Json:
+    """Return the parts of the status that programs check."""
+    environment = {
+        "home_url": call.site.home,
+        "site_url": call.site.home,
+        "version": VERSION,
+        "wp_version": WORDPRESS,
+    }
+    settings = {"currency": current_app.config["SHOP_CURRENCY"]}
+    return {"environment": environment, "settings": settings}
+
+
+def list_tools(call: Call) -> list[Json]:  # noqa: ARG001  # as every operation
+    """Return no tools. A connector asks for them to check its connection."""
+    return []
+
+
+def get_currency(call: Call) -> Json:
+    """Return the currency of the shop."""
+    code = current_app.config["SHOP_CURRENCY"]
+    if code not in currencies():
+        message = "There are no currencies matching these parameters."
+        raise RestError("woocommerce_rest_data_invalid_currency", message, 404)
+    name, symbol = currencies()[code]
+    links = call.site.links("data/currencies", code, methods=("GET",))
+    shown = "".join(map(_entity, symbol))
+    return {"code": code, "name": name, "symbol": shown, "_links": links}
+
+
+def _entity(char: str) -> str:
+    """Return a sign as an HTML entity, as the original does."""
+    if char.isascii() and (char.isalnum() or char in " ."):
+        return char
+    if ord(char) in codepoint2name and ord(char) > 127:
+        return f"&{codepoint2name[ord(char)]};"
+    return f"&#{ord(char)};" if not char.isalpha() else html.escape(char)
+
+
+def list_nothing(call: Call) -> RestPage:
+    """Return the first page of records that this service does not have."""
+    return RestPage([], 0, call.args["per_page"], call.args["page"], {})
+
+
+_MANAGER, _READER = (Capability.MANAGE_WEBHOOKS,), (Capability.READ_PRIVATE_SHOP_ORDERS,)
+_PAGES = {name: collection()[name] for name in ("context", "page", "per_page")}
+_EMPTY = {
+    "/products": "products",
+    "/products/categories": "product categories",
+    "/products/tags": "product tags",
+    "/products/attributes": "product attributes",
+    "/taxes": "taxes",
+    "/taxes/classes": "tax classes",
+    "/shipping/zones": "shipping zones",
+    "/payment_gateways": "payment gateways",
+    "/data": "data",
+    "/data/continents": "continents",
+    "/data/countries": "countries",
+    "/data/currencies": "currencies",
+}
+"""Lists that are empty, because programs ask for one of them to check their connection."""
+
+_STATUS = Operation(get_status, "list", _MANAGER, {}, "Get the status", "SystemStatus")
+_TOOLS = Operation(
+    list_tools, "list", _MANAGER, {}, "List the tools", "SystemStatusTool", is_list=True
+)
+_CURRENCY = Operation(get_currency, "view", _READER, {}, "Get the currency of the shop", "Currency")
+ROUTES = (
+    Route("/system_status", {"GET": _STATUS}),
+    Route("/system_status/tools", {"GET": _TOOLS}),
+    Route("/data/currencies/current", {"GET": _CURRENCY}),
+    *(
+        Route(
+            path,
+            {
+                "GET": Operation(
+                    list_nothing, "list", _READER, _PAGES, f"List no {words}", "AbsentRecord",
+                    name=f"list_{words.replace(' ', '_')}", is_list=True,
+                )
+            },
+        )
+        for path, words in _EMPTY.items()
+    ),
+)  # fmt: skip

@@ -1,0 +1,172 @@
+"""Webhooks of this dialect: objects and operations (wc-v3, surface 11)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from app.auth.principals import Capability
+from app.conversions.webhooks import LEGACY_HOOKS
+from app.db.session import reading_own_writes
+from app.errors import ShopError
+from app.models.webhook import WebhookFormat, WebhookStatus
+from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest.errors import RestError
+from app.plugins.woocommerce.rest.frame import Call, RestPage
+from app.plugins.woocommerce.rest.lists import collection, page, record_query
+from app.plugins.woocommerce.rest.resources import Resource
+from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.services.common.bulk import Precondition
+from app.services.common.records import RecordListQuery
+from app.services.webhooks import writes
+from app.services.webhooks.queries import BARE_ONLY
+from app.services.webhooks.records import list_records, records_by_id
+
+HOOKS: Mapping[str, list[str]] = {
+    **LEGACY_HOOKS,
+    "order.created": ["woocommerce_new_order"],
+    "order.updated": ["woocommerce_update_order", "woocommerce_order_refunded"],
+    "order.deleted": ["wp_trash_post", "woocommerce_trash_order"],
+    "order.restored": ["untrashed_post", "woocommerce_untrash_order"],
+    "product.created": [
+        "woocommerce_process_product_meta",
+        "woocommerce_new_product",
+        "woocommerce_new_product_variation",
+    ],
+    "product.updated": [
+        "woocommerce_process_product_meta",
+        "woocommerce_update_product",
+        "woocommerce_update_product_variation",
+    ],
+    "product.deleted": ["wp_trash_post"],
+    "product.restored": ["untrashed_post"],
+}
+"""The topics that are accepted, each with what the original shows as ``hooks``."""
+
+_STATUSES = list(WebhookStatus)
+FIELDS: arg.Arguments = {
+    "name": arg.TEXT,
+    "status": {"type": "string", "enum": _STATUSES},
+    "topic": arg.TEXT,
+    "secret": {**arg.TEXT, "maxLength": 255},
+    "delivery_url": arg.TEXT,
+}
+
+
+def webhook_object(record: Record, site: Site) -> Object:
+    """Return a webhook of this dialect."""
+    (topic,) = record["topics"]
+    resource, _, event = topic.partition(".")
+    created, modified = record["created_at"], record["updated_at"]
+    return {
+        "id": record["id"],
+        "name": record["name"],
+        "status": record["status"],
+        "topic": topic,
+        "resource": resource,
+        "event": event,
+        "hooks": HOOKS.get(topic, []),
+        "delivery_url": record["delivery_url"],
+        **site.dates(created=created, modified=None if modified == created else modified),
+        "_links": site.links("webhooks", record["id"]),
+    }
+
+
+class Webhooks(Resource):
+    """The webhooks of this dialect. Those of the native API are not shown."""
+
+    noun, kind = "webhook", "shop_webhook"
+    needs = (Capability.MANAGE_WEBHOOKS,) * 4
+    listed = {
+        **collection("date", "id", "title", times=("after", "before")),
+        "status": {"type": "string", "default": "all", "enum": ["all", *_STATUSES]},
+    }
+    created = {
+        **FIELDS,
+        "topic": {**arg.TEXT, "required": True},
+        "delivery_url": {**arg.TEXT, "required": True},
+    }
+    edited = FIELDS
+
+    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
+        with reading_own_writes():
+            records = records_by_id(ids)
+        return [webhook_object(record, site) for record in records]
+
+    def unknown(self, call: Call, status: int) -> RestError:
+        error = super().unknown(call, status)
+        if (call.ids["id"] or status == 400) and "force" not in call.args:  # as on the original
+            error.body["message"] = "ID is invalid."
+        return error
+
+    def page(self, call: Call) -> RestPage:
+        query, status = record_query(call), call.args.get("status")
+        query["include"] = tuple(filter(None, query["include"]))
+        wanted = None if status in {None, "all"} else status
+        found, total = list_records(call.actor, RecordListQuery(**query), wanted)
+        return page(call, (webhook_object(each, call.site) for each in found), total)
+
+    def data(self, call: Call) -> Object:
+        """Return the fields of a webhook. Those of a change that are empty keep their values."""
+        if not call.ids:
+            return _new(call.given)
+        data = {name: value for name, value in call.given.items() if value}
+        if topic := data.pop("topic", None):
+            _require_topic(topic, "Webhook topic must be valid.")
+            data["topics"] = [topic]
+        return data
+
+    def insert(self, call: Call, data: Object) -> int:
+        with _url_errors():
+            webhook = writes.create_webhook(call.actor, data, WebhookFormat.LEGACY, is_bare=True)
+        return int(webhook["id"])
+
+    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
+        self.shown(call.ids["id"], call, 400)
+        with _url_errors():
+            writes.update_webhook(call.actor, call.ids["id"], data, check, BARE_ONLY)
+
+    def require_deletable(self, call: Call) -> None:
+        self.require_force(call, "Webhooks do")
+
+    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
+        writes.delete_webhook(call.actor, shown["id"], check, BARE_ONLY)
+
+
+WEBHOOKS = Webhooks()
+ROUTES = WEBHOOKS.routes
+
+
+def _new(given: Mapping[str, Any]) -> Object:
+    """Return the fields of a new webhook. It is active, whatever status was sent."""
+    _require_topic(given["topic"], "Webhook topic is required and must be valid.")
+    moment = datetime.now(UTC)
+    return {
+        "name": given.get("name") or f"Webhook created on {moment:%b %-d, %Y @ %I:%M %p}",
+        "status": WebhookStatus.ACTIVE,
+        "topics": [given["topic"]],
+        "delivery_url": given["delivery_url"],
+        "secret": given.get("secret") or secrets.token_urlsafe(37),
+    }
+
+
+def _require_topic(topic: str, message: str) -> None:
+    if topic not in HOOKS:
+        raise RestError("woocommerce_rest_shop_webhook_invalid_topic", message)
+
+
+@contextmanager
+def _url_errors() -> Iterator[None]:
+    """Raise the error of this dialect for a URL that is not one."""
+    try:
+        yield
+    except ShopError as error:
+        is_invalid = error.code == "shop_api_invalid_webhook_delivery_url"
+        if not is_invalid or "refused" in error.details:
+            raise
+        code = "woocommerce_rest_shop_webhook_invalid_delivery_url"
+        message = "Webhook delivery URL must be a valid URL starting with http:// or https://."
+        raise RestError(code, message) from None

@@ -1,0 +1,154 @@
+"""Translation: each text of each page is a message of the catalog that Babel extracts (admin 2)."""
+
+import io
+import re
+from gettext import GNUTranslations
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from app.plugins import admin as admin_package
+from app.plugins.admin import texts
+from app.services.coupons.refusals import refusals_of
+from tests.plugins.admin.browser_client import Browser
+from tests.plugins.admin.test_rights import pages
+
+extract = pytest.importorskip("babel.messages.extract")
+catalogs = pytest.importorskip("babel.messages.catalog")
+frontend = pytest.importorskip("babel.messages.frontend")
+mofile = pytest.importorskip("babel.messages.mofile")
+
+ROOT = Path(admin_package.__file__).parents[3]
+
+VALUES = re.compile(
+    r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [0-9]+|[0-9:]+ UTC|[0-9a-f]{7,}"
+    r"|[a-z_]+\.[a-z]+|https://[0-9./]+|1@2.example|1.1.1.1|1.csv|[A-Z]{3}|administrator"
+    r"|rest-api|Werkzeug|curl|Python|on-hold|completed|Order status changed.*|amount: write a number.*"
+)
+"""What is no text: dates, IDs, event types, addresses, names. The records of the shop are digits."""
+
+
+@pytest.fixture(scope="module")
+def messages():
+    """The messages that ``pybabel extract --mapping tools/babel.cfg app/plugins/admin`` collects."""
+    with (ROOT / "tools" / "babel.cfg").open() as file:
+        mapping = frontend.parse_mapping_cfg(file)
+    found = extract.extract_from_dir(ROOT / "app" / "plugins" / "admin", *mapping)
+    return {message for _file, _line, message, *_rest in found}
+
+
+@pytest.fixture
+def browser(messages, monkeypatch, make_app, admin):
+    """A browser whose pages have each message in brackets, from the catalog of a translator."""
+
+    def marked(message):
+        return f"⟦{message}⟧"
+
+    catalog = catalogs.Catalog("en")
+    for each in messages:
+        catalog.add(each, marked(each) if isinstance(each, str) else tuple(map(marked, each)))
+    file = io.BytesIO()
+    mofile.write_mo(file, catalog)
+    file.seek(0)
+    monkeypatch.setattr(texts, "CATALOG", GNUTranslations(file))
+    return Browser(make_app(SHOP_NAME="7", SHOP_CURRENCY="EUR"), admin.key)
+
+
+class _Texts(HTMLParser):
+    """What people read or hear of a page, without code and what was typed."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self._within = [], []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in {"input", "meta", "link", "br"}:
+            self._within.append(tag)
+        shown = {"aria-label", "placeholder", "alt", "title" if tag != "time" else ""}
+        self.found += [value for name, value in attributes if name in shown]
+
+    def handle_startendtag(self, tag, attributes):
+        """Skip parts of pictures."""
+
+    def handle_endtag(self, tag):
+        while self._within.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if not {"code", "pre", "time", "kbd", "textarea"} & set(self._within):
+            self.found.append(data)
+
+
+def untranslated(page):
+    """Return the texts of a page outside of brackets, which can be nested and contain elements."""
+    parser = _Texts()
+    parser.feed(page.html)
+    text = "\0".join(parser.found)
+    while text != (text := re.sub("⟦[^⟦⟧]*⟧", "", text)):
+        pass
+    parts = (VALUES.sub("", each) for each in text.split("\0"))
+    return {" ".join(each.split()) for each in parts if re.search("[A-Za-z]", each)}
+
+
+@pytest.fixture
+def ids(browser, admin):
+    """The records of a shop with a record of each kind, whose texts are digits."""
+
+    def create(path, key, **values):
+        response = admin.post(path, {key: values})
+        assert response.status_code == 201, response.json
+        return next(iter(response.json.values()))["id"]
+
+    items = [{"name": "1", "price": "5", "quantity": 1, "product_id": 7}]
+    coupon = create("/coupons", "coupon", code="1", usage_limit=5, individual_use=True,
+                    minimum_amount="5", expiry_date="2030-01-01")  # fmt: skip
+    admin.put(f"/coupons/{coupon}", {"coupon": {"description": "2", "amount": "3"}})
+    customer = create("/customers", "customer", email="1@2.example", username="123", first_name="1",
+                      billing_address={"city": "1"})  # fmt: skip
+    order = create("/orders", "order", customer_id=customer, line_items=items, note="1",
+                   status="completed", shipping_lines=[{"method_id": "1", "total": "1"}])  # fmt: skip
+    create(f"/orders/{order}/notes", "order_note", note="1", customer_note=True)
+    refund = create(f"/orders/{order}/refunds", "order_refund", amount="1")
+    admin.put(f"/orders/{order}", {"order": {"status": "on-hold"}})
+    use = create("/redemptions", "redemption", code="1", reference="1")
+    create("/redemptions", "redemption", code="1", reference="2", email="1@2.example")
+    batch = create("/coupons/generate", "generate", count=2, charset="0123456789", pattern="#" * 20)
+    webhook = create(
+        "/webhooks", "webhook", name="1", topics=["*"], delivery_url="https://1.1.1.1/"
+    )
+    browser.submit("/invitations/new", "login", login="45")
+    for code in ("1", "5"):
+        admin.post("/coupons/evaluate", {"cart": {"coupons": [code], "items": []}})
+    refusals_of(admin.app).flush()
+    content = io.BytesIO(b'code,amount\n11,"1,5"\n12,1\n'), "1.csv"
+    sent = browser.post("/data/upload", {"kind": "coupons", "on_conflict": "fail", "file": content},
+                        content_type="multipart/form-data")  # fmt: skip
+    return {
+        "coupon_id": coupon, "customer_id": customer, "order_id": order, "refund_id": refund,
+        "redemption_id": use, "batch_id": batch, "webhook_id": webhook,
+        "key_id": admin.key.key_id, "event_id": 1, "upload_id": sent.location.rpartition("/")[2],
+    }  # fmt: skip
+
+
+def test_each_text_of_each_page_is_a_message(app, browser, ids, messages):
+    paths = [path for method, path, _needs in pages(app, ids) if method == "GET"]
+    more = ["/coupons?state=trash", "/coupons?q=9", "/orders?q=1&page=9", "/search?q=1",
+            "/?done=saved", "/events?type=order.created"]  # fmt: skip
+    found = {path: page for path in (*paths, *more) if (page := browser.get(path)).status == 200}
+    assert len(found) > 35
+    tried = {"items.0.price": "50", "items.0.quantity": "1", "_shown": "{}"}
+    found |= {
+        "a form with an error": browser.submit("/coupons/new", "_form", code=""),
+        "a cart": browser.post(f"/coupons/{ids['coupon_id']}/try", tried),
+        "a selection": browser.post("/coupons/selected", {"action": "trash", "id": ids["coupon_id"]}),
+        "a request": browser.submit("/webhooks/new", "_form", name="1", _show="request",
+                                    delivery_url="https://1.1.1.1/"),
+        "a new key": browser.submit("/keys/new", "_form", description="1"),
+    }  # fmt: skip
+    shown = {
+        name: untranslated(page)
+        for name, page in found.items()
+        if page.response.mimetype == "text/html"
+    }
+    assert {name: texts for name, texts in shown.items() if texts} == {}

@@ -1,0 +1,273 @@
+"""``import woocommerce`` again, after an interruption, and into a shop with other records (migration 1)."""
+
+import os
+import signal
+
+import pytest
+from sqlalchemy import func, select
+
+from app.conversions.numbers import MAX_COUNT
+from app.db.read_pool import fetch
+from app.db.session import db
+from app.models import (
+    Coupon,
+    ImportedRecord,
+    Order,
+    OrderNote,
+    Redemption,
+    User,
+)
+from app.plugins.woocommerce.importer import context, importer
+from app.plugins.woocommerce.importer.steps import orders as order_steps
+from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
+from tests.plugins.woocommerce.importer.imports import (
+    erp,
+    everything,
+    import_dump,
+    rows_of,
+    shop_file,
+)
+
+__all__ = ["erp", "import_dump", "shop_file"]  # fixtures
+
+
+@pytest.fixture(autouse=True)
+def _context(app):
+    """Let the tests look into the tables."""
+    with app.app_context():
+        yield
+
+
+# --- the same import again ---
+
+
+def test_second_import_changes_nothing(shop_file, import_dump):
+    file = shop_file(Shop())
+    import_dump(file)
+    before = [rows_of(model) for model in (User, Coupon, Order, Redemption, OrderNote)]
+    printed = import_dump(file)
+    assert all(row[1:3] == [0, 0] and row[0] == row[3] + row[5] for row in printed.table.values())
+    assert [rows_of(model) for model in (User, Coupon, Order, Redemption, OrderNote)] == before
+
+
+class Changed(Shop):
+    """The same shop, a week later: one order completed, one new one, one coupon used."""
+
+    def order(self, number):
+        order = super().order(number)
+        if order["id"] == FIRST_ORDER + 5:
+            order |= {"status": "completed", "paid": True}
+        return order
+
+    def coupon_meta(self, number):
+        meta = dict(super().coupon_meta(number))
+        return [*(meta | {"usage_count": "50"} if number == 0 else meta).items()]
+
+
+def test_import_again_adds_and_updates(shop_file, import_dump, erp):
+    import_dump(shop_file(Shop()))
+    printed = import_dump(shop_file(Changed(orders=61)))
+    assert printed.row("orders") == [61, 1, 1, 59, 0, 0]
+    assert printed.row("coupons")[:4] == [8, 0, 1, 7]
+    assert erp.get(f"/orders/{FIRST_ORDER + 5}").get_json()["order"]["status"] == "completed"
+    assert erp.get(f"/coupons/{FIRST_COUPON}").get_json()["coupon"]["usage_count"] == 50
+    missing = import_dump(shop_file(Shop(orders=59)))
+    assert [line["what"] for line in missing.lines if line["table"] == "posts"] == ["missing"] * 2
+    assert erp.get(f"/orders/{FIRST_ORDER + 60}").status_code == 200
+
+
+def test_uses_here_are_added_to_those_at_the_source(shop_file, import_dump, erp):
+    import_dump(shop_file(Shop()))
+    made = erp.post("/redemptions", {"redemption": {"code": "code-0", "reference": "cart"}})
+    erp.post(f"/redemptions/{made.get_json()['redemption']['id']}/confirm")
+    import_dump(shop_file(Changed()))
+    assert erp.get(f"/coupons/{FIRST_COUPON}").get_json()["coupon"]["usage_count"] == 51
+    import_dump(shop_file(Shop()))
+    before = next(v for k, v in Shop().coupon_meta(0) if k == "usage_count")
+    assert erp.get(f"/coupons/{FIRST_COUPON}").get_json()["coupon"]["usage_count"] == (
+        int(before) + 1
+    )
+
+
+def test_count_that_was_set_to_the_largest_one_here_stays(shop_file, import_dump, erp):
+    import_dump(shop_file(Shop()))
+    path = f"/coupons/{FIRST_COUPON}"
+    assert erp.put(path, {"coupon": {"usage_count": MAX_COUNT}}).status_code == 200
+    import_dump(shop_file(Changed()), "--overwrite")
+    assert erp.get(path).get_json()["coupon"]["usage_count"] == MAX_COUNT
+
+
+def test_records_edited_in_this_shop_keep_their_edits(shop_file, import_dump, erp):
+    import_dump(shop_file(Shop()))
+    path = f"/orders/{FIRST_ORDER + 5}"
+    assert erp.put(path, {"order": {"note": "edited here"}}).status_code == 200
+    printed = import_dump(shop_file(Changed()))
+    assert printed.row("orders")[1:4] == [0, 0, 59]
+    kept = [line["id"] for line in printed.lines if line["what"] == "kept"]
+    assert kept == [FIRST_ORDER + 5]
+    assert erp.get(path).get_json()["order"]["note"] == "edited here"
+    printed = import_dump(shop_file(Changed()), "--overwrite")
+    assert printed.row("orders")[1:4] == [0, 1, 59]
+    order = erp.get(path).get_json()["order"]
+    assert (order["note"], order["status"]) == ("Ring twice", "completed")
+
+
+def test_records_deleted_here_stay_deleted(shop_file, import_dump, erp):
+    import_dump(shop_file(Shop()))
+    assert erp.delete("/customers/3").status_code == 200
+    printed = import_dump(shop_file(Shop()))
+    assert printed.row("customers")[:4] == [21, 0, 0, 21]
+    assert erp.get("/customers/3").status_code == 404
+
+
+def test_interrupted_import_is_completed_by_the_next_one(shop_file, import_dump, app, monkeypatch):
+    file = shop_file(Shop())
+    monkeypatch.setattr(context, "PAGE", 25)
+    with monkeypatch.context() as patch:
+        original, calls = order_steps._uses, []
+
+        def interrupted(*arguments):
+            calls.append(1)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return original(*arguments)
+
+        patch.setattr(order_steps, "_uses", interrupted)
+        result = app.test_cli_runner().invoke(args=["import", "woocommerce", str(file)])
+        assert result.exit_code == 1
+    assert len(rows_of(Order)) == 50
+    printed = import_dump(file)
+    assert "Resuming the interrupted import." in printed.output
+    assert printed.row("orders") == [60, 10, 0, 50, 0, 0]
+    assert len(rows_of(Order)) == 60
+    confirmed = sum(row["status"] == "confirmed" for row in rows_of(Redemption))
+    entries = [
+        key for number in range(8) for key, _ in Shop().coupon_meta(number) if key == "_used_by"
+    ]
+    assert confirmed == len(entries)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("at", ["loading", "writing"])
+def test_signal_ends_an_import_after_its_batch(
+    shop_file, import_dump, app, monkeypatch, number, code, at
+):
+    file = shop_file(Shop())
+    monkeypatch.setattr(context, "PAGE", 25)
+    module, name = (importer, "load") if at == "loading" else (order_steps, "_uses")
+    original = getattr(module, name)
+    handlers = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
+
+    def signalled(*arguments):
+        os.kill(os.getpid(), number)
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, signalled)
+        result = app.test_cli_runner().invoke(args=["import", "woocommerce", str(file)])
+    assert result.exit_code == code, result.output
+    assert "Run the same command again to continue." in result.output
+    assert len(rows_of(Order)) == (25 if at == "writing" else 0)
+    assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)] == handlers
+    printed = import_dump(file)
+    assert ("Resuming the interrupted import." in printed.output) == (at == "writing")
+    assert len(rows_of(Order)) == 60
+
+
+def test_second_signal_ends_an_import_at_once(shop_file, app, monkeypatch):
+    def signalled(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(order_steps, "_uses", signalled)
+    file = str(shop_file(Shop()))
+    result = app.test_cli_runner().invoke(args=["import", "woocommerce", file])
+    assert result.exit_code == 143
+    assert "Run the same command again" not in result.output
+
+
+def test_dry_run_writes_nothing(shop_file, import_dump, app):
+    def stored():
+        return {
+            table.name: fetch(select(func.count()).select_from(table))[0][0]
+            for table in db.metadata.sorted_tables
+        }
+
+    before = stored()
+    printed = import_dump(shop_file(Shop()), "--dry-run")
+    assert "Nothing was written" in printed.output
+    assert stored() == before
+    real = import_dump(shop_file(Shop()))
+    assert printed.table == real.table
+
+
+# --- IDs ---
+
+
+def test_import_into_a_shop_with_other_records(shop_file, import_dump, erp, admin):
+    for number in range(3):
+        admin.post("/customers", {"customer": {"email": f"here{number}@example.com"}})
+    mine = admin.get("/customers?filter[limit]=-1").get_json()["customers"]
+    printed = import_dump(shop_file(Shop()), "--new-ids")
+    assert printed.row("orders") == [60, 60, 0, 0, 0, 0]
+    shop = Shop()
+    orders = everything(erp)[0]["orders"]
+    assert {order["order_number"] for order in orders} == {
+        str(order["id"]) for order in shop.each_order()
+    }
+    by_number = {order["order_number"]: order for order in orders}
+    for order in shop.each_order():
+        found = by_number[str(order["id"])]
+        email = f"user{order['customer'] - 2}@example.com" if order["customer"] else None
+        assert (found["customer"].get("username") is not None) == bool(email)
+        if email:
+            assert found["customer"]["email"] == email
+    after = admin.get("/customers?filter[limit]=-1").get_json()["customers"]
+    assert [each for each in after if each in mine] == mine
+    again = import_dump(shop_file(Shop()), "--new-ids")
+    assert again.row("orders") == [60, 0, 0, 60, 0, 0]
+
+
+def test_id_username_and_email_that_are_in_use(shop_file, import_dump, erp, admin):
+    admin.post("/customers", {"customer": {"email": "USER1@example.com", "username": "User2"}})
+    here = {row["id"]: row["username"] for row in rows_of(User)}
+    printed = import_dump(shop_file(Shop()))
+    altered = {line["id"]: line["why"] for line in printed.lines if line["table"] == "users"}
+    assert "has the e-mail 'user1@example.com', which was emptied" in altered[3]
+    assert "the new username is 'user2-2'" in altered[4]
+    assert {row["id"]: row["username"] for row in rows_of(User) if row["id"] in here} == here
+    assert len(rows_of(User)) == len(here) + 21
+    for taken in here.keys() & set(range(1, 22)):
+        assert f"the ID {taken} is in use in this shop" in altered[taken]
+
+
+class Renamed(Shop):
+    """The same shop under another address."""
+
+    def _options(self):
+        for number, name, value, autoload in super()._options():
+            yield number, name, value.replace("old.example", "new.example"), autoload
+
+
+def test_address_of_the_shop_has_changed(shop_file, import_dump):
+    import_dump(shop_file(Shop()))
+    refused = import_dump(shop_file(Renamed()), fails=True)
+    assert "contains the shop old.example/shop, and this is new.example/shop" in refused.output
+    dry = import_dump(shop_file(Renamed()), "--same-shop", "--dry-run")
+    assert dry.row("orders") == [60, 0, 0, 60, 0, 0]
+    printed = import_dump(shop_file(Renamed()), "--same-shop")
+    assert printed.row("orders") == [60, 0, 0, 60, 0, 0]
+    again = import_dump(shop_file(Renamed()))
+    assert again.row("orders") == [60, 0, 0, 60, 0, 0]
+    beside = import_dump(shop_file(Shop()), "--new-ids")
+    assert beside.row("orders")[:2] == [60, 60]
+
+
+def test_imports_write_one_event(shop_file, import_dump, erp):
+    import_dump(shop_file(Shop()))
+    events = erp.get("/events").get_json()["events"]
+    assert [event["type"] for event in events] == ["import.completed"]
+    data = events[0]["data"]["import"]
+    assert data["source"] == "old.example/shop wp_"
+    assert data["records"]["orders"]["created"] == 60
+    assert len(fetch(select(ImportedRecord.kind).distinct())) == 10
