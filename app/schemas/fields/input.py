@@ -250,6 +250,8 @@ class Email(Input):
 class ValidEmail(Email):
     """A valid e-mail address (decisions 13), or empty text."""
 
+    openapi = {**json_schema.EMAIL_IN, "format": "email"}
+
     def convert(self, value: Any) -> str:
         email = super().convert(value)
         if email and not is_email(email):
