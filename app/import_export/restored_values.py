@@ -50,8 +50,8 @@ from app.services.orders.items import KINDS as ITEM_LISTS
 
 Rows = dict[Table, list[Record]]
 
-REVISION = "revision"
-"""Column that begins again after a restore."""
+RESTARTED = {"revision", "edited_at"}
+"""Columns that begin again after a restore."""
 
 _AMOUNT = re.compile(r"-?[0-9]{1,16}\.[0-9]{2}")
 _ITEM_AMOUNT = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,6})?")
@@ -107,7 +107,7 @@ def _row(table: Table, record: Mapping[str, Any], **computed: Any) -> Record:
     """Return the row of a record in a table, with some values computed here."""
     row = {}
     for column in table.c:
-        if column.name in computed or column.computed is not None or column.name == REVISION:
+        if column.name in computed or column.computed is not None or column.name in RESTARTED:
             continue
         value = record.get(column.name, _ADDED.get((table.name, column.name), _MISSING))
         if value is _MISSING:

@@ -66,6 +66,8 @@ class Coupon(Model):
     search_text: Mapped[str] = mapped_column(Key)
     # Time when the coupon was moved to the trash. Null for published coupons.
     trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # Time of the last update other than by a use. Null if it is updated_at.
+    edited_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=3)
 
     __table_args__ = (
         CheckConstraint("status IN ('published', 'trash')", name="status"),
@@ -170,4 +172,5 @@ class CouponRow(TypedDict):
     description: str
     search_text: str
     trashed_at: datetime | None
+    edited_at: datetime | None
     revision: int

@@ -221,8 +221,9 @@ def fill(app, shop):
 
 
 def columns_of(model):
-    """The columns without ``revision``, which begins again after a restore."""
-    return [column for column in model.__table__.c if column.name != "revision"]
+    """The columns without those that begin again after a restore."""
+    restarted = {"revision", "edited_at"}
+    return [column for column in model.__table__.c if column.name not in restarted]
 
 
 def stored(app):

@@ -254,7 +254,7 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
         _require_storable(data["code"], "shop_api_cannot_update_coupon")
     if not data:
         return with_columns(coupon, {})  # a copy, without the metadata of an earlier item
-    after = with_columns(coupon, {**without_metadata(data), "updated_at": now()})
+    after = with_columns(coupon, {**without_metadata(data), **edited_now()})
     after["search_text"] = search_text(after["code"], after["description"])
     writes.metadata.apply(writes, data, "coupon", cast("Record", coupon), cast("Record", after))
     if is_published:
@@ -278,8 +278,13 @@ def _write(writes: _CouponWrites, results: Sequence[WriteResult]) -> list[WriteR
 
 def trashed_now() -> Record:
     """Return the columns of coupons that are moved to the trash."""
-    timestamp = now()
-    return {"status": CouponStatus.TRASH, "trashed_at": timestamp, "updated_at": timestamp}
+    edited = edited_now()
+    return {"status": CouponStatus.TRASH, "trashed_at": edited["updated_at"], **edited}
+
+
+def edited_now() -> Record:
+    """Return the columns of every update of coupons other than by a use."""
+    return {"updated_at": now(), "edited_at": None}
 
 
 _OF_OTHERS = {

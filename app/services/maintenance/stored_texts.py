@@ -28,12 +28,13 @@ from app.conversions.text import CODE_MAX_LENGTH, INVISIBLE, coupon_code, search
 from app.db.read_pool import fetch
 from app.db.records import row_dicts
 from app.db.search import LONG, SEPARATOR, email_key, search_text
-from app.db.session import now, run_in_transaction
+from app.db.session import run_in_transaction
 from app.db.sql.functions import has_one_of, has_unicode
 from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
 from app.models.coupon import COUNTS, CouponRow, CouponStatus
 from app.models.user import with_normalized
 from app.services.coupons.customers import ERASED
+from app.services.coupons.writes import edited_now
 from app.services.orders.columns import guest_key
 
 WINDOW = 5_000
@@ -172,7 +173,7 @@ def _with_id(code: str, coupon_id: int) -> str:
 
 def _set_code(session: Session, row: CouponRow, code: str) -> str:
     texts = search_text(code, row["description"])
-    changes = {"code": code, "search_text": texts, "updated_at": now()}
+    changes = {"code": code, "search_text": texts, **edited_now()}
     session.execute(update(COUPONS).where(COUPONS.c.id == row["id"]).values(changes))
     return code
 

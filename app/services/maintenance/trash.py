@@ -18,7 +18,7 @@ from app.models.coupon import CouponStatus
 from app.services.common.bulk import Record
 from app.services.coupons.queries import PUBLISHED, TRASHED
 from app.services.coupons.refusals import counting_refusals
-from app.services.coupons.writes import require_own
+from app.services.coupons.writes import edited_now, require_own
 from app.services.events.bulk import notify_deleted
 from app.services.events.hooks import notify
 from app.services.orders.columns import with_total_tax
@@ -54,7 +54,7 @@ def restore_coupon(actor: Principal, coupon_id: int) -> Record:
         same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
         if session.execute(same_code).first():
             raise ShopError("shop_api_coupon_code_already_exists")
-        restored = {"status": CouponStatus.PUBLISHED, "trashed_at": None, "updated_at": now()}
+        restored = {"status": CouponStatus.PUBLISHED, "trashed_at": None, **edited_now()}
         session.execute(update(COUPONS).where(COUPONS.c.id == coupon_id).values(restored))
         after = {**coupon, **restored}
         notify(session, actor, [Change("coupon.restored", coupon, after)])

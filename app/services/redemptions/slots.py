@@ -34,6 +34,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.db.read_pool import Fetch, fetching
 from app.db.records import row_dicts, with_columns
+from app.db.session import now
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import (
@@ -53,7 +54,7 @@ from app.services.coupons.terms import (
     coupon_by_id,
     number_of_redemptions,
 )
-from app.services.redemptions.counts import change_counts
+from app.services.redemptions.counts import TIMES, change_counts
 
 NOT_FOUND = Reason("not_found", REASONS["not_found"])
 
@@ -113,11 +114,12 @@ def _taking(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
         conditions: in addition to those of the coupon's status.
     """
     is_found = or_(PUBLISHED, bindparam("also_in_trash", type_=Boolean))
-    more = {
+    more: dict[Any, Any] = {
         column: COUPONS.c[column] + bindparam(f"more_{column}", type_=Integer)
         for column in ("usage_count", "reserved_count")
     }
-    return update(COUPONS).where(_THIS, is_found, *conditions).values(more).returning(*COUPONS.c)
+    taking = update(COUPONS).where(_THIS, is_found, *conditions)
+    return taking.values({**more, **TIMES}).returning(*COUPONS.c)
 
 
 # Without an ID and an e-mail, no uses are those of the customer.
@@ -181,6 +183,7 @@ def take_slot(
         "also_in_trash": not published,
         "more_usage_count": int(confirmed),
         "more_reserved_count": int(not confirmed),
+        "used_at": now() if confirmed else None,
     }
     if not coupon.terms.usage_limit_per_user and (
         taken := _row(session, _TAKE_OF_ALL_USES, parameters)

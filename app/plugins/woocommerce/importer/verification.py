@@ -18,7 +18,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDER_REFUNDS
 from app.plugins.woocommerce.importer.context import ImportContext
-from app.plugins.woocommerce.importer.convert.converted import Converted, Record
+from app.plugins.woocommerce.importer.convert.converted import Converted, Record, edited_at
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.importer import Progress, plan_of, staged_shop
@@ -202,7 +202,8 @@ class RecordComparer:
         rows = fetch(
             select(table).where(is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList)))
         )
-        return {row.id: dict(row._mapping) for row in rows}
+        records = [dict(row._mapping) for row in rows]
+        return {each["id"]: each | {"updated_at": edited_at(each)} for each in records}
 
 
 def verify_shop(

@@ -89,6 +89,33 @@ def test_uses_here_are_added_to_those_at_the_source(shop_file, import_dump, erp)
     )
 
 
+@pytest.mark.parametrize("use_first", [True, False])
+def test_coupon_that_was_edited_and_used_here_keeps_its_edit(
+    shop_file, import_dump, erp, use_first
+):
+    import_dump(shop_file(Shop()))
+    path = f"/coupons/{FIRST_COUPON}"
+
+    def use():
+        made = erp.post("/redemptions", {"redemption": {"code": "code-0", "reference": "cart"}})
+        erp.post(f"/redemptions/{made.get_json()['redemption']['id']}/confirm")
+
+    def edit():
+        assert erp.put(path, {"coupon": {"description": "edited here"}}).status_code == 200
+
+    for step in (use, edit) if use_first else (edit, use):
+        step()
+    printed = import_dump(shop_file(Changed()))
+    assert [line["id"] for line in printed.lines if line["what"] == "kept"] == [FIRST_COUPON]
+    assert erp.get(path).get_json()["coupon"]["description"] == "edited here"
+    import_dump(shop_file(Changed()), "--overwrite")
+    assert erp.get(path).get_json()["coupon"]["description"] != "edited here"
+    # It counts as not edited again.
+    use()
+    printed = import_dump(shop_file(Shop()))
+    assert [line for line in printed.lines if line["what"] == "kept"] == []
+
+
 def test_count_that_was_set_to_the_largest_one_here_stays(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))
     path = f"/coupons/{FIRST_COUPON}"

@@ -66,6 +66,16 @@ def test_verification_finds_differences(shop_file, import_dump, app, erp):
     assert "users 4" not in sampled.stdout
 
 
+def test_coupon_that_was_used_here_does_not_differ(shop_file, import_dump, app, erp):
+    file = shop_file(Shop())
+    import_dump(file)
+    made = erp.post("/redemptions", {"redemption": {"code": "code-0", "reference": "cart"}})
+    erp.post(f"/redemptions/{made.get_json()['redemption']['id']}/confirm")
+    result = verify(app, file)
+    assert "No differences found." in result.stdout
+    assert "1 edited here" not in result.stdout
+
+
 def test_verification_of_a_shop_that_was_not_imported(shop_file, app):
     result = verify(app, shop_file(Shop()))
     assert result.exit_code == 1

@@ -67,6 +67,12 @@ class Imported:
     usage_count: int | None
 
 
+def edited_at(stored: Record) -> datetime | None:
+    """Return the time of the last update of a stored record other than by a use of a coupon."""
+    at: datetime | None = stored.get("edited_at") or stored.get("updated_at")
+    return at
+
+
 @dataclass(slots=True)
 class Pending:
     """A record that is about to be created, or updated if an earlier import created it."""

@@ -13,7 +13,13 @@ from app.db.bulk_inserts import insert_records
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.plugins.woocommerce.importer.convert.converted import Converted, Imported, Pending, Record
+from app.plugins.woocommerce.importer.convert.converted import (
+    Converted,
+    Imported,
+    Pending,
+    Record,
+    edited_at,
+)
 from app.plugins.woocommerce.importer.report import ImportReport
 from app.plugins.woocommerce.importer.target.ids import TargetIds
 from app.plugins.woocommerce.importer.target.metadata import MetadataWriter
@@ -142,9 +148,7 @@ class RecordWriter:
                 outcome.unchanged += 1
                 continue
             stored = present.get(imported.target_id)
-            is_edited = stored is None or (
-                "updated_at" in stored and stored["updated_at"] != imported.updated_at
-            )
+            is_edited = stored is None or edited_at(stored) != imported.updated_at
             if is_same and not is_edited:
                 outcome.unchanged += 1
             elif is_edited and not self.overwrite:
@@ -154,6 +158,7 @@ class RecordWriter:
                 if stored and "usage_count" in stored:
                     # Add the uses since the import to the uses at the source.
                     here = stored["usage_count"] - (imported.usage_count or 0)
+                    values["edited_at"] = None
                     values["usage_count"] = max(0, min(values["usage_count"] + here, MAX_COUNT))
                 pending = Pending(each, values, imported)
                 (updated if stored else created).append(pending)
@@ -184,7 +189,8 @@ class RecordWriter:
         if not ids:
             return {}
         table = kind.table
-        columns = [table.c[name] for name in ("id", "updated_at", "usage_count") if name in table.c]
+        names = ("id", "updated_at", "edited_at", "usage_count")
+        columns = [table.c[name] for name in names if name in table.c]
         rows = session.execute(
             select(*columns).where(is_one_of(table.c.id, _ids(ids))).with_for_update()
         )
