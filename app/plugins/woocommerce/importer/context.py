@@ -89,6 +89,7 @@ class Step:
         convert: yields the records of a page, and continues when they have been written.
         prepare: called before the first page.
         pages: returns the pages, if they are not those of the table.
+        count: returns the number of records, if it is not that of the rows. Called before the pages.
     """
 
     table: str
@@ -97,6 +98,11 @@ class Step:
     convert: Callable[[ImportContext, Any], Iterator[Sequence[Converted]]]
     prepare: Callable[[ImportContext], None] = lambda _: None
     pages: Callable[[ImportContext], Iterable[Sized]] | None = None
+    count: Callable[[ImportContext], int] | None = None
+
+    def total(self, context: ImportContext) -> int:
+        """Return the number of records that ``run`` reads."""
+        return self.count(context) if self.count else context.staging.count(self.table)
 
     def run(self, context: ImportContext, advance: Advance) -> None:
         """Write or compare the records, page by page."""

@@ -157,14 +157,12 @@ def import_shop(
         for table, names in RESERVED.items():
             writer.ids.reserve(table, max(map(source.staging.last_id, names)))
         for step in plan:
-            with report.timed(step.label):
-                total = (
-                    coupons.count_redemptions(context)
-                    if step.kind is kinds.COUPON_USE
-                    else source.staging.count(step.table)
-                )
-                with progress.step(step.label, total) as advance:
-                    step.run(context, advance)
+            # The time includes that of counting.
+            with (
+                report.timed(step.label),
+                progress.step(step.label, step.total(context)) as advance,
+            ):
+                step.run(context, advance)
             if was_known and step.table in WITH_OWN_TABLE:
                 context.report_missing(step.kind, step.table, step.label)
         records.finish()
@@ -202,6 +200,7 @@ def plan_of(context: ImportContext) -> list[Step]:
             kinds.COUPON_USE,
             coupons.redemptions,
             pages=lambda context: context.index.uses_beyond_orders(),
+            count=coupons.count_redemptions,
         ),
         Step("comments", "order notes", kinds.ORDER_NOTE, order_children.notes),
         Step(

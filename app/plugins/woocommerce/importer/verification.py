@@ -238,7 +238,7 @@ def verify_shop(
         index, metadata = SourceIndex(source.staging), MetadataConverter(keep_keys)
         context = ImportContext(source, comparer, report, catalog, index, metadata)
         for step in plan_of(context):
-            total = comparer.totals[step.label] = source.staging.count(step.table)
+            total = comparer.totals[step.label] = step.total(context)
             with progress.step(step.label, total) as advance:
                 step.run(context, advance)
     _summarise(result, comparer, report)

@@ -3,11 +3,13 @@
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, select, update
 
+from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models import (
     Order,
+    Redemption,
     User,
 )
 from tests.dumps.shop import FIRST_ORDER, Shop
@@ -74,6 +76,21 @@ def test_coupon_that_was_used_here_does_not_differ(shop_file, import_dump, app, 
     result = verify(app, file)
     assert "No differences found." in result.stdout
     assert "1 edited here" not in result.stdout
+
+
+def test_verification_counts_the_redemptions_of_the_import(shop_file, import_dump, app):
+    file = shop_file(Shop())
+    imported = import_dump(file).row("redemptions")[0]
+    number = f"redemptions: {imported:,} at the source, {imported:,} here"
+    assert number in verify(app, file).stdout
+    stored = select(Redemption.id).where(Redemption.order_id.is_(None)).limit(1)
+    (row,) = fetch(stored)
+    run_in_transaction(
+        lambda session: session.execute(delete(Redemption).where(Redemption.id == row.id))
+    )
+    result = verify(app, file)
+    assert f"redemptions: {imported:,} at the source, {imported - 1:,} here" in result.stdout
+    assert "DIFFERENT redemptions: postmeta" in result.stdout
 
 
 def test_verification_of_a_shop_that_was_not_imported(shop_file, app):
