@@ -3,8 +3,12 @@
 import argparse
 import signal
 import sys
+import tempfile
 import time
+import traceback
+from pathlib import Path
 
+from qa import failed_runs
 from qa.cluster import programs, report
 from qa.cluster.cluster import running_cluster
 from qa.cluster.demonstrations import (
@@ -21,27 +25,27 @@ from qa.cluster.patroni import running_patroni
 
 
 def _own_writes(options):
-    with running_cluster() as cluster:
+    with running_cluster(logs=options.logs) as cluster:
         return own_writes.run(cluster, options.seed, options.pairs)
 
 
 def _two_machines(options):
-    with running_cluster(replicas=0) as cluster:
+    with running_cluster(replicas=0, logs=options.logs) as cluster:
         return two_machines.run(cluster, options.seed)
 
 
 def _failover(options):
-    with running_cluster() as cluster:
+    with running_cluster(logs=options.logs) as cluster:
         return failover.run(cluster, options.seed, options.order)
 
 
 def _throughput(options):
-    with running_cluster() as cluster:
+    with running_cluster(logs=options.logs) as cluster:
         return throughput.run(cluster, options.seed)
 
 
 def _costs(options):
-    with running_cluster(replicas=0) as cluster:
+    with running_cluster(replicas=0, logs=options.logs) as cluster:
         return costs.run(cluster, options.seed)
 
 
@@ -49,7 +53,7 @@ def _patroni(options):
     if reason := programs.missing("postgres", *programs.PATRONI):
         _say(f"patroni: skipped, {reason}")
         return [], {}
-    with running_patroni() as cluster:
+    with running_patroni(logs=options.logs) as cluster:
         if not cluster.network.has_namespaces:
             _say("patroni: no partitions, because network namespaces are not permitted")
         return patroni.run(cluster, options.seed, options.failures)
@@ -58,12 +62,12 @@ def _patroni(options):
 DEMONSTRATIONS = {
     "own_writes": _own_writes,
     "two_machines": _two_machines,
-    "upgrade": lambda options: upgrade.run(options.seed),
+    "upgrade": lambda options: upgrade.run(options.seed, logs=options.logs),
     "failover": _failover,
     "throughput": _throughput,
     "costs": _costs,
     "patroni": _patroni,
-    "large_tables": lambda options: large_tables.run(options.rows, _say),
+    "large_tables": lambda options: large_tables.run(options.rows, _say, options.logs),
 }
 BY_DEFAULT = [name for name in DEMONSTRATIONS if name != "large_tables"]
 
@@ -164,7 +168,7 @@ def _test(options):
             sys.exit(f"{name} is none of {', '.join(DEMONSTRATIONS)}")
         started = time.monotonic()
         _say(f"{name}, seed {options.seed} …")
-        problems, figures = DEMONSTRATIONS[name](options)
+        problems, figures = demonstrate(name, options)
         for problem in problems[:20]:
             _say(f"PROBLEM {str(problem)[:1000]}")
         for line in report.lines(figures):
@@ -178,6 +182,27 @@ def _test(options):
                 report.write(name, figures, " ".join(["make cluster-test", *_arguments(name)]))
         _say("The figures are in docs/demonstrations.md.")
     return int(failed)
+
+
+def demonstrate(name, options):
+    """Run a demonstration, and return its problems and figures.
+
+    An exception and each response with the status 500 are problems, too. The logs and the problems are
+    kept as files if there are any.
+    """
+    with tempfile.TemporaryDirectory(prefix="shop-logs-") as folder:
+        options.logs = Path(folder)
+        try:
+            problems, figures = DEMONSTRATIONS[name](options)
+        except Exception:  # noqa: BLE001  # the others run
+            problems, figures = [traceback.format_exc()], {}
+        logs = sorted(options.logs.iterdir())
+        problems = [*problems, *failed_runs.internal_errors(logs)]
+        if problems:
+            found = {"found.txt": "\n\n".join(map(str, problems)).encode()}
+            kept = failed_runs.keep(f"cluster-{name}-{options.seed}", logs, found)
+            _say(f"    The problems and the logs are in {kept}.")
+        return problems, figures
 
 
 def _arguments(name):
@@ -194,4 +219,5 @@ def _say(line):
     sys.stdout.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,5 @@
 """A primary with standbys and PgBouncer, and the services that use them."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -24,10 +23,12 @@ class Cluster:
     Args:
         replicas: number of standbys.
         settings: more lines of postgresql.conf, for all servers.
+        logs: folder to which the logs are copied at the end.
     """
 
-    def __init__(self, replicas=2, settings=""):
+    def __init__(self, replicas=2, settings="", logs=None):
         self.folder = programs.new_folder()
+        self._logs_of_run = logs
         self.primary = PostgreSQL(self.folder, "primary", settings)
         self.replicas = [PostgreSQL(self.folder, f"replica-{n + 1}") for n in range(replicas)]
         self.bouncer = None
@@ -117,14 +118,9 @@ class Cluster:
         """Return a client of a service, by default with the key of an administrator."""
         return Client(service.port, key or self.key)
 
-    def internal_errors(self):
-        """Return the tracebacks of all responses with the status 500, by the names of machines."""
-        return [
-            f"{name}: {json.loads(line)['exception']}"
-            for name, service in self.services.items()
-            for line in service.log.read_text().splitlines()
-            if '"message":"shop_api_internal_error"' in line
-        ]
+    def logs(self):
+        """Return the logs of all servers, services and workers."""
+        return sorted([*self.folder.glob("*.log"), *self.folder.glob("*.etcd")])
 
     def close(self):
         """Stop everything and remove the folder."""
@@ -138,6 +134,13 @@ class Cluster:
             self.bouncer.close()
         for server in [*self.replicas, self.primary]:
             server.close()
+        self.remove_folder()
+
+    def remove_folder(self):
+        """Remove the folder, except for the logs, which are copied for the run."""
+        if self._logs_of_run:
+            for log in self.logs():
+                shutil.copyfile(log, self._logs_of_run / log.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

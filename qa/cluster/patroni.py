@@ -210,8 +210,9 @@ class Node:
 class PatroniCluster(Cluster):
     """Three database machines, and services that reach the primary through HAProxy."""
 
-    def __init__(self):
+    def __init__(self, logs=None):
         self.folder = programs.new_folder()
+        self._logs_of_run = logs
         self.network = Network()
         self.nodes = [Node(self.folder, self.network, number) for number in (1, 2, 3)]
         self.proxies, self.services, self.workers = {}, {}, []
@@ -312,7 +313,7 @@ class PatroniCluster(Cluster):
         for node in self.nodes:
             node.close()
         self.network.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.remove_folder()
 
 
 def is_primary(state):
@@ -321,9 +322,9 @@ def is_primary(state):
 
 
 @contextmanager
-def running_patroni():
+def running_patroni(**options):
     """Run a cluster with Patroni for as long as the block lasts."""
-    cluster = PatroniCluster()
+    cluster = PatroniCluster(**options)
     try:
         cluster.start()
         yield cluster

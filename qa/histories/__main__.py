@@ -13,9 +13,6 @@ from qa.histories.checkers import check_recorded
 from qa.histories.history import dump, load
 from qa.histories.system import SHOPS, missing
 
-MOST_ERRORS = 5
-"""How many lines of the logs of the services are shown after a violation."""
-
 
 def main() -> int:
     """Run the campaign that the command line describes. Return 1 if something was found."""
@@ -58,13 +55,9 @@ def main() -> int:
             _say(report.text(result.violations[0], options.seed))
             for violation in result.violations[1:]:
                 _say(f"and {violation.checker}: {violation.text}")
-            for line in result.errors[-MOST_ERRORS:]:
-                _say(line)
             _say(f"{len(result.violations)} violations. The first one is in {options.html}.")
-            if not options.save:
-                last = options.html.with_suffix(".json.gz")
-                last.write_bytes(dump(result.segments))
-                _say(f"The last segments are in {last}.")
+            if result.kept:
+                _say(f"The violations, the logs and the last segments are in {result.kept}.")
             options.html.write_text(report.html(result.violations[0], options.seed))
         elif result.not_tested and not options.plant:
             _say("NOT TESTED: " + "; ".join(result.not_tested))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
-from qa.histories.checkers import Checkers
+from qa import failed_runs
+from qa.histories import report
+from qa.histories.checkers import Checkers, errors
 from qa.histories.checkers.queries import ask
 from qa.histories.client import LOST, Client
 from qa.histories.deliveries import Deliveries
@@ -24,7 +28,7 @@ from qa.histories.generator import (
     Generator,
     World,
 )
-from qa.histories.history import UNKNOWN, Operation, Segment, Violation
+from qa.histories.history import UNKNOWN, Operation, Segment, Violation, dump
 from qa.histories.snapshots import FeedReader, notes, reread, snapshot, tags
 from qa.histories.system import SHOPS, Shop
 
@@ -55,14 +59,14 @@ class Result:
             reasons why the run shows little.
         figures: numbers of what has happened.
         segments: the last recorded segments, or all if the run keeps them.
-        errors: what the services have logged about internal errors.
+        kept: folder with the logs, the last segments and the violations of a failed run.
     """
 
     violations: list[Violation] = field(default_factory=list)
     not_tested: list[str] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
+    kept: Path | None = None
 
 
 def run(
@@ -79,6 +83,9 @@ def run(
 ) -> Result:
     """Run a campaign and return its result. It ends early at the first violation.
 
+    What is known about an exception is kept as files, and about a violation unless a defect was
+    planted. An internal error in a log is a violation, also if no client has seen it.
+
     Args:
         database: sqlite, postgresql or cluster.
         seed: of the operations and the faults.
@@ -93,16 +100,38 @@ def run(
         tell: is called with a line about each segment.
     """
     shop = SHOPS[database](seed, plant)
+    result = Result()
     try:
         shop.start()
         campaign = _Campaign(shop, seed, seconds, faults=faults, keep=keep, accounts=accounts)
-        campaign.goes_on = goes_on and not plant
+        campaign.goes_on, result = goes_on and not plant, campaign.result
         try:
-            return campaign.run(tell)
+            campaign.run(tell)
         finally:
             campaign.close()
+        if not plant:
+            conclude(shop, result, database, seed)
+        return result
+    except Exception:
+        folder = _keep(shop, result, database, seed, traceback.format_exc())
+        tell(f"The run has failed. Its files are in {folder}.")
+        raise
     finally:
         shop.close()
+
+
+def conclude(shop: Shop, result: Result, database: str, seed: int) -> None:
+    """Add the internal errors in the logs to the violations, and keep the files if there are any."""
+    logged = failed_runs.internal_errors(shop.logs())
+    result.violations += [Violation(errors.NAME, text) for text in logged]
+    if result.violations:
+        found = "\n\n".join(report.text(each, seed) for each in result.violations)
+        result.kept = _keep(shop, result, database, seed, found)
+
+
+def _keep(shop: Shop, result: Result, database: str, seed: int, found: str) -> Path:
+    files = {"found.txt": found.encode(), "history.json.gz": dump(result.segments)}
+    return failed_runs.keep(f"histories-{database}-{seed}", shop.logs(), files)
 
 
 class _Campaign:
@@ -173,6 +202,9 @@ class _Campaign:
             segment = Segment(
                 self._number, self.clock(), time.time() - self.clock(), before=self._state
             )
+            self.result.segments.append(segment)
+            if not self._keep:
+                del self.result.segments[:-LAST]
             self._traffic(segment)
             segment.ended = self.clock()
             active += segment.ended - segment.started
@@ -182,9 +214,6 @@ class _Campaign:
             self.result.violations += self._checkers.check(segment)
             self.result.violations += self._deliveries.wrong(segment.events)
             self._note(segment, self.clock() - began)
-            self.result.segments.append(segment)
-            if not self._keep:
-                del self.result.segments[:-LAST]
             tell(
                 f"{segment.ended:7.1f} s  segment {segment.number}: {len(segment.operations)} operations, "
                 f"{len(segment.events)} events, {len(self.result.violations)} violations"
@@ -327,7 +356,6 @@ class _Campaign:
 
     def _finish(self, segments: int) -> None:
         result, seen = self.result, self._seen
-        result.errors = self._shop.errors()
         seen["cuts"] = self._shop.proxy.cuts
         overlap = self._checkers.overlap()
         refusals = seen["refusals"] / max(1, seen["attempts"])

@@ -166,14 +166,9 @@ class Shop:
         first, second = (service.port for service in self.services)
         return [first, self.proxy.port, first, second]
 
-    def errors(self) -> list[str]:
-        """Return the lines that the services have logged about internal errors."""
-        return [
-            line
-            for service in self.services
-            for line in service.log.read_text(errors="replace").splitlines()
-            if '"level":"error"' in line
-        ]
+    def logs(self) -> list[Path]:
+        """Return the logs of the services and of the delivery worker."""
+        return sorted(self.folder.glob("*.log"))
 
     def close(self) -> None:
         """Stop everything and remove the folder."""
@@ -312,6 +307,9 @@ class OnPostgreSQL(Shop):
         self._database.start()
         return str(self._database.url)
 
+    def logs(self) -> list[Path]:
+        return [*super().logs(), self._database.log]
+
     def restart_database(self) -> None:
         self._database.start()
 
@@ -366,6 +364,9 @@ class OnCluster(Shop):
         self.replicas = " ".join(server.url() for server in self.cluster.servers)
         self._old: Any = None
         return str(self.cluster.url_of_any_primary())
+
+    def logs(self) -> list[Path]:
+        return [*super().logs(), *self.cluster.logs()]
 
     def _set_lag(self, replica: Any, lag: str) -> None:
         self._lags[replica.name] = lag

@@ -57,9 +57,9 @@ FROM orders GROUP BY 2, 3
 """
 
 
-def run(rows=ROWS, tell=lambda line: None):
+def run(rows=ROWS, tell=lambda line: None, logs=None):
     """Fill the tables, measure, and drop them; return the figures by their number of rows."""
-    cluster = Cluster(replicas=0, settings=_SETTINGS)
+    cluster = Cluster(replicas=0, settings=_SETTINGS, logs=logs)
     try:
         cluster.start()
         customers = str(rows // OF_A_CUSTOMER)

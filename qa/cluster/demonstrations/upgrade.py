@@ -38,15 +38,16 @@ def _git(*arguments):
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def run(seed, part=PART):
+def run(seed, part=PART, logs=None):
     """Upgrade two machines one after the other, under load.
 
     Args:
         part: seconds of traffic before and after each step.
+        logs: folder to which the logs are copied at the end.
     """
     revision = previous_release()
     assert revision, "the previous release is not in this clone (git fetch --unshallow --tags)"
-    cluster = Cluster(replicas=0)
+    cluster = Cluster(replicas=0, logs=logs)
     try:
         old = cluster.folder / "previous"
         old.mkdir()

@@ -30,7 +30,8 @@ KEPT = {
     **dict.fromkeys(("change_limit", "conditional_update", "set_usage_count", "rename"), ITEMS),
 }
 """Fields that an operation leaves as they are. A change of a coupon leaves all others."""
-IGNORED = frozenset({"usage_count"})  # ``CouponChecker`` knows it
+OF_USES = frozenset({"usage_count", "updated_at"})
+"""Fields of a coupon that each use changes. ``CouponChecker`` knows the count."""
 
 
 @dataclass
@@ -289,7 +290,8 @@ def _duplicates(segment: Segment) -> list[Violation]:
 
 
 def _shown(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in impersonal(record).items() if name not in IGNORED}
+    ignored = OF_USES if "usage_count" in record else frozenset()
+    return {name: value for name, value in impersonal(record).items() if name not in ignored}
 
 
 def _owner(record: dict[str, Any]) -> frozenset[int]:

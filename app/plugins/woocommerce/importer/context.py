@@ -89,7 +89,7 @@ class Step:
         convert: yields the records of a page, and continues when they have been written.
         prepare: called before the first page.
         pages: returns the pages, if they are not those of the table.
-        count: returns the number of records, if it is not that of the rows. Called before the pages.
+        count: returns the number of records, if it is not that of the rows. Called before pages.
     """
 
     table: str
