@@ -1,7 +1,7 @@
 """What plugins extend: coupon types, order statuses, event types, orders, and hooks for changes."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -140,13 +140,54 @@ class OrderExtension:
     field: ma.fields.Field[Any]
     values: Callable[[Sequence[dict[str, Any]]], Sequence[Any]]
 
+    def values_in(
+        self, schemas: Mapping[type[ma.Schema], type[ma.Schema]], orders: Sequence[dict[str, Any]]
+    ) -> Sequence[Any]:
+        """Return the values for a dialect that replaces some schemas. By default, all are equal."""
+        return self.values(orders)
+
 
 EventData = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 """Function that returns ``data`` of the events of some records, as the native API shows them."""
 
 
-BareObjects = Callable[[Sequence[int]], Sequence[Mapping[str, Any]]]
-"""Function that returns the records with some IDs, without those that do not exist."""
+@dataclass(frozen=True, slots=True)
+class FormedDelivery:
+    """A delivery in the form of a plugin.
+
+    Attributes:
+        body: what ``WebhookForm.bodies`` has returned for its event.
+        source: the public address of the shop.
+    """
+
+    webhook_id: int
+    delivery_id: int
+    event_type: str
+    body: bytes
+    secret: str = field(repr=False)
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookForm:
+    """What webhooks send that do not follow Standard Webhooks. Each of them has one topic.
+
+    Args:
+        is_topic: function that returns whether a text can be the topic.
+        bodies: function that returns the body of each of several events with ``id`` (None for an
+            example), ``type``, ``resource_id``, ``created_at`` and ``data`` as JSON.
+        headers: function that returns the headers of a delivery, such as its signature. It is
+            called for each attempt.
+        ping: function that returns the form data of the ping of a webhook, given its ID. The
+            receiver gets the ping when its webhook becomes active.
+        successes: the statuses that mean that the receiver has the event.
+    """
+
+    is_topic: Callable[[str], bool]
+    bodies: Callable[[Sequence[Mapping[str, Any]]], Iterable[bytes]]
+    headers: Callable[[FormedDelivery], Mapping[str, str]]
+    ping: Callable[[int], bytes]
+    successes: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -163,8 +204,7 @@ class Catalog:
         resources: names of the resources that an API key can be limited to: those of all
             blueprints that require a key.
         event_data: function that returns the data of events, by the name of the resource.
-        bare_objects: function that returns records as wc/v3 shows them, by the name of the
-            resource.
+        webhook_forms: forms of webhooks in addition to Standard Webhooks, by their names.
         order_extensions: extensions of order responses by their key.
         plugins: names of the loaded plugins, in loading order.
     """
@@ -186,7 +226,7 @@ class Catalog:
     event_types: dict[str, str] = field(default_factory=lambda: dict(EVENT_TYPES))
     event_plugins: dict[str, str] = field(default_factory=dict)
     event_data: dict[str, EventData] = field(default_factory=dict)
-    bare_objects: dict[str, BareObjects] = field(default_factory=dict)
+    webhook_forms: dict[str, WebhookForm] = field(default_factory=dict)
 
     resources: set[str] = field(default_factory=set)
     order_extensions: dict[str, OrderExtension] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Authentication of requests, before every view (decisions 2).
 
-1. ``app.auth.credentials`` reads the credentials: HTTP Basic, or those of the legacy API.
+1. ``app.auth.credentials`` reads the credentials: HTTP Basic, or those of the dialect.
 2. ``app.auth.api_keys`` looks up the API key, its user and the capabilities of the user. Most
    lookups use a cache (``app.auth.principal_cache``).
 3. This module checks the permission and the resources of the key, and stores the principal in
@@ -12,7 +12,7 @@ from typing import Any
 
 from flask import Flask, current_app, g, request
 
-from app.api.versions import current_dialect
+from app.api.dialect import current_dialect
 from app.api.view_docs import current_view, resources_of, rights_of
 from app.auth.api_keys import (
     authenticate,
@@ -48,7 +48,7 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
     """Authenticate the request and check the permission and the resources of the key.
 
     This is the only place that checks the permission and the resources of a key. It runs before
-    every view of every blueprint, in every API version.
+    every view of every blueprint, in every dialect.
 
     Args:
         resource: the resource that the key must allow, in addition to those of the view.

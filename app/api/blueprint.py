@@ -13,9 +13,9 @@ from flask.blueprints import BlueprintSetupState
 
 from app.api import strictness
 from app.api.authentication import authenticate_request
+from app.api.dialect import NATIVE
 from app.api.openapi.operations import describe_operation
 from app.api.request_parser import ArgumentParser
-from app.api.versions import NATIVE
 from app.api.view_docs import document, documented
 from app.errors.codes import ERRORS
 from app.schemas.loading import instance_of
@@ -30,10 +30,10 @@ class _Mount(BlueprintSetupState):
     """The registration of a blueprint. Extension point: ``Blueprint.make_setup_state``."""
 
     def add_url_rule(self, rule: str, *args: Any, **options: Any) -> None:
-        """Add a route with the methods and converters of the API version."""
-        api_version = self.options.get("api_version", NATIVE)
-        options["methods"] = api_version.methods(options.get("methods", ["GET"]))
-        super().add_url_rule(api_version.rule(rule), *args, **options)
+        """Add a route with the methods and converters of the dialect."""
+        dialect = self.options.get("dialect", NATIVE)
+        options["methods"] = dialect.methods(options.get("methods", ["GET"]))
+        super().add_url_rule(dialect.rule(rule), *args, **options)
 
 
 class Blueprint(flask_smorest.Blueprint):
@@ -47,7 +47,6 @@ class Blueprint(flask_smorest.Blueprint):
         resource: the resource that a key must allow to use the views. By default, the first
             segment of ``url_prefix``, or the name of the blueprint.
         reads_replicas: lets the reads of the views use a replica (``app.api.replica_reads``).
-        in_legacy_api: mounts the blueprint in every version of the legacy API, too.
         always_strict: makes all requests strict, because an ignored field would give away rights
             or money (decisions 15).
     """
@@ -62,7 +61,6 @@ class Blueprint(flask_smorest.Blueprint):
         extends_orders: bool = False,
         resource: str | None = None,
         reads_replicas: bool = False,
-        in_legacy_api: bool = False,
         always_strict: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -72,7 +70,6 @@ class Blueprint(flask_smorest.Blueprint):
         self.always_strict = always_strict
         self.extends_orders = extends_orders
         self.reads_replicas = reads_replicas
-        self.in_legacy_api = in_legacy_api
         segment = (self.url_prefix or "").strip("/").partition("/")[0]
         self.resource = None if public else resource or segment or self.name
         if self.resource:
@@ -158,7 +155,7 @@ class Blueprint(flask_smorest.Blueprint):
 
     @staticmethod
     def status(event: str) -> Callable[[Any], Any]:
-        """Document the status of an event, which depends on the API version."""
+        """Document the status of an event, which depends on the dialect."""
         return lambda view: document(view, "status_events", [event])
 
     def _prepare_shop_doc(
@@ -169,7 +166,7 @@ class Blueprint(flask_smorest.Blueprint):
             doc,
             doc_info,
             method,
-            api.api_version,
+            api.dialect,
             is_public=self.public,
             may_use_replica=self.reads_replicas,
         )

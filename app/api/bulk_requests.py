@@ -9,9 +9,9 @@ from flask import Response, current_app
 from marshmallow import ValidationError
 
 from app.api.authentication import current_principal
+from app.api.dialect import current_dialect
 from app.api.responses import json_response
 from app.api.strictness import is_strict
-from app.api.versions import current_api_version
 from app.api.view_docs import current_view, rights_of
 from app.auth.principals import Principal
 from app.schemas.loading import checker_of, instance_of, invalid_params
@@ -39,15 +39,15 @@ def bulk_response(
     Raises:
         ShopError: there are more than ``SHOP_BULK_LIMIT`` items. Nothing was written.
     """
-    principal, api_version, strict = current_principal(), current_api_version(), is_strict()
+    principal, dialect, strict = current_principal(), current_dialect(), is_strict()
     bulk.require_size(record, items, current_app.config["SHOP_BULK_LIMIT"])
     # Has all fields of an update, too.
-    item_schema = instance_of(api_version.schema(create))
+    item_schema = instance_of(dialect.schema(create))
     rights = rights_of(current_view())  # to create and to update
     unknown_names: list[UnknownName] = []
 
     def load(item: BulkItem) -> BulkItem:
-        schema = api_version.schema(create if item.id is None else update)
+        schema = dialect.schema(create if item.id is None else update)
         is_allowed = principal.has_right(rights[item.id is not None])
         instance = (instance_of if is_allowed else checker_of)(schema, strict=strict)
         try:
@@ -58,11 +58,11 @@ def bulk_response(
 
     results = bulk.run(
         record,
-        [api_version.native_object(item_schema, item) for item in items],
+        [dialect.native_object(item_schema, item) for item in items],
         load=load,
         save=lambda loaded: save(principal, loaded),
         dump=dump,
-        name=api_version.dialect.translate,
+        name=dialect.translate,
     )
-    status = api_version.status("bulk_created") if results.created else 200
+    status = dialect.status("bulk_created") if results.created else 200
     return json_response({f"{record}s": results.items}, status)

@@ -34,6 +34,7 @@ class IdConverter(BaseConverter):
     """``{id}``: one or more digits (spec 4). Extension point: ``url_map.converters``."""
 
     regex = "[0-9]+"
+    schema = PATH_ID
 
     def to_python(self, value: str) -> int:
         """Return the ID. Larger numbers become the largest 64-bit integer (decisions 6)."""
@@ -44,6 +45,8 @@ class IdConverter(BaseConverter):
 class CodeConverter(BaseConverter):
     """``{code}``: a word character, then word characters, white space and hyphens (spec 4.1)."""
 
+    schema = PATH_CODE
+
     def to_python(self, value: str) -> str:
         """Return the code, or raise ValidationError if the path does not match."""
         if not all(is_word(char) or char.isspace() or char == "-" for char in value):
@@ -53,18 +56,11 @@ class CodeConverter(BaseConverter):
         return value
 
 
-class LegacyCodeConverter(CodeConverter):
-    """``{code}`` in the legacy API: a plus is a space (decisions 14)."""
-
-    def to_python(self, value: str) -> str:
-        """Return the code, or raise ValidationError if the path does not match."""
-        return super().to_python(value.replace("+", " "))
-
-
 class EmailConverter(BaseConverter):
     """``{email}``: any text, including slashes (spec 4.2)."""
 
     regex = ".+"
+    schema = PATH_EMAIL
     part_isolating = False
 
     def to_python(self, value: str) -> str:
@@ -74,12 +70,5 @@ class EmailConverter(BaseConverter):
 CONVERTERS = {
     "id": IdConverter,
     "code": CodeConverter,
-    "legacy_code": LegacyCodeConverter,
     "email": EmailConverter,
-}
-SCHEMAS = {
-    IdConverter: PATH_ID,
-    CodeConverter: PATH_CODE,
-    LegacyCodeConverter: PATH_CODE,
-    EmailConverter: PATH_EMAIL,
 }

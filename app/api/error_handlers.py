@@ -14,10 +14,10 @@ from werkzeug.exceptions import (
 )
 
 from app.api.authentication import authentication_error, deleted_user_error
+from app.api.dialect import SAFE_METHODS, current_dialect
 from app.api.error_pages import error_page, page_below_prefix
 from app.api.openapi.info import guide_url
 from app.api.responses import json_response, name_as_sent
-from app.api.versions import SAFE_METHODS, current_dialect
 from app.conversions.text import nearest_name
 from app.db import deadline
 from app.db.errors import (
@@ -56,7 +56,7 @@ def handle_exception(error: Exception) -> Response:
         entries = shop_error.entries(name_as_sent)
         body = {"errors": [e | {"code": dialect.translate(e["code"])} for e in entries]}
     response = json_response(body, shop_error.status, shop_error.headers)
-    if not dialect.error_body:  # /wp-json/wc/v3 has a Link of its own, whose parts are specified
+    if not dialect.error_body:  # which has a Link of its own
         # Not in the body, whose form is specified. A browser keeps the code in a redirect.
         guide = guide_url(current_app.config, "errors")
         response.headers.add("Link", f'<{guide}#{shop_error.code}>; rel="help"')
@@ -139,13 +139,6 @@ def _unknown_route() -> ShopError:
 
 def _suggestion(path: str) -> str:
     """Return a sentence about the paths that exist, or an empty string if none is similar."""
-    prefix = current_app.config["SHOP_URL_PREFIX"]
-    if path.removeprefix(prefix).split("/")[1:2] == ["wp-json"]:
-        legacy = f", and the legacy API at {prefix}/wc-api/v3"
-        return (
-            f"The API is located at {prefix or '/'}, for example {prefix}/orders"
-            f"{legacy if current_app.config['SHOP_LEGACY_API'] else ''}."
-        )
     # Templates such as /orders/{id}, as in the OpenAPI document, that differ in one part.
     parts = re.sub(r"(?<=/)[0-9]+(?=/|$)", "{id}", path.rstrip("/")).split("/")
     similar: dict[int, dict[str, str]] = defaultdict(dict)

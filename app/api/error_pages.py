@@ -7,8 +7,8 @@ from hashlib import sha256
 
 from flask import Flask, Response, current_app, g, render_template, request, url_for
 
+from app.api.dialect import NATIVE, current_dialect
 from app.api.openapi.info import GUIDES, guides_url
-from app.api.versions import NATIVE, current_api_version
 from app.errors import ShopError
 
 HTML = "text/html"
@@ -60,14 +60,14 @@ def prefers_html() -> bool:
 def error_page(error: ShopError) -> Response | None:
     """Return the page for an error, or None if the client gets JSON.
 
-    A page has the status and the headers of the error. Clients that send credentials or use the
-    legacy API are programs.
+    A page has the status and the headers of the error. Clients that send credentials or use
+    another dialect are programs.
     """
     if (
         error.code not in _PAGES
         or request.method not in {"GET", "HEAD"}
         or "Authorization" in request.headers
-        or current_api_version() is not NATIVE
+        or current_dialect() is not NATIVE
         or not prefers_html()
     ):
         return None

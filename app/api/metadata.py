@@ -59,7 +59,7 @@ class WantedMetadata:
         found = metadata_field(schema)
         self._name = found[0] if found else METADATA
         self._field = found[1] if found else None
-        # The legacy API has no metadata of items.
+        # A dialect that hides keys has no metadata of items.
         is_native = self._field is not None and self._field.hides is None
         self._lists_of_schema = lists_with_metadata(schema) if is_native else frozenset()
         self._all = self._field is not None and query is not None and query.get("meta") == "true"

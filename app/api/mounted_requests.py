@@ -1,4 +1,4 @@
-"""Requests of other dialects before routing: paths, overridden methods and the API version."""
+"""Requests of other dialects before routing: paths, overridden methods and the dialect."""
 
 import re
 import string
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from app.api.versions import IN_ENVIRON, ApiVersion
+from app.api.dialect import IN_ENVIRON, Dialect
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -28,14 +28,14 @@ def without_empty_parts(path: str) -> str:
 
 
 class MountedRequests:
-    """WSGI middleware that sets the API version of requests below a path.
+    """WSGI middleware that sets the dialect of requests below a path.
 
     It also converts paths to lower case and applies overridden methods.
 
     Args:
         prefix: ``SHOP_URL_PREFIX``, whose letter case counts.
         mount: the path of the mount, with a slash at the end.
-        version_of: function that returns the API version of a path below ``mount``.
+        dialect_of: function that returns the dialect of a path below ``mount``.
         located: function that returns path and query of a request in their usual form. A signature
             covers those that were sent.
     """
@@ -45,13 +45,13 @@ class MountedRequests:
         app: Any,
         prefix: str,
         mount: str,
-        version_of: Callable[[str], ApiVersion],
+        dialect_of: Callable[[str], Dialect],
         located: Callable[[str, str], tuple[str, str]] = lambda *sent: sent,
     ) -> None:
         self._app = app
         self._mount = mount
         self._start = f"{prefix}{mount}".lower()
-        self._version_of = version_of
+        self._dialect_of = dialect_of
         self._located = located
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -71,7 +71,7 @@ class MountedRequests:
             rest = path[start:].translate(_LOWER)
             rest = rest.rstrip("/") if rest.endswith("//") else rest
             environ["PATH_INFO"] = path[: start - len(self._mount)] + self._mount + rest
-            environ[IN_ENVIRON] = self._version_of(rest)
+            environ[IN_ENVIRON] = self._dialect_of(rest)
             header = environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
             if method := _method(overrides[-1] if overrides else header):
                 environ["REQUEST_METHOD"] = method

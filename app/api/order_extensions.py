@@ -14,6 +14,7 @@ from typing import Any
 import marshmallow as ma
 from flask import Response, current_app, request
 
+from app.api.dialect import Dialect, current_dialect
 from app.api.json_text import PositionDecoder, insert_members, parse_integer
 from app.api.serializers import narrowed
 from app.api.view_docs import response_schemas
@@ -74,7 +75,7 @@ def extend_response(response: Response) -> Response:
         except ma.ValidationError as error:
             raise InvalidParams({"fields": " ".join(map(str, error.messages))}) from None
     new: list[dict[str, Any]] = [{} for _ in orders]
-    extend(new, orders, selection)
+    extend(new, orders, selection, current_dialect())
     response.set_data(insert_members(text, orders, new))  # with its Content-Length
     for name in _BODY_HEADERS:
         response.headers.pop(name, None)
@@ -156,7 +157,10 @@ def _is_order(value: Any) -> bool:
 
 
 def extend(
-    results: Sequence[dict[str, Any]], orders: Sequence[dict[str, Any]], selection: Selection
+    results: Sequence[dict[str, Any]],
+    orders: Sequence[dict[str, Any]],
+    selection: Selection,
+    dialect: Dialect,
 ) -> None:
     """Add the selected extensions to each result, which can be the order itself.
 
@@ -164,7 +168,7 @@ def extend(
     Each one gets the orders without the others.
     """
     added = [
-        (extension.key, extension.values(orders))
+        (extension.key, extension.values_in(dialect.schemas, orders))
         for extension in reversed(current_catalog().order_extensions.values())
         if selection is None or extension.key in selection
     ]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from flask import Flask, Response, current_app, g, request
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.versions import SAFE_METHODS
+from app.api.dialect import SAFE_METHODS
 from app.db.replicas.positions import Position, current_position
 from app.db.replicas.routing import Replicas, current_replicas, shown_position
 from app.db.session import has_committed

@@ -10,10 +10,10 @@ from typing import Any
 
 from flask import Flask
 
+from app.api.dialect import NATIVE, Dialect, current_dialect
 from app.api.metadata import RecordSerializer, WantedMetadata
 from app.api.order_extensions import Selection, extend
 from app.api.serializers import Serializer, names_in, narrowed, require_known
-from app.api.versions import current_api_version, in_native_form
 from app.catalog import EXTENSION, OrderExtension, current_catalog
 from app.db.read_pool import fetch
 from app.db.session import reading_own_writes
@@ -71,27 +71,33 @@ def init_app(app: Flask) -> None:
     }
 
 
-def in_version(serializer: Serializer) -> Serializer:
-    """Return the serializer of the API version. The legacy API has other fields."""
-    return serializer.for_schemas(current_api_version().schemas)
+def _in_dialect(serializer: Serializer, dialect: Dialect | None) -> Serializer:
+    """Return the serializer of a dialect, by default that of the request.
+
+    Events have the native form, whatever the dialect of the request is (events 1).
+    """
+    return serializer.for_schemas((dialect or current_dialect()).schemas)
 
 
 def coupons(
-    query: Mapping[str, Any] | None = None, serializer: Serializer = COUPON
+    query: Mapping[str, Any] | None = None,
+    serializer: Serializer = COUPON,
+    dialect: Dialect | None = None,
 ) -> RecordSerializer:
     """Return the serializer of coupons for a loaded query, or for the response to a write."""
-    return RecordSerializer(in_version(serializer), metadata.COUPON, query)
+    return RecordSerializer(_in_dialect(serializer, dialect), metadata.COUPON, query)
 
 
-def customers(query: Mapping[str, Any] | None = None) -> RecordSerializer:
+def customers(
+    query: Mapping[str, Any] | None = None, dialect: Dialect | None = None
+) -> RecordSerializer:
     """Return the serializer of customers for a loaded query, or for the response to a write."""
-    return RecordSerializer(in_version(CUSTOMER), metadata.CUSTOMER, query)
+    return RecordSerializer(_in_dialect(CUSTOMER, dialect), metadata.CUSTOMER, query)
 
 
 def _coupons(found: Sequence[Record]) -> list[Body]:
     """Return coupons as the API shows them, with ``trashed_at`` if they are in the trash."""
-    with in_native_form():
-        published, trashed = coupons(), coupons(serializer=TRASHED_COUPON)
+    published, trashed = coupons(dialect=NATIVE), coupons(None, TRASHED_COUPON, NATIVE)
     return [
         {"coupon": (trashed if each.get("trashed_at") else published).record(each)}
         for each in found
@@ -99,29 +105,29 @@ def _coupons(found: Sequence[Record]) -> list[Body]:
 
 
 def _customers(found: Sequence[Record]) -> list[Body]:
-    with in_native_form():
-        serializer = customers()
+    serializer = customers(dialect=NATIVE)
     return [{"customer": serializer.record(each)} for each in found]
 
 
 def _orders(found: Sequence[Record]) -> list[Body]:
     """Return orders with their extensions, which are added to all orders at once."""
-    with in_native_form():
-        shown = OrderSerializer().records([with_total_tax(order) for order in found])
+    serializer = OrderSerializer(dialect=NATIVE)
+    shown = serializer.records([with_total_tax(order) for order in found])
     return [{"order": order} for order in shown]
 
 
 def _refunds(found: Sequence[Record]) -> list[Body]:
-    with in_native_form():
-        serializer = RefundSerializer()
+    serializer = RefundSerializer(dialect=NATIVE)
     return [{"order_refund": serializer.record(each)} for each in found]
 
 
 class RefundSerializer:
     """Converts rows to refunds, with metadata if requested, as ``RecordSerializer`` does."""
 
-    def __init__(self, query: Mapping[str, Any] | None = None) -> None:
-        serializer = in_version(ORDER_REFUND)
+    def __init__(
+        self, query: Mapping[str, Any] | None = None, dialect: Dialect | None = None
+    ) -> None:
+        serializer = _in_dialect(ORDER_REFUND, dialect)
         self._wanted = WantedMetadata(serializer.schema, query)
         self._serializer = serializer.only(self._wanted.selection)
         self.columns = self._serializer.columns
@@ -172,9 +178,13 @@ class OrderSerializer:
     """Converts rows to extended orders with selected ``fields``, as ``RecordSerializer`` does."""
 
     def __init__(
-        self, query: Mapping[str, Any] | None = None, serializer: Serializer = ORDER
+        self,
+        query: Mapping[str, Any] | None = None,
+        serializer: Serializer = ORDER,
+        dialect: Dialect | None = None,
     ) -> None:
-        serializer = in_version(serializer)
+        self._dialect = dialect or current_dialect()
+        serializer = _in_dialect(serializer, self._dialect)
         extensions = current_catalog().order_extensions
         self._wanted = WantedMetadata(serializer.schema, query)
         selection: Selection = self._wanted.selection
@@ -242,7 +252,7 @@ class OrderSerializer:
             return orders
         selection = self._selection
         results = orders if selection is None else [narrowed(each, selection) for each in orders]
-        extend(results, orders, selection)
+        extend(results, orders, selection, self._dialect)
         return results
 
 

@@ -14,8 +14,8 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from app.api.authentication import lacks_right
+from app.api.dialect import current_dialect
 from app.api.strictness import is_strict
-from app.api.versions import current_api_version, current_dialect
 from app.errors import ShopError
 from app.schemas.loading import instance_of, invalid_params
 from app.schemas.queries import Query
@@ -31,7 +31,7 @@ class ArgumentParser(FlaskParser):
 
     def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
         """Load input with a schema, or with its replacement in the API version."""
-        substitute = current_api_version().schemas.get(type(argmap))
+        substitute = current_dialect().schemas.get(type(argmap))
         strict = is_strict()
         kind: type[ma.Schema] = substitute or type(argmap)
         names_only = strict and not isinstance(argmap, Query) and lacks_right()
@@ -86,7 +86,7 @@ class ArgumentParser(FlaskParser):
         except ValueError as error:
             raise ShopError("shop_api_invalid_json", reason=str(error)) from None
         is_object = isinstance(loaded, dict)
-        return current_api_version().native_object(schema, loaded) if is_object else {}
+        return current_dialect().native_object(schema, loaded) if is_object else {}
 
     def handle_error(
         self,

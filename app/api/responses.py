@@ -14,7 +14,7 @@ import orjson
 from flask import Response, current_app, request, stream_with_context
 from flask.json.provider import JSONProvider
 
-from app.api.versions import current_api_version, current_dialect
+from app.api.dialect import current_dialect
 from app.auth.credentials import QUERY_CREDENTIALS
 from app.db.read_pool import RowStream
 from app.schemas.fields.query import plain
@@ -69,11 +69,11 @@ def delete_response(record: str, *, permanently: bool = True) -> Response:
     Args:
         record: the name of the record, such as ``coupon``.
         permanently: whether the record was deleted. Otherwise it was moved to the trash, which has
-            another status in the legacy API.
+            another status in some dialects.
     """
     if permanently:
         return json_response({"message": f"Permanently deleted {record}"})
-    return json_response({"message": f"Deleted {record}"}, current_api_version().status("trashed"))
+    return json_response({"message": f"Deleted {record}"}, current_dialect().status("trashed"))
 
 
 def json_response(

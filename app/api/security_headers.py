@@ -6,8 +6,8 @@ from hashlib import sha256
 
 from flask import Flask, Response, current_app, request
 
+from app.api.dialect import SAFE_METHODS
 from app.api.openapi import document as openapi
-from app.api.versions import SAFE_METHODS
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.config import VERSION
 from app.errors import ShopError

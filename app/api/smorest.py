@@ -16,16 +16,15 @@ import click
 import flask_smorest
 from flask import Flask, Response
 from flask_smorest.spec import openapi_cli
-from werkzeug.routing import BaseConverter
 
 from app.api import converters
+from app.api.dialect import NATIVE, Dialect
 from app.api.error_handlers import handle_exception
 from app.api.openapi import document as openapi
 from app.api.openapi import events as openapi_events
 from app.api.openapi import fields as openapi_fields
 from app.api.openapi import info as openapi_info
 from app.api.openapi.served import ServedDocument
-from app.api.versions import NATIVE, ApiVersion
 from app.catalog import EXTENSION, Catalog, OrderExtension
 from app.config import VERSION
 from app.schemas.base import ErrorResponse
@@ -33,7 +32,7 @@ from app.schemas.orders.order import OrderSchema
 
 
 class Api(flask_smorest.Api):
-    """The routes and the OpenAPI document of an API version.
+    """The routes and the OpenAPI document of a dialect.
 
     Most processes, such as commands, never need the document, and it costs several times as much as
     everything else in ``create_app``. It is therefore built when it is first used: by a request of
@@ -46,8 +45,8 @@ class Api(flask_smorest.Api):
     ERROR_SCHEMA = ErrorResponse
     DEFAULT_ERROR_RESPONSE_NAME = None  # documented per operation
 
-    def __init__(self, api_version: ApiVersion = NATIVE, path: str = "") -> None:
-        self.api_version = api_version
+    def __init__(self, dialect: Dialect = NATIVE, path: str = "") -> None:
+        self.dialect = dialect
         self.path = path
         self.mounts: list[Api] = []
         self._spec: Any = None
@@ -56,9 +55,7 @@ class Api(flask_smorest.Api):
         self._error: Exception | None = None
         self._served: ServedDocument | None = None
         self._lock = RLock()
-        super().__init__(
-            config_prefix="" if api_version is NATIVE else api_version.name.replace("-", "_")
-        )
+        super().__init__(config_prefix="" if dialect is NATIVE else dialect.name.replace("-", "_"))
 
     @property
     def spec(self) -> Any:
@@ -105,25 +102,26 @@ class Api(flask_smorest.Api):
             "info": openapi_info.info(app.config, description),
             "servers": [{"url": "/"}],
             "flask_plugin": openapi_fields.PathPlugin(),
-            "marshmallow_plugin": openapi_fields.FieldPlugin(self.api_version.schemas),
+            "marshmallow_plugin": openapi_fields.FieldPlugin(self.dialect.schemas),
         }
         super().init_app(app, spec_kwargs=spec)
         app.cli.add_command(_commands())
         # Its examples look like orders. To search them takes ten times as long as the response.
         documents: Any = app.blueprints[self._make_doc_blueprint_name()]
         documents.extends_orders = True
-        for converter in converters.CONVERTERS.values():
+        app.url_map.converters |= {each.__name__: each for each in self.dialect.converters.values()}
+        for converter in (*converters.CONVERTERS.values(), *self.dialect.converters.values()):
             self.register_converter(converter, self._path_schema)
         for name, header in openapi.HEADERS.items():
             self.spec.components.header(name, header)
         # The schema of flask-smorest's pagination, which is not used.
         self.spec.components.schemas.pop("PaginationMetadata", None)
-        for name in sorted({name for way in openapi.security(self.api_version) for name in way}):
+        for name in sorted({name for way in openapi.security(self.dialect) for name in way}):
             self.spec.components.security_scheme(name, openapi.SECURITY_SCHEMES[name])
 
-    def mount(self, api_version: ApiVersion, path: str, description: str) -> Api:
-        """Return another Api for the same blueprints, in an API version below a path."""
-        api = Api(api_version, path)
+    def mount(self, dialect: Dialect, path: str, description: str) -> Api:
+        """Return another Api for the same blueprints, in a dialect below a path."""
+        api = Api(dialect, path)
         api.init_app(self._app, description=description)
         self.mounts.append(api)
         return api
@@ -133,15 +131,15 @@ class Api(flask_smorest.Api):
     ) -> None:
         """Register a blueprint below ``SHOP_URL_PREFIX`` and the path of this Api.
 
-        Except in the native API, the name of the API version is prepended to the blueprint name.
+        Except in the native API, the name of the dialect is prepended to the blueprint name.
         """
         own = options.pop("url_prefix", blp.url_prefix) or ""
         prefix = self._app.config["SHOP_URL_PREFIX"] if prefixed else ""
         options["url_prefix"] = f"{prefix}{self.path}{own}" or None
-        if self.api_version is not NATIVE:
+        if self.dialect is not NATIVE:
             options |= {
-                "name": f"{self.api_version.name}-{blp.name}",
-                "api_version": self.api_version,
+                "name": f"{self.dialect.name}-{blp.name}",
+                "dialect": self.dialect,
             }
         # flask-smorest adds the blueprint to the OpenAPI document here. The document is built when
         # it is first used, from the blueprints that are registered by then.
@@ -159,10 +157,8 @@ class Api(flask_smorest.Api):
             self._served = self._served or ServedDocument.of(self.spec.to_dict())
         return self._served.response()
 
-    def _path_schema(self, converter: BaseConverter) -> dict[str, Any]:
-        return openapi_fields.as_version(
-            converters.SCHEMAS[type(converter)], str(self._spec.openapi_version)
-        )
+    def _path_schema(self, converter: Any) -> dict[str, Any]:
+        return openapi_fields.as_version(converter.schema, str(self._spec.openapi_version))
 
     def describe(self, catalog: Catalog) -> None:
         """Let the OpenAPI document be completed, because all plugins are loaded."""
@@ -182,7 +178,7 @@ class Api(flask_smorest.Api):
         openapi.describe_known(document, catalog)
         openapi.describe_limits(document, self._app.config)
         self._describe_orders(catalog.order_extensions)
-        openapi.describe_version(document, self.api_version)
+        openapi.describe_version(document, self.dialect)
         openapi.remove_unused_tags(document)
         if "webhooks" in document:
             document["tags"].append(openapi_events.TAG)
@@ -201,7 +197,7 @@ class Api(flask_smorest.Api):
         """Add the event types of plugins, and the webhooks, which OpenAPI 3.0 has not."""
         converter, spec = self.ma_plugin.converter, self._spec
         openapi_events.describe_plugin_events(converter, spec.components, event_types)
-        if self.api_version is NATIVE and spec.openapi_version.minor:
+        if self.dialect is NATIVE and spec.openapi_version.minor:
             spec.options |= openapi_events.webhooks(converter, event_types)
 
     def handle_http_exception(self, error: Exception) -> Response:
@@ -210,7 +206,7 @@ class Api(flask_smorest.Api):
 
 
 def _commands() -> click.Group:
-    """Return the commands of flask-smorest with the API versions that their option can name.
+    """Return the commands of flask-smorest with the dialects that their option can name.
 
     The command that lists names of Flask's configuration is hidden.
     """

@@ -8,7 +8,7 @@ import re
 
 from flask import Response, after_this_request, current_app, request
 
-from app.api.versions import current_dialect
+from app.api.dialect import current_dialect
 from app.api.view_docs import current_view, has_query
 from app.errors import InvalidParams
 from app.schemas.strict import unknown_names
@@ -19,8 +19,8 @@ _HANDLING = re.compile(r'(?:^|,)\s*handling\s*=\s*"?(strict|lenient)"?\s*(?:[,;]
 def is_strict() -> bool:
     """Return whether the current request is strict.
 
-    The preference of the request takes precedence over SHOP_STRICT. The legacy API is never strict.
-    Some blueprints are strict regardless of both.
+    The preference of the request takes precedence over SHOP_STRICT. Some dialects are never
+    strict. Some blueprints are strict regardless of both.
     """
     if getattr(current_app.blueprints.get(request.blueprint or ""), "always_strict", False):
         return True

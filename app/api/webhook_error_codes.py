@@ -1,4 +1,4 @@
-"""Error codes of the operations on webhooks, which the native and the legacy API share."""
+"""Error codes of the operations on webhooks, which dialects share."""
 
 _INPUT = (
     "shop_api_invalid_webhook_topic",

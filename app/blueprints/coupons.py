@@ -8,12 +8,12 @@ from flask import Response
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Body, Query
 from app.api.bulk_requests import bulk_response
+from app.api.dialect import current_dialect
 from app.api.etags import precondition, record_response, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import coupons as coupons_of
 from app.api.responses import delete_response, json_response, page_response
-from app.api.versions import current_api_version
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.coupons import coupon as schemas
 from app.schemas.examples import coupons as examples
@@ -28,7 +28,6 @@ blp = Blueprint(
     description="Create, find, update and delete discount coupons.",
     extends_orders=True,
     reads_replicas=True,
-    in_legacy_api=True,
 )
 
 
@@ -147,7 +146,7 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
         current_principal(),
         coupon_id,
         force=force,
-        trashed_too=current_api_version().removes_trashed,
+        trashed_too=current_dialect().removes_trashed,
         precondition=precondition(_body),
     )
     return delete_response("coupon", permanently=force)

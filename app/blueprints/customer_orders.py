@@ -7,9 +7,9 @@ from flask import Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
+from app.api.dialect import current_dialect
 from app.api.representations import DOWNLOAD, OrderSerializer
 from app.api.responses import page_response
-from app.api.versions import current_api_version
 from app.db.records import Row
 from app.schemas.examples import orders as examples
 from app.schemas.orders.order import DownloadList, OrderList
@@ -30,7 +30,6 @@ blp = Blueprint(
     url_prefix="/customers",
     extends_orders=True,
     reads_replicas=True,
-    in_legacy_api=True,
 )
 init_app = blp.init_app
 
@@ -65,7 +64,7 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
     """
     serializer = DOWNLOAD.only(query["selection"])
     rows = order_queries.downloads_of_customer(current_principal(), customer_id, serializer.columns)
-    in_a_list = DownloadList in current_api_version().schemas
+    in_a_list = current_dialect().schema(DownloadList) is not DownloadList
 
     def by_id(found: Sequence[Row]) -> dict[str, Any]:
         return {str(row[-1]): serializer.row(row) for row in found}

@@ -27,7 +27,6 @@ blp = Blueprint(
     description="Create, find, update and delete customer accounts.",
     extends_orders=True,
     reads_replicas=True,
-    in_legacy_api=True,
 )
 
 

@@ -3,7 +3,7 @@
 Every order in a response contains its customer (spec 1, 2.3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +14,6 @@ from app.api.json_text import JsonFloat
 from app.api.order_extensions import extend_response
 from app.api.representations import CUSTOMER
 from app.api.smorest import Api
-from app.api.versions import current_api_version
 from app.catalog import OrderExtension, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.errors import InvalidParams
@@ -32,7 +31,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     app.register_blueprint(blp)
     with app.app_context():
         current_catalog().add_order_extension(
-            OrderExtension(
+            CustomerExtension(
                 "customer",
                 either(
                     "OrderCustomer",
@@ -45,6 +44,16 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
         )
 
 
+class CustomerExtension(OrderExtension):
+    """The customer of each order, in the form of customers in the dialect."""
+
+    def values_in(
+        self, schemas: Mapping[Any, Any], orders: Sequence[dict[str, Any]]
+    ) -> Sequence[Any]:
+        """Return the customer of each order."""
+        return customers_of(orders, schemas)
+
+
 @blp.after_app_request
 def extend_order_response(response: Response) -> Response:
     """Extend the orders in the response of any view."""
@@ -55,10 +64,12 @@ def extend_order_response(response: Response) -> Response:
         return handle_exception(error)
 
 
-def customers_of(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def customers_of(
+    found: Sequence[dict[str, Any]], schemas: Mapping[Any, Any] | None = None
+) -> list[dict[str, Any]]:
     """Return the customer of each order: the account, or the form for guests (spec 2.3)."""
     ids = {order["customer_id"] for order in found if 0 < order["customer_id"] <= INT64_MAX}
-    serializer = CUSTOMER.for_schemas(current_api_version().schemas)
+    serializer = CUSTOMER.for_schemas(schemas or {})
     rows = order_queries.customers_by_id(list(ids), serializer.columns) if ids else {}
     customers = {customer_id: serializer.row(row) for customer_id, row in rows.items()}
     return [customers.get(order["customer_id"]) or _guest(order) for order in found]

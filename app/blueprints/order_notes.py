@@ -24,7 +24,6 @@ blp = Blueprint(
     url_prefix="/orders",
     description="Create, list, update and delete the notes of an order.",
     reads_replicas=True,
-    in_legacy_api=True,
 )
 
 

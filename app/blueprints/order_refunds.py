@@ -33,7 +33,6 @@ blp = Blueprint(
     url_prefix="/orders",
     description="Create, list, update and delete the refunds of an order.",
     reads_replicas=True,
-    in_legacy_api=True,
 )
 all_refunds = Blueprint(
     "refunds",

@@ -8,12 +8,12 @@ from flask import Response
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Body, Query
 from app.api.bulk_requests import bulk_response
+from app.api.dialect import current_dialect
 from app.api.etags import precondition, record_response, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import OrderSerializer
 from app.api.responses import delete_response, json_response, page_response
-from app.api.versions import current_api_version
 from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.errors import ShopError
@@ -33,7 +33,6 @@ blp = Blueprint(
     description="Create, find, update and delete orders, each with its customer.",
     extends_orders=True,
     reads_replicas=True,
-    in_legacy_api=True,
 )
 init_app = blp.init_app
 
@@ -169,7 +168,7 @@ def delete_order(query: Query, order_id: int) -> Response:
         current_principal(),
         order_id,
         force=force,
-        trashed_too=current_api_version().removes_trashed,
+        trashed_too=current_dialect().removes_trashed,
         precondition=precondition(_body),
     )
     return delete_response("order", permanently=force)

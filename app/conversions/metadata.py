@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 HIDDEN = "_"
-"""Beginning of keys that the legacy API hides."""
+"""Beginning of internal keys, which some dialects hide."""
 
 
 def contains_nul(value: Any) -> bool:

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypedDict, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, false
+from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, Table, case, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -20,10 +20,11 @@ class WebhookStatus(StrEnum):
 
 
 class WebhookFormat(StrEnum):
-    """What a webhook sends: Standard Webhooks, or the form of the legacy API."""
+    """What a webhook sends: Standard Webhooks, or a form of the plugin for WooCommerce."""
 
     STANDARD = "standard"
     LEGACY = "legacy"
+    BARE = "bare"  # stored as LEGACY with ``is_bare``
 
 
 class Webhook(Model):
@@ -58,7 +59,7 @@ class Webhook(Model):
     # The worker that holds the lease of this webhook, and the end of the lease.
     lease_owner: Mapped[str | None] = mapped_column(Key)
     lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    # Whether a legacy webhook sends bare objects of wc/v3, and belongs to that mount.
+    # Whether the form of the webhook is BARE.
     is_bare: Mapped[bool] = mapped_column(server_default=false(), sort_order=1)
 
     __table_args__ = (
@@ -70,6 +71,9 @@ class Webhook(Model):
 
 
 WEBHOOKS = cast("Table", Webhook.__table__)
+
+FORM: ColumnElement[str] = case((WEBHOOKS.c.is_bare, WebhookFormat.BARE), else_=WEBHOOKS.c.format)
+"""The form of a webhook."""
 
 
 class WebhookRow(TypedDict):
@@ -96,3 +100,14 @@ class WebhookRow(TypedDict):
     lease_owner: str | None
     lease_until: datetime | None
     is_bare: bool
+
+
+def form_of(webhook: WebhookRow) -> str:
+    """Return the form of a webhook."""
+    return WebhookFormat.BARE if webhook["is_bare"] else webhook["format"]
+
+
+def columns_of(form: WebhookFormat) -> dict[str, object]:
+    """Return the columns that store a form."""
+    is_bare = form is WebhookFormat.BARE
+    return {"format": WebhookFormat.LEGACY if is_bare else form, "is_bare": is_bare}

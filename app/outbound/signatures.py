@@ -1,4 +1,4 @@
-"""Signatures of deliveries: Standard Webhooks, and the form of the legacy API (events 2 and 3).
+"""Signatures of deliveries: Standard Webhooks, and HMAC of the body alone (events 2 and 3).
 
 The specification of Standard Webhooks is at https://www.standardwebhooks.com.
 """
@@ -36,15 +36,10 @@ def sign(secrets_in_use: Sequence[str], message_id: str, timestamp: int, body: b
     return " ".join(f"v1,{_hmac(_key(secret), signed)}" for secret in secrets_in_use)
 
 
-def sign_legacy(secret: str, body: bytes) -> str:
-    """Return the value of ``X-WC-Webhook-Signature``: HMAC-SHA256 of the body, in base64."""
-    return _hmac(secret.encode(), body)
-
-
 def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
     """Return whether headers, by lower-case name, have a valid signature of either form."""
-    if legacy := headers.get("x-wc-webhook-signature"):
-        return hmac.compare_digest(legacy.encode(), sign_legacy(secret, body).encode())
+    if of_body := headers.get("x-wc-webhook-signature"):
+        return hmac.compare_digest(of_body.encode(), _hmac(secret.encode(), body).encode())
     timestamp = headers.get("webhook-timestamp", "")
     if not re.fullmatch(r"[0-9]{1,12}", timestamp):
         return False
@@ -56,7 +51,7 @@ def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
 
 
 def _key(secret: str) -> bytes:
-    # A secret of a legacy webhook can be any text.
+    # The secret of a webhook that another shop created can be any text.
     return secret_key(secret) or secret.encode()
 
 

@@ -13,7 +13,6 @@ from app.schemas.base import (
     OptionalFields,
     bulk_request,
     bulk_response,
-    excluding,
     list_response,
     request,
     response,
@@ -108,27 +107,6 @@ class CustomerSchema(Base):
     billing_address = fields.Composite(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Composite(ShippingAddressSchema, prefix="shipping_")
     metadata = fields.Metadata()
-
-
-class LegacyCustomerSchema(CustomerSchema):
-    """Customer in responses of the legacy API."""
-
-    role = fields.String(
-        "First role of the user; `customer` for a user without a role.", attribute="legacy_role"
-    )
-    customer_meta = fields.LegacyMetadata()
-
-    Meta = excluding("metadata")
-
-
-class CustomerV3Schema(LegacyCustomerSchema):
-    """Customer in responses of version 3 of the legacy API (decisions 12)."""
-
-    last_update = fields.Timestamp("Time of the last update, in UTC.", attribute="updated_at")
-
-    class Meta(Base.Meta):
-        _names = list(LegacyCustomerSchema().fields)
-        fields = (*_names[:2], "last_update", *_names[2:])
 
 
 _ADDRESS_FORM = {

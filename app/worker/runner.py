@@ -4,15 +4,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import cast
 
 from app.db.session import precise_now
 from app.outbound.client import FAILED, Outcome, ReceiverClient
-from app.services.webhooks.deliveries.chains import MAX_HEADS, ClaimedDelivery
+from app.services.webhooks.deliveries.chains import MAX_HEADS, ClaimedDelivery, event_of
 from app.services.webhooks.deliveries.queue import Batch, Version
 from app.services.webhooks.deliveries.requests import (
     DeliveryRequest,
-    SentEvent,
     event_request,
     ping_request,
 )
@@ -31,7 +29,7 @@ class Runner:
     """Deliveries to one webhook that this worker has in memory.
 
     Args:
-        public_url: the address of the shop, for legacy receivers.
+        public_url: the address of the shop, for the forms of plugins.
         done: called with each attempt.
     """
 
@@ -149,17 +147,7 @@ class Runner:
     def _request(self, batch: Batch, delivery: ClaimedDelivery) -> DeliveryRequest:
         if delivery["event_id"] is None:
             return ping_request(batch.sender, f"ping_{delivery['id']}")
-        event = {
-            "id": delivery["event_id"],
-            "type": delivery["event_type"],
-            "created_at": delivery["event_created_at"],
-            "data": delivery["event_data"],
-            "resource_id": delivery["resource_id"],
-            "customer_updated_at": delivery.get("customer_updated_at"),
-            "bare_body": delivery.get("bare_body"),
-        }
-        sent = cast("SentEvent", event)  # only the columns of a ping are None
-        return event_request(batch.sender, delivery["id"], sent, self._public_url)
+        return event_request(batch.sender, delivery["id"], event_of(delivery), self._public_url)
 
     def _forget(self, chain: list[ClaimedDelivery]) -> None:
         self.known -= {delivery["id"] for delivery in chain}

@@ -130,7 +130,7 @@ NATIVE_ONLY = {
 LEGACY_ONLY = {"listReports", "getSales", "listTopSellers"}
 # A webhook sends only what its key may read, so that a key that may only write gets this error.
 WHAT_THE_KEY_READS = {"createWebhook", "updateWebhook", "rotateWebhookSecret"}
-# The code of the legacy server has a plural here (app/api/versions.py).
+# The code of the legacy server has a plural here (its dialect).
 LEGACY_CODES = {"user_cannot_create_webhooks": "user_cannot_create_webhook"}
 NO_ESCALATION = {  # decisions 2: accounts with more capabilities cannot be changed
     "updateCustomer": "400 user_cannot_edit_customer",

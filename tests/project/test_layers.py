@@ -41,7 +41,7 @@ for part in ("api", "blueprints"):
 MAY_IMPORT |= dict.fromkeys(PLUGINS, CORE | {*LAYERS[:-1], "schemas", "import_export", "cli"})
 MAY_IMPORT["woocommerce"] |= {"woocommerce.importer", "woocommerce.rest"}
 MAY_IMPORT["woocommerce.rest"] |= {"woocommerce"}
-MAY_IMPORT["woocommerce.importer"] = CORE | set(LAYERS[:5])
+MAY_IMPORT["woocommerce.importer"] = CORE | {*LAYERS[:5], "woocommerce"}
 # A folder of services imports only the folders to its left.
 SERVICES = [
     "common", "events", "webhooks", "coupons", "redemptions", "customers", "orders", "reports",

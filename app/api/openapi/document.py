@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from app.api.versions import ApiVersion
+from app.api.dialect import Dialect
 from app.catalog import Catalog
 from app.schemas.fields.json_schema import KNOWN, LIMIT
 from app.schemas.fields.query import plain
@@ -111,14 +111,10 @@ SECURITY_SCHEMES: dict[str, Document] = {
 }
 
 
-def security(api_version: ApiVersion) -> list[dict[str, list[str]]]:
+def security(dialect: Dialect) -> list[dict[str, list[str]]]:
     """Return the alternative ways to authenticate a request."""
     basic: dict[str, list[str]] = {"basicAuth": []}
-    return (
-        [basic, {"consumerKey": [], "consumerSecret": []}]
-        if api_version.dialect.key_in_query
-        else [basic]
-    )
+    return [basic, {"consumerKey": [], "consumerSecret": []}] if dialect.key_in_query else [basic]
 
 
 def move_path_parameters(document: Document) -> None:
@@ -194,16 +190,16 @@ def _with_key(part: Any, key: str) -> Iterator[Document]:
         yield from _with_key(inner, key)
 
 
-def describe_version(document: Document, api_version: ApiVersion) -> None:
+def describe_version(document: Document, dialect: Dialect) -> None:
     """Change a document to the names of an API version."""
     for operations in document["paths"].values():
         for operation in operations.values():
-            operation["tags"] = [_tag(name, api_version) for name in operation["tags"]]
+            operation["tags"] = [_tag(name, dialect) for name in operation["tags"]]
     for tag in document.get("tags", ()):
-        tag["name"] = _tag(tag["name"], api_version)
-    if api_version.dialect.words:
-        _translate(document, api_version.dialect.translate)
-    if api_version.dialect.has_plain_filters:
+        tag["name"] = _tag(tag["name"], dialect)
+    if dialect.words:
+        _translate(document, dialect.translate)
+    if dialect.has_plain_filters:
         _translate(document["paths"], plain)
         _translate(document["components"], plain)
 
@@ -219,9 +215,9 @@ def remove_unused_tags(document: Document) -> None:
     document["tags"][:] = [tag for tag in document["tags"] if tag["name"] in used]
 
 
-def _tag(name: str, api_version: ApiVersion) -> str:
+def _tag(name: str, dialect: Dialect) -> str:
     """Return the tag of a blueprint: ``Coupon batches`` of ``coupon_batches``."""
-    words = name.removeprefix(f"{api_version.name}-").replace("_", " ")
+    words = name.removeprefix(f"{dialect.name}-").replace("_", " ")
     return re.sub("^Api ", "API ", words[:1].upper() + words[1:])
 
 

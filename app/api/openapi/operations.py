@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from app.api.dialect import NATIVE, SAFE_METHODS, Dialect
 from app.api.openapi import document as openapi
 from app.api.openapi import headers as request_headers
 from app.api.openapi.document import Document
 from app.api.openapi.errors import describe_errors, invalid_input
-from app.api.versions import NATIVE, SAFE_METHODS, ApiVersion
 from app.errors.codes import ERRORS
 
 
@@ -16,7 +16,7 @@ def describe_operation(
     operation: Document,
     declared: Mapping[str, Any],
     method: str,
-    api_version: ApiVersion,
+    dialect: Dialect,
     *,
     is_public: bool,
     may_use_replica: bool,
@@ -30,14 +30,14 @@ def describe_operation(
     """
     is_safe = method.upper() in SAFE_METHODS
     # Strict requests are checked for unknown parameters, except those that need no key.
-    is_checked = api_version is NATIVE and not is_public
+    is_checked = dialect is NATIVE and not is_public
     methods = declared.get("methods", [method.upper()])
     if method.upper() != methods[0]:
         operation[openapi.ALIAS] = True
     if "operation_id" in declared:  # missing for a MethodView of a plugin
         operation["operationId"] = declared["operation_id"]
     if not is_public:
-        operation["security"] = openapi.security(api_version)
+        operation["security"] = openapi.security(dialect)
     for parameter in operation.get("parameters", ()):
         if about := getattr(parameter.get("schema"), "about_further", ""):
             text = declared["docstring"]
@@ -55,7 +55,7 @@ def describe_operation(
         writes=not is_safe and not is_public,
     )
     responses = operation.setdefault("responses", {})
-    _add_responses(responses, declared, api_version)
+    _add_responses(responses, declared, dialect)
     codes |= {code: ERRORS[code][0] for code in common}
     pairs = [*codes.items(), *declared.get("codes_as", ())]
     describe_errors(responses, pairs, invalid_input(operation))
@@ -65,11 +65,11 @@ def describe_operation(
 
 
 def _add_responses(
-    responses: dict[Any, Any], declared: Mapping[str, Any], api_version: ApiVersion
+    responses: dict[Any, Any], declared: Mapping[str, Any], dialect: Dialect
 ) -> None:
     """Add the further statuses and media types of a successful response."""
     for event in declared.get("status_events", ()):
-        if (status := api_version.status(event)) != 200:
+        if (status := dialect.status(event)) != 200:
             responses[status] = deepcopy(responses[200])
     for media_type in declared.get("media_types", ()):
         responses[200]["content"][media_type] = {"schema": {"type": "string"}}

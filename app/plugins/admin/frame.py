@@ -13,7 +13,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import limit_body
-from app.api.versions import SAFE_METHODS
+from app.api.dialect import SAFE_METHODS
 from app.auth.sessions import Session, find_session
 from app.errors import ShopError
 from app.plugins.admin.calls import can, require, require_reading

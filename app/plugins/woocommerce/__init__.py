@@ -3,11 +3,13 @@
 from flask import Flask
 
 from app.api.smorest import Api
-from app.plugins.woocommerce.legacy import reports, store, webhooks
+from app.plugins.woocommerce import webhook_forms
+from app.plugins.woocommerce.legacy import store
 from app.plugins.woocommerce.rest import plugin as rest
 
 
 def init_app(app: Flask, api: Api) -> None:
-    """Register the routes of the legacy API and of ``/wp-json/wc/v3``."""
-    for part in (store, webhooks, reports, rest):
-        part.init_app(app, api)
+    """Register the routes of the legacy API and of ``/wp-json/wc/v3``, and their webhooks."""
+    webhook_forms.init_app(app)
+    store.init_app(app, api)
+    rest.init_app(app, api)

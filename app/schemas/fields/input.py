@@ -19,7 +19,7 @@ import marshmallow as ma
 
 from app.conversions import dates, numbers, text
 from app.conversions.emails import is_email
-from app.conversions.metadata import HIDDEN, contains_nul
+from app.conversions.metadata import contains_nul
 from app.schemas.fields import json_schema
 from app.schemas.fields.output import described
 
@@ -143,20 +143,6 @@ class MetadataInput(Input):
                 name = "a key" if "\0" in key else repr(key[:100])
                 raise ValueError(f"{name} must not contain a NUL character.")
         return value
-
-
-class LegacyMetadataInput(MetadataInput):
-    """Metadata in a body of the legacy API, which ignores hidden keys and lists (records 5)."""
-
-    def convert(self, value: Any) -> dict[str, Any]:
-        """Return the keys that are not hidden and whose values are scalars."""
-        # PHP writes an empty array and one with the keys 0, 1 and so on as a list.
-        given = {} if value == "" or isinstance(value, list) else value
-        return {
-            key: each
-            for key, each in super().convert(given).items()
-            if not key.startswith(HIDDEN) and not isinstance(each, dict | list | None)
-        }
 
 
 class Choice(Input):

@@ -109,7 +109,7 @@ class ItemArray(ma.fields.List[Any]):
 
     null_is_absent = True
     keeps_keys = False
-    """Whether an object in place of the array keeps its keys in the legacy API."""
+    """Whether an object in place of the array keeps its keys, in a dialect that accepts one."""
 
     def __init__(
         self,

@@ -10,7 +10,6 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.conversions.metadata import HIDDEN
 from app.schemas.fields import json_schema
 
 
@@ -123,16 +122,6 @@ class Metadata(OnRequest):
             "the response to a request that writes it."
         )
         super().__init__(meaning, name="metadata")
-
-
-class LegacyMetadata(Metadata):
-    """Metadata in a response of the legacy API."""
-
-    hides = HIDDEN
-    is_in_writes = False
-
-    def __init__(self) -> None:
-        super().__init__("Metadata: values by key. Only with `filter[meta]=true`.")
 
 
 class Boolean(Output):

@@ -31,8 +31,8 @@ def _taxes() -> ma.fields.List[Any]:
     return fields.objects(ItemTaxSchema, "Taxes of the item by tax rate, as they were supplied.")
 
 
-class LegacyLineItemSchema(Base):
-    """Line item of an order in the legacy API."""
+class LineItemSchema(Base):
+    """Line item of an order."""
 
     id = fields.Identifier("Line ID.")
     subtotal = fields.Amount("Line total before discounts, without tax.")
@@ -46,28 +46,18 @@ class LegacyLineItemSchema(Base):
     product_id = fields.OptionalIdentifier("Product ID, or null.")
     sku = fields.OptionalString("Stock keeping unit, or null.")
     meta = fields.objects(LineMetaSchema, "Additional attributes of the line.")
-
-
-class LineItemSchema(LegacyLineItemSchema):
-    """Line item of an order."""
-
     variation_id = fields.Number("ID of the variation of the product, or 0.")
     taxes = _taxes()
     metadata = fields.Metadata()
 
 
-class LegacyShippingLineSchema(Base):
-    """Shipping line of an order in the legacy API."""
+class ShippingLineSchema(Base):
+    """Shipping line of an order."""
 
     id = fields.Identifier("Line ID.")
     method_id = fields.String("Identifier of the shipping method.")
     method_title = fields.String("Title of the shipping method.")
     total = fields.Amount("Shipping cost, without tax.")
-
-
-class ShippingLineSchema(LegacyShippingLineSchema):
-    """Shipping line of an order."""
-
     total_tax = fields.Amount("Tax on the shipping cost.")
     instance_id = fields.String("ID of the shipping method in its zone.")
     taxes = _taxes()
@@ -86,19 +76,14 @@ class TaxLineSchema(Base):
     metadata = fields.Metadata()
 
 
-class LegacyFeeLineSchema(Base):
-    """Fee line of an order in the legacy API."""
+class FeeLineSchema(Base):
+    """Fee line of an order."""
 
     id = fields.Identifier("Line ID.")
     title = fields.String("Title of the fee.")
     tax_class = fields.OptionalString("Tax class, or null.")
     total = fields.Amount("Fee amount, without tax.")
     total_tax = fields.Amount("Tax on the fee.")
-
-
-class FeeLineSchema(LegacyFeeLineSchema):
-    """Fee line of an order."""
-
     taxes = _taxes()
     metadata = fields.Metadata()
 
@@ -277,9 +262,6 @@ class DownloadSchema(Base):
     )
     access_expires = fields.OptionalTimestamp("Time when access expires, in UTC, or null.")
     file = fields.Composite(DownloadFileSchema, prefix="file_")
-
-
-LegacyDownloadList = list_response(DownloadSchema, "downloads")
 
 
 class DownloadList(Base):

@@ -93,7 +93,7 @@ _FIRST_ROLE = (
 )
 _COMPUTED: Mapping[str, ColumnElement[Any]] = {
     "role": func.coalesce(_FIRST_ROLE, ""),
-    "legacy_role": func.coalesce(_FIRST_ROLE, "customer"),
+    "role_or_customer": func.coalesce(_FIRST_ROLE, "customer"),
     "statistics": _of_orders(),
     "avatar_url": case((_avatars, USERS.c.email)),
 }

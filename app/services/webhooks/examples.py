@@ -13,7 +13,7 @@ from app.db.read_pool import fetch
 from app.db.session import now
 from app.errors import ShopError
 from app.models import WEBHOOKS
-from app.models.webhook import WebhookFormat, WebhookStatus
+from app.models.webhook import WebhookStatus
 from app.outbound.signatures import new_secret
 from app.services.webhooks.deliveries.requests import (
     DeliveryRequest,
@@ -23,6 +23,7 @@ from app.services.webhooks.deliveries.requests import (
     public_url,
     sender_of,
 )
+from app.services.webhooks.queries import has_form
 from app.services.webhooks.writes import require_url
 
 
@@ -36,7 +37,7 @@ def require_event_type(event_type: str) -> None:
 
 def senders_of(event_type: str) -> list[Sender]:
     """Return the active webhooks that receive events of a type and whose secret can be read."""
-    statement = select(WEBHOOKS).where(WEBHOOKS.c.status == WebhookStatus.ACTIVE)
+    statement = select(WEBHOOKS).where(WEBHOOKS.c.status == WebhookStatus.ACTIVE, has_form())
     rows: list[Any] = [dict(row._mapping) for row in fetch(statement.order_by(WEBHOOKS.c.id))]
     found = (sender_of(row) for row in rows if wants(row["topics"], event_type))
     return [sender for sender in found if sender]
@@ -52,7 +53,7 @@ def new_sender(url: str, secret: str | None) -> Sender:
         ShopError: the URL is invalid or its host is always rejected.
     """
     require_url(url)
-    return Sender(0, url, WebhookFormat.STANDARD, (secret or new_secret(),))
+    return Sender(0, url, (secret or new_secret(),))
 
 
 def example_request(sender: Sender, event_type: str, data: Mapping[str, Any]) -> DeliveryRequest:
@@ -67,7 +68,8 @@ def example_request(sender: Sender, event_type: str, data: Mapping[str, Any]) ->
         "resource_id": data[event_type.partition(".")[0]].get("id", 1),
         "created_at": now(),
         "data": orjson.dumps(data).decode(),
-        "customer_updated_at": None,
     }
+    if sender.form:
+        (event["body"],) = sender.form.bodies([event])
     name = f"example_{secrets.token_hex(12)}"
     return event_request(sender, 0, event, public_url(), name=name)

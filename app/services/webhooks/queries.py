@@ -3,43 +3,38 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, literal, select
+from sqlalchemy import ColumnElement, literal, select
 
 from app.auth.principals import Capability, Principal
+from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
 from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
-from app.models.webhook import WebhookFormat
+from app.models.webhook import FORM, WebhookFormat
 from app.services.common.filtering import Matching
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.webhooks.topics import can_read
 
-BARE = "bare"
-"""The form of the webhooks of wc/v3."""
-
-ALL_FORMATS: Sequence[str] = (*WebhookFormat, BARE)
-LEGACY_ONLY: Sequence[str] = (WebhookFormat.LEGACY,)
-BARE_ONLY: Sequence[str] = (BARE,)
-"""Each mount shows only webhooks of its own form. Native webhooks can have several topics."""
-
-_FORM: ColumnElement[str] = case((WEBHOOKS.c.is_bare, BARE), else_=WEBHOOKS.c.format)
+Forms = Sequence[str] | None
+"""Forms of webhooks, or None for those that this service can send."""
 
 _NO_RESPONSE = literal("").label("response_body")
 
 
-def has_form(formats: Sequence[str]) -> ColumnElement[bool]:
+def has_form(forms: Forms = None) -> ColumnElement[bool]:
     """Return the condition that a webhook has one of some forms."""
-    return _FORM.in_(formats)
+    known = WebhookFormat.STANDARD, *current_catalog().webhook_forms
+    return FORM.in_(known if forms is None else forms)
 
 
 def list_webhooks(
     actor: Principal,
     query: Mapping[str, Any],
     columns: Columns,
-    formats: Sequence[str] = ALL_FORMATS,
+    forms: Forms = None,
 ) -> Page:
     """Return a page of the webhooks that match, newest first unless ``query`` says otherwise.
 
@@ -47,30 +42,26 @@ def list_webhooks(
 
     Args:
         query: a loaded ``WebhookListQuery``.
-        formats: the forms of deliveries to include.
+        forms: the forms of deliveries to include.
     """
-    matching = _matching(query, formats)
+    matching = _matching(query, forms)
     return fetch_page(
         columns, matching, query, key=WEBHOOKS.c.id, may_read=actor.can(Capability.MANAGE_WEBHOOKS)
     )
 
 
-def count_webhooks(
-    actor: Principal, query: Mapping[str, Any], formats: Sequence[str] = ALL_FORMATS
-) -> int:
+def count_webhooks(actor: Principal, query: Mapping[str, Any], forms: Forms = None) -> int:
     """Return the number of webhooks that match, or raise ShopError without the capability."""
     actor.require("shop_api_user_cannot_read_webhooks_count")
-    matching = _matching(query, formats)
+    matching = _matching(query, forms)
     return count(matching)
 
 
-def get_webhook(
-    actor: Principal, webhook_id: int, columns: Columns, formats: Sequence[str] = ALL_FORMATS
-) -> Row:
+def get_webhook(actor: Principal, webhook_id: int, columns: Columns, forms: Forms = None) -> Row:
     """Return the webhook with this ID, or raise ShopError if it or the capability is missing."""
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), WEBHOOKS.c.id).where(
-            WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(formats)
+            WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(forms)
         )
     )
     if not rows:
@@ -85,7 +76,7 @@ def list_deliveries(
     query: Mapping[str, Any],
     columns: Columns,
     *,
-    formats: Sequence[str] = ALL_FORMATS,
+    forms: Forms = None,
 ) -> Page:
     """Return a page of the deliveries of a webhook, newest first unless ``query`` differs.
 
@@ -94,7 +85,7 @@ def list_deliveries(
     Args:
         query: a loaded ``WebhookDeliveryListQuery``.
     """
-    columns = _shown(actor, webhook_id, columns, formats)
+    columns = _shown(actor, webhook_id, columns, forms)
     conditions = [WEBHOOK_DELIVERIES.c.webhook_id == webhook_id]
     if query["state"] is not None:
         conditions.append(WEBHOOK_DELIVERIES.c.state == query["state"])
@@ -109,14 +100,14 @@ def get_delivery(
     webhook_id: int,
     delivery_id: int,
     columns: Columns,
-    formats: Sequence[str] = ALL_FORMATS,
+    forms: Forms = None,
 ) -> Row:
     """Return a delivery of a webhook. Its response can be empty as in ``list_deliveries``.
 
     Raises:
         ShopError: the webhook or the delivery does not exist, or the capability is missing.
     """
-    columns = _shown(actor, webhook_id, columns, formats)
+    columns = _shown(actor, webhook_id, columns, forms)
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), WEBHOOK_DELIVERIES.c.id).where(
             WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
@@ -128,17 +119,17 @@ def get_delivery(
     return rows[0]
 
 
-def _shown(actor: Principal, webhook_id: int, columns: Columns, formats: Sequence[str]) -> Columns:
+def _shown(actor: Principal, webhook_id: int, columns: Columns, forms: Forms) -> Columns:
     """Return the columns of the deliveries of a webhook that an actor may read."""
-    topics = get_webhook(actor, webhook_id, (WEBHOOKS.c.topics,), formats)[0]
+    topics = get_webhook(actor, webhook_id, (WEBHOOKS.c.topics,), forms)[0]
     if can_read(actor, topics):
         return columns
     response = WEBHOOK_DELIVERIES.c.response_body
     return [_NO_RESPONSE if column is response else column for column in columns]
 
 
-def _matching(query: Mapping[str, Any], formats: Sequence[str]) -> Matching:
-    conditions: list[ColumnElement[bool]] = [has_form(formats)]
+def _matching(query: Mapping[str, Any], forms: Forms) -> Matching:
+    conditions: list[ColumnElement[bool]] = [has_form(forms)]
     if query["status"] is not None:
         conditions.append(WEBHOOKS.c.status == query["status"])
     return Matching(WEBHOOKS.c.id, conditions)

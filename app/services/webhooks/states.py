@@ -9,11 +9,12 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
+from app.catalog import current_catalog
 from app.db.records import row_dicts, with_columns
 from app.db.session import call_after_commit, now
 from app.db.sql.index_hints import has_constant
 from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
-from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus
+from app.models.webhook import WebhookRow, WebhookStatus, form_of
 from app.models.webhook_delivery import DeliveryState, new_delivery
 from app.services.common.roles import capabilities_by_user
 from app.services.events.outbox import NewEvent, record
@@ -45,7 +46,7 @@ def activate(session: Session, webhook: WebhookRow) -> Record:
 
     It receives the events from now on. Events that happened before can be replayed.
     """
-    if webhook["format"] == WebhookFormat.LEGACY:
+    if form_of(webhook) in current_catalog().webhook_forms:
         queue_first_ping(session, webhook["id"])
     return {**REACTIVATED, "position": last_event_id(session)}
 
@@ -72,7 +73,7 @@ def deactivate(session: Session, webhook_ids: Sequence[int], reason: str) -> Rec
 
 
 def queue_first_ping(session: Session, webhook_id: int) -> None:
-    """Queue the ping that a legacy receiver expects when its webhook becomes active (events 3)."""
+    """Queue the ping of a webhook in the form of a plugin that becomes active (events 3)."""
     session.execute(insert(WEBHOOK_DELIVERIES).values(new_delivery(webhook_id, now())))
 
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from app.auth.principals import Permission, Principal
 from app.catalog import current_catalog
-from app.conversions.webhooks import is_legacy_topic, known_topics, unknown_topics
+from app.conversions.webhooks import known_topics, unknown_topics
 from app.errors import ShopError
-from app.models.webhook import WebhookFormat
 
 EVENTS = "events"
 """The resource of the feed. A key that allows it reads every event."""
@@ -26,12 +25,11 @@ def require_topics(topics: Sequence[str], form: str) -> None:
     """Raise ShopError unless a webhook can have these topics.
 
     Args:
-        topics: one for a legacy webhook, at least one otherwise.
+        topics: one for the form of a plugin, at least one otherwise.
         form: what the webhook sends.
     """
-    if form == WebhookFormat.LEGACY:
-        unknown = [topic for topic in topics if not is_legacy_topic(topic)]
-        if len(topics) != 1 or unknown:
+    if own := current_catalog().webhook_forms.get(form):
+        if len(topics) != 1 or not own.is_topic(topics[0]):
             reason = "Webhook topic is required and must be valid."
             raise ShopError("shop_api_invalid_webhook_topic", reason=reason)
         return

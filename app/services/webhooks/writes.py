@@ -10,20 +10,21 @@ from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
 from app.auth.principals import Principal
+from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import is_delivery_url
 from app.db.records import row_dicts, with_columns
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import API_KEYS, WEBHOOKS
-from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus
+from app.models import WEBHOOKS
+from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus, columns_of, form_of
 from app.outbound.client import has_valid_host, require_receiver
 from app.outbound.network import REMEDY, RefusedAddressError, parse_networks
 from app.outbound.signatures import new_secret
 from app.services.common.bulk import Precondition
 from app.services.events.sequence import last_event_id
 from app.services.webhooks import states
-from app.services.webhooks.queries import ALL_FORMATS, has_form
+from app.services.webhooks.queries import Forms, has_form
 from app.services.webhooks.topics import require_readable, require_topics
 
 Record = dict[str, Any]
@@ -39,8 +40,6 @@ def create_webhook(
     actor: Principal,
     data: Mapping[str, Any],
     form: WebhookFormat = WebhookFormat.STANDARD,
-    *,
-    is_bare: bool = False,
 ) -> Record:
     """Create a webhook and return it by its column names.
 
@@ -48,9 +47,7 @@ def create_webhook(
 
     Args:
         data: a loaded ``WebhookCreate``.
-        form: what the webhook sends. A legacy webhook without a secret signs with the consumer
-            secret of the key that creates it (events 3).
-        is_bare: whether a legacy webhook sends bare objects of wc/v3.
+        form: what the webhook sends.
 
     Raises:
         ShopError: the capability is missing, a topic or the delivery URL is invalid, or the key may
@@ -63,20 +60,16 @@ def create_webhook(
     secret = data["secret"] or new_secret()
 
     def work(session: Session) -> Record:
-        encrypted = encrypt(secret)
-        if form == WebhookFormat.LEGACY and not (data["secret"] or is_bare):
-            encrypted = _consumer_secret(session, actor) or encrypted
         webhook = _new_columns(data) | {
-            "format": form,
-            "is_bare": is_bare,
-            "secret_encrypted": encrypted,
+            **columns_of(form),
+            "secret_encrypted": encrypt(secret),
             "user_id": actor.user_id,
             "position": last_event_id(session),
         }
         webhook["id"] = session.execute(
             insert(WEBHOOKS).values(webhook).returning(WEBHOOKS.c.id)
         ).scalar_one()
-        if form == WebhookFormat.LEGACY and webhook["status"] == WebhookStatus.ACTIVE:
+        if form in current_catalog().webhook_forms and webhook["status"] == WebhookStatus.ACTIVE:
             states.queue_first_ping(session, webhook["id"])
         return webhook
 
@@ -117,13 +110,13 @@ def update_webhook(
     webhook_id: int,
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
-    formats: Sequence[str] = ALL_FORMATS,
+    forms: Forms = None,
 ) -> WebhookRow:
     """Update a webhook and return it by its column names.
 
     Args:
         data: a loaded ``WebhookUpdate``: only the fields to change.
-        formats: forms of webhooks that can be updated.
+        forms: forms of webhooks that can be updated.
 
     Raises:
         ShopError: the webhook does not exist, the capability is missing, a value is invalid, or the
@@ -131,11 +124,11 @@ def update_webhook(
     """
 
     def work(session: Session) -> WebhookRow:
-        webhook = locked(session, actor, webhook_id, formats=formats)
+        webhook = locked(session, actor, webhook_id, forms=forms)
         if precondition:
             precondition(webhook)
         if "topics" in data:
-            require_topics(data["topics"], webhook["format"])
+            require_topics(data["topics"], form_of(webhook))
         require_readable(actor, data.get("topics", webhook["topics"]))
         if data.get("delivery_url", webhook["delivery_url"]) != webhook["delivery_url"]:
             require_url(data["delivery_url"])
@@ -153,7 +146,7 @@ def update_webhook(
             changes |= _status_changes(session, actor, webhook, status)
         if "delivery_url" in changes:  # earlier failures do not apply to the new receiver
             changes |= {"failing_since": None, "failure_count": 0, "resume_at": None}
-        # Equal times of a bare webhook mean that it has not been changed (wc-v3, surface 11).
+        # Equal times of a bare webhook mean that it has not been changed.
         earliest = webhook["created_at"] + timedelta(seconds=int(webhook["is_bare"]))
         return changed(session, webhook, changes | {"updated_at": max(now(), earliest)})
 
@@ -164,7 +157,7 @@ def delete_webhook(
     actor: Principal,
     webhook_id: int,
     precondition: Precondition | None = None,
-    formats: Sequence[str] = ALL_FORMATS,
+    forms: Forms = None,
 ) -> None:
     """Delete a webhook and its deliveries.
 
@@ -174,7 +167,7 @@ def delete_webhook(
 
     def work(session: Session) -> None:
         code = "shop_api_user_cannot_delete_webhook"
-        webhook = locked(session, actor, webhook_id, code, formats)
+        webhook = locked(session, actor, webhook_id, code, forms)
         if precondition:
             precondition(webhook)
         session.execute(delete(WEBHOOKS).where(WEBHOOKS.c.id == webhook_id))
@@ -213,7 +206,7 @@ def locked(
     actor: Principal,
     webhook_id: int,
     code: str = "shop_api_user_cannot_edit_webhook",
-    formats: Sequence[str] = ALL_FORMATS,
+    forms: Forms = None,
 ) -> WebhookRow:
     """Return a webhook, locked until the commit.
 
@@ -223,7 +216,7 @@ def locked(
     found: list[WebhookRow] = row_dicts(
         session.execute(
             select(WEBHOOKS)
-            .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(formats))
+            .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(forms))
             .with_for_update()
         )
     )
@@ -266,11 +259,3 @@ def require_url(url: str) -> None:
     except RefusedAddressError as refused:
         allowed_only = "The delivery URL is not allowed: {refused}. {remedy}"
         raise error.with_message(allowed_only, refused=refused, remedy=REMEDY) from None
-
-
-def _consumer_secret(session: Session, actor: Principal) -> str | None:
-    """Return the encrypted consumer secret of the key of a request, or None."""
-    encrypted: str | None = session.scalar(
-        select(API_KEYS.c.consumer_secret_encrypted).where(API_KEYS.c.id == actor.key_id)
-    )
-    return encrypted

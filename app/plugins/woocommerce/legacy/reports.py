@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
 from app.api.responses import json_response
-from app.api.smorest import Api
 from app.plugins.woocommerce.legacy.schemas import reports as schemas
 from app.plugins.woocommerce.reports import (
     SELLERS,
@@ -24,12 +23,6 @@ blp = Blueprint(
     description="Sales and best sellers of a period.",
     reads_replicas=True,
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes in each mount of the legacy API."""
-    for mount in api.mounts:
-        mount.register_blueprint(blp)
 
 
 def _period(query: Query) -> Period:

@@ -1,7 +1,7 @@
 """The WooCommerce legacy REST API at ``/wc-api/v2`` and ``/wc-api/v3`` (decisions 12).
 
-The legacy API uses the same blueprints as the native API. ``app.api.versions`` defines its names,
-statuses and formats, and a WSGI middleware normalizes paths and overridden methods before routing.
+The legacy API uses the same blueprints as the native API. ``dialect`` defines its names, statuses
+and formats, and a WSGI middleware normalizes paths and overridden methods before routing.
 ``docs/legacy.md`` lists the endpoints, the tested clients and the differences to WooCommerce.
 """
 
@@ -11,17 +11,23 @@ from typing import Any
 from flask import Flask, Response, current_app, request
 
 from app.api.blueprint import Blueprint
+from app.api.dialect import current_dialect
 from app.api.mounted_requests import MountedRequests
 from app.api.responses import json_response, request_address
 from app.api.smorest import Api
-from app.api.versions import OTHER_VERSION, WOOCOMMERCE, ApiVersion, current_api_version
 from app.config import VERSION
-from app.schemas.legacy.requests import StoreResponse
+from app.plugins.woocommerce.legacy.dialect import DIALECTS, dialect_of
+from app.plugins.woocommerce.legacy.reports import blp as reports
+from app.plugins.woocommerce.legacy.schemas.requests import StoreResponse
+from app.plugins.woocommerce.legacy.webhooks import blp as webhooks
 
 WC_VERSION = "2.6.14"
 """The WooCommerce version of the specification, which some clients check."""
 
 API_VERSIONS = {"wc-api-v3": "3.1.0"}
+
+MOUNTED = "coupons", "customers", "orders", "customer_orders", "order_notes", "order_refunds"
+"""The blueprints of the core that both versions have."""
 
 DESCRIPTION = """The WooCommerce legacy REST API {version}, for existing programs.
 
@@ -55,21 +61,14 @@ def init_app(app: Flask, api: Api) -> None:
     """Register the blueprints for each legacy version, unless ``SHOP_LEGACY_API`` is off."""
     if not app.config["SHOP_LEGACY_API"]:
         return
-    mounted = [blp for blp in app.blueprints.values() if getattr(blp, "in_legacy_api", False)]
-    for version, api_version in WOOCOMMERCE.items():
+    for version, dialect in DIALECTS.items():
         path = f"/wc-api/{version}"
-        mount = api.mount(api_version, path, DESCRIPTION.format(version=version))
-        for blp in mounted:
+        mount = api.mount(dialect, path, DESCRIPTION.format(version=version))
+        for blp in (*(app.blueprints[name] for name in MOUNTED), store, webhooks, reports):
             mount.register_blueprint(blp)
-        mount.register_blueprint(store)
     app.wsgi_app = MountedRequests(  # type: ignore[method-assign] # as documented by Flask
-        app.wsgi_app, app.config["SHOP_URL_PREFIX"], "/wc-api/", _version_of
+        app.wsgi_app, app.config["SHOP_URL_PREFIX"], "/wc-api/", dialect_of
     )
-
-
-def _version_of(path: str) -> ApiVersion:
-    """Return the API version of a path below the mount."""
-    return WOOCOMMERCE.get(path.partition("/")[0], OTHER_VERSION)
 
 
 @store.route("/")
@@ -97,9 +96,9 @@ def get_store() -> Response:
 
     Needs no API key.
     """
-    api_version = current_api_version()
+    dialect = current_dialect()
     here = request_address().rstrip("/")
-    version = API_VERSIONS.get(api_version.name)
+    version = API_VERSIONS.get(dialect.name)
     about = {
         "name": current_app.config["SHOP_NAME"],
         "description": f"Shop Administration API {VERSION}",

@@ -5,15 +5,16 @@ from typing import Any
 
 from sqlalchemy import select
 
+from app.auth.encryption import decrypt
 from app.auth.principals import Principal
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row
 from app.errors import ShopError
-from app.models import EVENTS, USERS, WEBHOOK_DELIVERIES, WEBHOOKS
+from app.models import API_KEYS, EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
+from app.models.webhook import WebhookFormat
+from app.plugins.woocommerce.webhook_forms import legacy_bodies
 from app.services.common.pagination import Page
-from app.services.webhooks.deliveries.requests import legacy_body
 from app.services.webhooks.queries import (
-    LEGACY_ONLY,
     get_delivery,
     get_webhook,
     list_deliveries,
@@ -22,6 +23,8 @@ from app.services.webhooks.queries import (
 from app.services.webhooks.topics import can_read
 
 Record = dict[str, Any]
+
+LEGACY_ONLY = (WebhookFormat.LEGACY,)
 
 _WEBHOOK: Columns = tuple(WEBHOOKS.c)
 _DELIVERY: Columns = tuple(WEBHOOK_DELIVERIES.c)
@@ -45,7 +48,7 @@ def list_legacy_deliveries(actor: Principal, webhook_id: int, query: Mapping[str
             the events of the webhook, which the deliveries contain.
     """
     _require_readable(actor, webhook_id)
-    return list_deliveries(actor, webhook_id, query, _DELIVERY, formats=LEGACY_ONLY)
+    return list_deliveries(actor, webhook_id, query, _DELIVERY, forms=LEGACY_ONLY)
 
 
 def get_legacy_delivery(actor: Principal, webhook_id: int, delivery_id: int) -> Record:
@@ -73,12 +76,17 @@ def request_bodies(deliveries: list[Record]) -> dict[int, str]:
     ids = [delivery["event_id"] for delivery in deliveries if delivery["event_id"]]
     if not ids:
         return {}
-    rows = fetch(
-        select(EVENTS, USERS.c.updated_at.label("customer_updated_at"))
-        .outerjoin(USERS, USERS.c.id == EVENTS.c.customer_id)
-        .where(EVENTS.c.id.in_(ids))
+    events = [row._mapping for row in fetch(select(EVENTS).where(EVENTS.c.id.in_(ids)))]
+    bodies = legacy_bodies(events)
+    return {event["id"]: body.decode() for event, body in zip(events, bodies, strict=True)}
+
+
+def consumer_secret(actor: Principal) -> str | None:
+    """Return the consumer secret of the key of a request, or None if it is not stored."""
+    ((encrypted,),) = fetch(
+        select(API_KEYS.c.consumer_secret_encrypted).where(API_KEYS.c.id == actor.key_id)
     )
-    return {row.id: legacy_body(row._mapping).decode() for row in rows}
+    return decrypt(encrypted) if encrypted else None
 
 
 def _require_readable(actor: Principal, webhook_id: int) -> None:

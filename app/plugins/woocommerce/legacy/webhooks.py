@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api import webhook_error_codes
 from app.api.authentication import current_principal
@@ -11,7 +11,6 @@ from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import narrowed
-from app.api.smorest import Api
 from app.models.webhook import WebhookFormat
 from app.plugins.woocommerce.legacy import stored_webhooks as legacy_webhooks
 from app.plugins.woocommerce.legacy.schemas import webhooks as schemas
@@ -20,7 +19,6 @@ from app.schemas.queries import ReadQuery
 from app.schemas.webhooks import WebhookDeliveryListQuery
 from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import writes as webhooks
-from app.services.webhooks.queries import LEGACY_ONLY
 
 blp = Blueprint(
     "webhooks",
@@ -28,12 +26,6 @@ blp = Blueprint(
     url_prefix="/webhooks",
     description="Send events to the URLs of other systems.",
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes in each mount of the legacy API."""
-    for mount in api.mounts:
-        mount.register_blueprint(blp)
 
 
 @blp.route("")
@@ -63,7 +55,10 @@ def create_webhook(body: Body) -> Response:
 
     `topic` and `delivery_url` are required. Deliveries have the form of the legacy API.
     """
-    webhook = webhooks.create_webhook(current_principal(), body["webhook"], WebhookFormat.LEGACY)
+    actor, data = current_principal(), body["webhook"]
+    # It signs with the consumer secret of its creator, unless it has another one (events 3).
+    data["secret"] = data["secret"] or legacy_webhooks.consumer_secret(actor)
+    webhook = webhooks.create_webhook(actor, data, WebhookFormat.LEGACY)
     return json_response({"webhook": schemas.legacy_webhook(webhook)}, 201)
 
 
@@ -76,7 +71,7 @@ def count_webhooks(query: Query) -> Response:
 
     Returns the number of webhooks that match the filter.
     """
-    number = webhook_queries.count_webhooks(current_principal(), query, LEGACY_ONLY)
+    number = webhook_queries.count_webhooks(current_principal(), query, legacy_webhooks.LEGACY_ONLY)
     return json_response({"count": number})
 
 
@@ -103,7 +98,7 @@ def update_webhook(body: Body, webhook_id: int) -> Response:
     A webhook that becomes active is sent a ping first.
     """
     webhook = webhooks.update_webhook(
-        current_principal(), webhook_id, body["webhook"], formats=LEGACY_ONLY
+        current_principal(), webhook_id, body["webhook"], forms=legacy_webhooks.LEGACY_ONLY
     )
     return json_response({"webhook": schemas.legacy_webhook(webhook)})
 
@@ -116,7 +111,7 @@ def delete_webhook(webhook_id: int) -> Response:
 
     Its deliveries are deleted with it.
     """
-    webhooks.delete_webhook(current_principal(), webhook_id, formats=LEGACY_ONLY)
+    webhooks.delete_webhook(current_principal(), webhook_id, forms=legacy_webhooks.LEGACY_ONLY)
     return delete_response("webhook")
 
 

@@ -9,11 +9,10 @@ from urllib.parse import unquote, unquote_plus
 
 from flask import Blueprint, Flask, Response, current_app, request
 
+from app.api.dialect import Dialect
 from app.api.mounted_requests import MountedRequests
 from app.api.smorest import Api
-from app.api.versions import ApiVersion, Dialect
 from app.auth.credentials import from_legacy
-from app.catalog import EXTENSION
 from app.config import VERSION as SHOP_VERSION
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import (
@@ -47,15 +46,13 @@ def _body_of(error: ShopError) -> Any:
     return shown.body
 
 
-WP_JSON = ApiVersion(
+WP_JSON = Dialect(
     "wp-json",
-    Dialect(
-        credentials=partial(from_legacy, form_of=form_of),
-        key_in_query=True,
-        hides_methods=True,
-        has_strict_requests=True,
-        error_body=_body_of,
-    ),
+    credentials=partial(from_legacy, form_of=form_of),
+    key_in_query=True,
+    hides_methods=True,
+    has_strict_requests=True,
+    error_body=_body_of,
 )
 
 ROUTES = tuple(
@@ -67,9 +64,14 @@ ROUTES = tuple(
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
     """Register the routes, unless ``SHOP_WC_V3`` is off."""
-    if not app.config["SHOP_WC_V3"]:
-        return
     prefix = app.config["SHOP_URL_PREFIX"]
+    is_served = app.config["SHOP_WC_V3"]
+    for start in {"", prefix} - ({prefix} if is_served else set()):
+        for rule in ("/wp-json", "/wp-json/<path:unknown>"):
+            path = start + rule
+            app.add_url_rule(path, path, _suggest, methods=METHODS, provide_automatic_options=False)
+    if not is_served:
+        return
     blueprint = Blueprint("wp-json", __name__, url_prefix=f"{prefix}/wp-json")
     blueprint.extends_orders = True  # type: ignore[attr-defined]  # read by app.api.order_extensions
     own = (Route("", {"GET": _NAMESPACE}), Route("/openapi.json", {"GET": _OPENAPI}))
@@ -78,12 +80,19 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     _add(blueprint, "/", Route("/", {"GET": _SITE}))
     _add(blueprint, "/<path:unknown>", NOWHERE)
     app.register_blueprint(blueprint)
-    app.extensions[EXTENSION].bare_objects |= {
-        each.noun: lambda ids, each=each: each.objects(ids, current_site())
-        for each in (coupons.COUPONS, customers.CUSTOMERS, orders.ORDERS)
-    }
     app.wsgi_app = MountedRequests(  # type: ignore[method-assign] # as documented by Flask
         app.wsgi_app, prefix, "/wp-json/", lambda _: WP_JSON, partial(_located, prefix)
+    )
+
+
+def _suggest(**_: str) -> Response:
+    """Reject a request, and suggest the APIs that the service has."""
+    prefix = current_app.config["SHOP_URL_PREFIX"]
+    legacy = f", and the legacy API at {prefix}/wc-api/v3"
+    raise ShopError(
+        "shop_api_no_route",
+        more=f"The API is located at {prefix or '/'}, for example {prefix}/orders"
+        f"{legacy if current_app.config['SHOP_LEGACY_API'] else ''}.",
     )
 
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.auth.principals import Capability
-from app.conversions.webhooks import LEGACY_HOOKS
 from app.db.session import reading_own_writes
 from app.errors import ShopError
 from app.models.webhook import WebhookFormat, WebhookStatus
@@ -19,11 +18,11 @@ from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.lists import collection, page, record_query
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.plugins.woocommerce.rest.stored_webhooks import BARE_ONLY, list_records, records_by_id
+from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
 from app.services.common.bulk import Precondition
 from app.services.common.records import RecordListQuery
 from app.services.webhooks import writes
-from app.services.webhooks.queries import BARE_ONLY
-from app.services.webhooks.records import list_records, records_by_id
 
 HOOKS: Mapping[str, list[str]] = {
     **LEGACY_HOOKS,
@@ -121,7 +120,7 @@ class Webhooks(Resource):
 
     def insert(self, call: Call, data: Object) -> int:
         with _url_errors():
-            webhook = writes.create_webhook(call.actor, data, WebhookFormat.LEGACY, is_bare=True)
+            webhook = writes.create_webhook(call.actor, data, WebhookFormat.BARE)
         return int(webhook["id"])
 
     def change(self, call: Call, data: Object, check: Precondition | None) -> None:

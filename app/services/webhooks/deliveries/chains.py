@@ -2,18 +2,18 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NotRequired
+from typing import Any, NotRequired, cast
 
-import orjson
 from sqlalchemy import and_, exists, or_, select
 from sqlalchemy.orm import Session
 
-from app.catalog import current_catalog
+from app.catalog import WebhookForm
 from app.db.records import row_dicts
+from app.db.session import reading_own_writes
 from app.db.sql.index_hints import has_constant
-from app.models import EVENTS, USERS, WEBHOOK_DELIVERIES
+from app.models import EVENTS, WEBHOOK_DELIVERIES
 from app.models.webhook_delivery import DeliveryState, WebhookDeliveryRow
-from app.services.webhooks.deliveries.requests import Sender
+from app.services.webhooks.deliveries.requests import Sender, SentEvent
 
 
 class ClaimedDelivery(WebhookDeliveryRow):
@@ -23,8 +23,7 @@ class ClaimedDelivery(WebhookDeliveryRow):
     event_created_at: datetime | None
     event_data: str | None
     event_request_id: str | None
-    customer_updated_at: NotRequired[datetime | None]
-    bare_body: NotRequired[bytes | None]
+    body: NotRequired[bytes]
 
 
 MAX_HEADS = 300
@@ -52,9 +51,6 @@ _WITH_EVENTS: Any = select(
         for name in ("type", "created_at", "data", "request_id")
     ),
 ).outerjoin(EVENTS, EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id)
-_WITH_CUSTOMERS = _WITH_EVENTS.add_columns(
-    USERS.c.updated_at.label("customer_updated_at")
-).outerjoin(USERS, USERS.c.id == EVENTS.c.customer_id)
 
 
 def chains_of(
@@ -66,10 +62,9 @@ def chains_of(
     room = limit - len(known)
     of_webhook = and_(WEBHOOK_DELIVERIES.c.webhook_id == sender.webhook_id, _PENDING)
     due = WEBHOOK_DELIVERIES.c.next_attempt_at <= timestamp
-    with_events = _WITH_CUSTOMERS if sender.is_legacy else _WITH_EVENTS
     heads: list[ClaimedDelivery] = row_dicts(
         session.execute(
-            with_events.where(
+            _WITH_EVENTS.where(
                 of_webhook, due, WEBHOOK_DELIVERIES.c.id.not_in(known) if known else True, _IS_FIRST
             )
             .order_by(WEBHOOK_DELIVERIES.c.next_attempt_at, WEBHOOK_DELIVERIES.c.event_id)
@@ -77,7 +72,7 @@ def chains_of(
         )
     )
     if pings := [[head] for head in heads if head["event_id"] is None]:
-        return pings  # the first request to a legacy receiver (events 3)
+        return pings  # the first request to a receiver (events 3)
     chains = [[head] for head in heads]
     by_resource: dict[tuple[str, int | None], list[ClaimedDelivery]] = {
         (head["resource"], head["resource_id"]): chain
@@ -86,26 +81,32 @@ def chains_of(
     }
     if limit > 1 and by_resource:
         is_follower = WEBHOOK_DELIVERIES.c.id.not_in([head["id"] for head in heads])
-        of_chains = with_events.where(of_webhook, is_follower)
+        of_chains = _WITH_EVENTS.where(of_webhook, is_follower)
         _add_followers(session, of_chains, by_resource, timestamp)
     return chains
 
 
-def add_bare_bodies(chains: Sequence[Sequence[ClaimedDelivery]]) -> None:
-    """Add the records of deliveries as wc/v3 shows them now; of deleted ones their ID."""
-    by_resource: dict[str, list[ClaimedDelivery]] = {}
-    for delivery in (each for chain in chains for each in chain if each["event_id"] is not None):
-        by_resource.setdefault(delivery["resource"], []).append(delivery)
-    for resource, deliveries in by_resource.items():
-        ids = {each["resource_id"] for each in deliveries if each["resource_id"]}
-        shown = current_catalog().bare_objects[resource](sorted(ids))
-        by_id = {each["id"]: each for each in shown}
-        for delivery in deliveries:
-            record_id = delivery["resource_id"]
-            is_deleted = str(delivery["event_type"]).endswith(".deleted")
-            gone = {"id": record_id}
-            body = gone if is_deleted else by_id.get(record_id or 0, gone)
-            delivery["bare_body"] = orjson.dumps(body)
+def add_bodies(form: WebhookForm, chains: Sequence[Sequence[ClaimedDelivery]]) -> None:
+    """Add the bodies of deliveries in the form of a plugin."""
+    deliveries = [each for chain in chains for each in chain if each["event_id"] is not None]
+    with reading_own_writes():
+        bodies = form.bodies([event_of(each) for each in deliveries])
+        for delivery, body in zip(deliveries, bodies, strict=True):
+            delivery["body"] = body
+
+
+def event_of(delivery: ClaimedDelivery) -> SentEvent:
+    """Return the event of a delivery that is not a ping."""
+    event: dict[str, Any] = {
+        "id": delivery["event_id"],
+        "type": delivery["event_type"],
+        "created_at": delivery["event_created_at"],
+        "data": delivery["event_data"],
+        "resource_id": delivery["resource_id"],
+    }
+    if "body" in delivery:
+        event["body"] = delivery["body"]
+    return cast("SentEvent", event)  # only the columns of a ping are None
 
 
 def _add_followers(

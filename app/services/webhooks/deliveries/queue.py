@@ -24,11 +24,12 @@ from app.services.events.sequence import has_unnumbered
 from app.services.webhooks.deliveries.chains import (
     MAX_HEADS,
     ClaimedDelivery,
-    add_bare_bodies,
+    add_bodies,
     chains_of,
 )
 from app.services.webhooks.deliveries.requests import Sender, sender_of
 from app.services.webhooks.deliveries.retries import BREAKER
+from app.services.webhooks.queries import has_form
 from app.services.webhooks.states import UNREADABLE, disable
 
 Version = tuple[Any, ...]
@@ -90,8 +91,8 @@ def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> 
         is_failing = webhook["failure_count"] >= BREAKER
         chains = chains_of(session, sender, known, timestamp, limit=1 if is_failing else MAX_HEADS)
         if chains:
-            if webhook["is_bare"]:
-                add_bare_bodies(chains)
+            if sender.form:
+                add_bodies(sender.form, chains)
             if webhook["id"] not in held:
                 _lease(session, owner, WEBHOOKS.c.id == webhook["id"])
             batches.append(Batch(sender, version_of(webhook), chains, one_at_a_time=is_failing))
@@ -133,6 +134,7 @@ def is_due(timestamp: datetime) -> ColumnElement[bool]:
     """Return the condition that a delivery may be sent to a webhook now."""
     return and_(
         WEBHOOKS.c.status == WebhookStatus.ACTIVE,
+        has_form(),
         or_(WEBHOOKS.c.resume_at.is_(None), WEBHOOKS.c.resume_at <= timestamp),
         exists(
             select(1).where(

@@ -127,10 +127,13 @@ def test_mcp_server(shops):
     run("node", "session.mjs", cwd=MCP, env=environment)
 
 
-def test_deliveries_are_bare_and_equal_reads(client_with):
-    shop = client_with(
-        SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_PUBLIC_URL="https://shop.example"
-    )
+@pytest.mark.parametrize("is_served", [True, False], ids=["", "after SHOP_WC_V3=0"])
+def test_deliveries_are_bare_and_equal_reads(client_with, is_served):
+    settings = {
+        "SHOP_WEBHOOK_ALLOWED_NETWORKS": LOOPBACK, "SHOP_PUBLIC_URL": "https://shop.example",
+    }  # fmt: skip
+    shop = client_with(**settings)
+    worker = client_with(**settings, SHOP_WC_V3=is_served)
     receiver = Receiver()
     try:
         body = {"topic": "coupon.created", "delivery_url": receiver.url, "secret": "s3cret"}
@@ -138,7 +141,7 @@ def test_deliveries_are_bare_and_equal_reads(client_with):
         coupon = shop.http.post(
             f"{V3}/coupons", json={"code": "a"}, headers=_basic(shop)
         ).get_json()
-        with running_worker(shop.app):
+        with running_worker(worker.app):
             ping, delivery = receiver.wait(2)
         assert ping.headers["content-type"] == "application/x-www-form-urlencoded"
         assert ping.body == f"webhook_id={webhook['id']}".encode()

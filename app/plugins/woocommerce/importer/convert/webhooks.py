@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.auth.encryption import encrypt
 from app.auth.hashes import keyed_hash
-from app.conversions.webhooks import LEGACY_ACTION, is_delivery_url, is_legacy_topic
+from app.conversions.webhooks import is_delivery_url
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.outbound.client import has_valid_host
 from app.outbound.signatures import new_secret
@@ -15,6 +15,7 @@ from app.plugins.woocommerce.importer.convert.customers import EPOCH
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations, whole
 from app.plugins.woocommerce.importer.source.clock import ShopClock
 from app.plugins.woocommerce.importer.source.staging import Metas, Pages
+from app.plugins.woocommerce.topics import ACTION, is_topic
 
 WEBHOOK_TABLE, POSTS = "wc_webhooks", "posts:shop_webhook"
 _BARE = re.compile(r"(?:wp_api_v)?([1-9])")
@@ -67,7 +68,7 @@ def webhook(source: SourceWebhook, clock: ShopClock, accounts: Mapping[int, int]
     if bare and bare[1] != "3":
         altered.append(f"its payload is that of version 3, not of version {bare[1]}")
     topic, url = source.topic or "", (source.delivery_url or "").strip()
-    if not is_legacy_topic(topic) or (bare and topic.startswith(f"{LEGACY_ACTION}.")):
+    if not is_topic(topic) or (bare and topic.startswith(f"{ACTION}.")):
         raise LeftOut(f"the topic {topic!r} is unknown")
     if not is_delivery_url(url) or not has_valid_host(url):
         raise LeftOut("the delivery URL is not valid")

@@ -6,7 +6,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.conversions.webhooks import legacy_hooks, legacy_topic
+from app.plugins.woocommerce.topics import hooks_of, stored_topic
 from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import output as fields
@@ -119,7 +119,7 @@ class LegacyWebhookCreate(Base):
     @ma.post_load
     def finish(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Return the fields as a native client would have written them."""
-        topic = legacy_topic(data.pop("topic", ""))
+        topic = stored_topic(data.pop("topic", ""))
         status = data["status"] or "active"
         return data | {"topics": [topic] if topic else [], "status": status}
 
@@ -138,7 +138,7 @@ class LegacyWebhookUpdate(Base):
         """Return the fields as a native client would have written them."""
         data = {name: value for name, value in data.items() if value != ""}
         if "topic" in data:
-            data["topics"] = [legacy_topic(data.pop("topic"))]
+            data["topics"] = [stored_topic(data.pop("topic"))]
         return data
 
 
@@ -163,7 +163,7 @@ def legacy_webhook(webhook: Mapping[str, Any]) -> dict[str, Any]:
         "topic": topic,
         "resource": resource,
         "event": event,
-        "hooks": legacy_hooks(topic),
+        "hooks": hooks_of(topic),
         "delivery_url": webhook["delivery_url"],
         "created_at": fields.Timestamp.wire(webhook["created_at"]),
         "updated_at": fields.Timestamp.wire(webhook["updated_at"]),

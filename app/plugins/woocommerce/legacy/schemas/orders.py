@@ -6,11 +6,10 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.conversions.legacy_orders import NEWER_FIELDS, legacy_items
-from app.schemas.base import Base, excluding, request
+from app.plugins.woocommerce.legacy.orders import NEWER_FIELDS, NEWER_ITEM_FIELDS, legacy_items
+from app.plugins.woocommerce.legacy.schemas.records import LegacyMetadata, with_meta
+from app.schemas.base import Base, excluding, list_response, request
 from app.schemas.fields import output as fields
-from app.schemas.fields.output import LegacyMetadata
-from app.schemas.legacy.metadata import with_meta
 from app.schemas.orders.input import (
     OrderBulkItem,
     OrderCreate,
@@ -19,10 +18,12 @@ from app.schemas.orders.input import (
     OrderUpdateRequest,
 )
 from app.schemas.orders.order import (
-    LegacyFeeLineSchema,
-    LegacyLineItemSchema,
-    LegacyShippingLineSchema,
+    DownloadList,
+    DownloadSchema,
+    FeeLineSchema,
+    LineItemSchema,
     OrderSchema,
+    ShippingLineSchema,
 )
 
 IDENTIFYING = {
@@ -78,6 +79,24 @@ LegacyOrderCreateRequest = request(LegacyOrderCreate, "order")
 LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order")
 
 
+class LegacyLineItemSchema(LineItemSchema):
+    """Line item of an order in the legacy API."""
+
+    Meta = excluding(*NEWER_ITEM_FIELDS["line_items"], "metadata")
+
+
+class LegacyShippingLineSchema(ShippingLineSchema):
+    """Shipping line of an order in the legacy API."""
+
+    Meta = excluding(*NEWER_ITEM_FIELDS["shipping_lines"], "metadata")
+
+
+class LegacyFeeLineSchema(FeeLineSchema):
+    """Fee line of an order in the legacy API."""
+
+    Meta = excluding(*NEWER_ITEM_FIELDS["fee_lines"], "metadata")
+
+
 class LegacyOrderSchema(OrderSchema):
     """Order in a response of the legacy API, which has no payment and origin (records 3)."""
 
@@ -97,12 +116,13 @@ class LegacyOrderSchema(OrderSchema):
     Meta = excluding(*NEWER_FIELDS, "metadata")
 
 
-LEGACY_ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
+ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
     OrderCreate: LegacyOrderCreate,
     OrderUpdate: LegacyOrderUpdate,
     OrderBulkItem: with_meta(OrderBulkItem, "order_meta"),
     OrderCreateRequest: LegacyOrderCreateRequest,
     OrderUpdateRequest: LegacyOrderUpdateRequest,
     OrderSchema: LegacyOrderSchema,
+    DownloadList: list_response(DownloadSchema, "downloads"),
 }
-"""Replacements for native input schemas of orders."""
+"""Replacements for native schemas of orders."""

@@ -9,6 +9,7 @@ from app.auth.principals import Capability, Principal
 from app.db.read_pool import snapshot
 from app.db.records import as_printed
 from app.models import WEBHOOKS
+from app.models.webhook import WebhookFormat
 from app.services.common.records import (
     Record,
     RecordListQuery,
@@ -16,7 +17,9 @@ from app.services.common.records import (
     conditions_of,
     records_with_ids,
 )
-from app.services.webhooks.queries import BARE_ONLY, has_form
+from app.services.webhooks.queries import has_form
+
+BARE_ONLY = (WebhookFormat.BARE,)
 
 _COLUMNS = tuple(
     WEBHOOKS.c[name]

@@ -7,11 +7,11 @@ from typing import Any
 import marshmallow as ma
 
 from app.conversions import numbers
+from app.plugins.woocommerce.legacy.schemas.orders import LegacyLineItemSchema
 from app.schemas.base import Base, excluding, request
 from app.schemas.fields import output as fields
 from app.schemas.fields.list_input import ItemArray
 from app.schemas.orders.item_input import MAX_ITEMS, too_large
-from app.schemas.orders.order import LegacyLineItemSchema
 from app.schemas.orders.refund import (
     OrderRefundCreate,
     OrderRefundCreateRequest,
@@ -138,7 +138,7 @@ class LegacyOrderRefundUpdate(OrderRefundUpdate):
     Meta = excluding("metadata")
 
 
-LEGACY_REFUNDS: dict[type[ma.Schema], type[ma.Schema]] = {
+REFUNDS: dict[type[ma.Schema], type[ma.Schema]] = {
     OrderRefundSchema: LegacyOrderRefundSchema,
     OrderRefundCreate: LegacyOrderRefundCreate,
     OrderRefundCreateRequest: request(LegacyOrderRefundCreate, "order_refund"),

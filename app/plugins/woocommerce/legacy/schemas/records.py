@@ -1,0 +1,119 @@
+"""Coupons and customers in the legacy API, with ``coupon_meta`` and ``customer_meta`` (records 1).
+
+``orders`` has ``order_meta``.
+"""
+
+from typing import Any
+
+import marshmallow as ma
+
+from app.conversions.metadata import HIDDEN
+from app.schemas.base import Base, excluding, request
+from app.schemas.coupons.coupon import (
+    CouponBulkItem,
+    CouponCreate,
+    CouponCreateRequest,
+    CouponSchema,
+    CouponUpdate,
+    CouponUpdateRequest,
+)
+from app.schemas.customers import (
+    CustomerBulkItem,
+    CustomerCreate,
+    CustomerCreateRequest,
+    CustomerSchema,
+    CustomerUpdate,
+    CustomerUpdateRequest,
+)
+from app.schemas.fields import output as fields
+from app.schemas.fields.input import MetadataInput
+from app.schemas.fields.output import Metadata
+
+
+class LegacyMetadata(Metadata):
+    """Metadata in a response of the legacy API."""
+
+    hides = HIDDEN
+    is_in_writes = False
+
+    def __init__(self) -> None:
+        super().__init__("Metadata: values by key. Only with `filter[meta]=true`.")
+
+
+class LegacyMetadataInput(MetadataInput):
+    """Metadata in a body of the legacy API, which ignores hidden keys and lists (records 5)."""
+
+    def convert(self, value: Any) -> dict[str, Any]:
+        """Return the keys that are not hidden and whose values are scalars."""
+        # PHP writes an empty array and one with the keys 0, 1 and so on as a list.
+        given = {} if value == "" or isinstance(value, list) else value
+        return {
+            key: each
+            for key, each in super().convert(given).items()
+            if not key.startswith(HIDDEN) and not isinstance(each, dict | list | None)
+        }
+
+
+_MEANING = "Metadata to set. Keys that begin with `_`, lists, objects and null are ignored."
+
+
+def with_meta(native: type[Base], key: str) -> type[Base]:
+    """Return an input schema with a legacy name of the metadata, such as ``coupon_meta``."""
+    parts = {
+        key: LegacyMetadataInput(_MEANING, attribute="metadata"),
+        "Meta": excluding("metadata"),
+        "__doc__": native.__doc__,
+    }
+    return type(f"Legacy{native.__name__}", (native,), parts)
+
+
+class LegacyCouponSchema(CouponSchema):
+    """Coupon in responses of the legacy API."""
+
+    coupon_meta = LegacyMetadata()
+
+    Meta = excluding("metadata")
+
+
+class LegacyCustomerSchema(CustomerSchema):
+    """Customer in responses of the legacy API."""
+
+    role = fields.String(
+        "First role of the user; `customer` for a user without a role.",
+        attribute="role_or_customer",
+    )
+    customer_meta = LegacyMetadata()
+
+    Meta = excluding("metadata")
+
+
+class CustomerV3Schema(LegacyCustomerSchema):
+    """Customer in responses of version 3 of the legacy API (decisions 12)."""
+
+    last_update = fields.Timestamp("Time of the last update, in UTC.", attribute="updated_at")
+
+    class Meta(Base.Meta):
+        _names = list(LegacyCustomerSchema().fields)
+        fields = (*_names[:2], "last_update", *_names[2:])
+
+
+_COUPON: dict[type[ma.Schema], type[Base]] = {
+    native: with_meta(native, "coupon_meta")
+    for native in (CouponCreate, CouponUpdate, CouponBulkItem)
+}
+_CUSTOMER: dict[type[ma.Schema], type[Base]] = {
+    native: with_meta(native, "customer_meta")
+    for native in (CustomerCreate, CustomerUpdate, CustomerBulkItem)
+}
+
+RECORDS: dict[type[ma.Schema], type[ma.Schema]] = {
+    CouponSchema: LegacyCouponSchema,
+    CustomerSchema: LegacyCustomerSchema,
+    **_COUPON,
+    **_CUSTOMER,
+    CouponCreateRequest: request(_COUPON[CouponCreate], "coupon"),
+    CouponUpdateRequest: request(_COUPON[CouponUpdate], "coupon"),
+    CustomerCreateRequest: request(_CUSTOMER[CustomerCreate], "customer"),
+    CustomerUpdateRequest: request(_CUSTOMER[CustomerUpdate], "customer"),
+}
+"""Replacements for native schemas of coupons and customers."""
