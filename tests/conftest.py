@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import pytest
 from flask_migrate import upgrade
-from hypothesis import settings as hypothesis_settings
 from sqlalchemy import event, make_url, update
 
 from app import create_app
@@ -28,10 +27,6 @@ from tests.databases import (  # noqa: E402  # the same
 )
 from tests.schemas import create_tables  # noqa: E402  # the same
 from tests.selection import POOLED  # noqa: E402  # the same
-
-# The same examples in every run, and no limit for the time of an example: how long the machine takes
-# is no finding. `--hypothesis-profile=default` tries other examples.
-hypothesis_settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")

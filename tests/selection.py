@@ -5,15 +5,22 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import settings
 
 DESELECTED = pytest.StashKey[Counter]()
 POOLED = "pgbouncer"
 """The database behind PgBouncer, among the parameters of ``database_url``, and its user."""
+REASONS = pytest.StashKey[dict]()
 IS_COUNTED = pytest.StashKey[bool]()
 ON_BOTH = {"both_databases", "pooler"}
 """Markers of tests that a default run also runs on PostgreSQL."""
 
+FEW_EXAMPLES = 20
+"""Number of random examples that a default run tries; another run tries 100."""
+
 SLOW = "slow cases"
+FURTHER = "further cases of tests of which a sample ran"
+MORE_EXAMPLES = "tests with more random examples"
 OTHER_DATABASE = "copies on PostgreSQL of cases that ran on SQLite"
 WITH_POOLER = "copies behind PgBouncer of cases that ran without it"
 
@@ -32,6 +39,12 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.stash[DESELECTED] = Counter()
+    if not config.getoption("--hypothesis-profile"):
+        # The same examples in every run, and no limit for the time of an example: how long the
+        # machine takes is no finding. `--hypothesis-profile=default` tries other examples.
+        few = settings(settings.get_profile("ci"), max_examples=FEW_EXAMPLES)
+        settings.register_profile("few", few)
+        settings.load_profile("ci" if _needs_every_copy(config) else "few")
 
 
 def is_worker(config):
@@ -95,9 +108,9 @@ def pytest_collection_modifyitems(config, items):
         return
     if config.getoption("all"):
         return
-    reasons = {item: _reason_to_deselect(item) for item in items}
+    reasons = config.stash[REASONS] = _reasons_to_deselect(items)
     if config.getoption("rest") or config.getoption("list_rest"):
-        deselected = [item for item in items if not reasons[item]]
+        deselected = [item for item in items if not reasons[item] and not _is_random(item)]
     else:
         deselected = [item for item in items if reasons[item]]
         config.stash[DESELECTED] = Counter(filter(None, reasons.values())) + _missing_copies(items)
@@ -120,9 +133,27 @@ def _missing_copies(items):
     return missing
 
 
-def _reason_to_deselect(item):
-    """Return why a default run deselects a case, or None."""
-    return _reason(list(item.iter_markers()), _database(item))
+def _is_random(item):
+    """Whether a test generates its examples. A default run tries a few, the other run many."""
+    return item.get_closest_marker("hypothesis") is not None
+
+
+def _reasons_to_deselect(items):
+    """Return why a default run deselects each case, or None.
+
+    Of a test with the marker ``sample(n)``, it runs the first n cases on each database.
+    """
+    reasons = {item: _reason(list(item.iter_markers()), _database(item)) for item in items}
+    sampled = Counter()
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark is None or reasons[item]:
+            continue
+        test = item.nodeid.partition("[")[0], _database(item)
+        sampled[test] += 1
+        if sampled[test] > mark.args[0]:
+            reasons[item] = FURTHER
+    return reasons
 
 
 def _reason(markers, database):
@@ -159,12 +190,12 @@ def pytest_report_collectionfinish(config, items):
     """List what a default run deselects, by reason and file, or by test with ``-v``."""
     if not config.getoption("list_rest"):
         return []
-    names = {}
+    names, reasons = {}, config.stash[REASONS]
     for item in items:
         name = item.nodeid.partition("[")[0]
         if config.get_verbosity() < 1:
             name = name.partition("::")[0]
-        names.setdefault(_reason_to_deselect(item), Counter())[name] += 1
+        names.setdefault(reasons[item] or MORE_EXAMPLES, Counter())[name] += 1
     lines = []
     for reason, numbers in names.items():
         lines += ["", f"{reason}: {numbers.total()}"]

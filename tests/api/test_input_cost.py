@@ -203,6 +203,7 @@ def too_expensive(cases):
     return [name for name, prepare, length in cases if grows_too_fast(prepare, length)]
 
 
+@pytest.mark.slow
 def test_a_pattern_that_takes_quadratic_time_is_found():
     quadratic, linear = re.compile(r"-?\d*\.?\d*"), re.compile(r"-?\d*(\.\d*)?")
     digits = TEXTS["digits"]

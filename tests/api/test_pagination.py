@@ -155,6 +155,7 @@ def test_links_lead_through_the_list(app, app_with, admin, make_coupon):
 ORDERS = ("id", "email", "login", "modified", "name", "first_name", "last_name", "registered")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("order", "role"),
@@ -188,6 +189,7 @@ def test_later_pages_continue_the_list(monkeypatch, make_customer, client_for, a
             assert page.headers["X-Total"] == str(len(expected))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1000])
 def test_pages_from_the_end_continue_the_list(monkeypatch, make_coupon, admin, client_with, few):
@@ -212,6 +214,7 @@ def test_pages_from_the_end_continue_the_list(monkeypatch, make_coupon, admin, c
             ], (orderby, order)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize("more", [{}, {"filter[created_at_min]": "2001-01-01"}])

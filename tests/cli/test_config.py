@@ -374,6 +374,7 @@ def test_postgres_url_is_a_postgresql_url(given, url):
 KNOWN = "pending, processing, on-hold, completed, cancelled, refunded, failed"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [

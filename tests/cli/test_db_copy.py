@@ -147,6 +147,7 @@ def counts_of(app):
     return {key: number for key, number in sums.items() if number}
 
 
+@pytest.mark.sample(1)
 def test_shop_is_copied_completely_and_its_keys_work(urls, make_shop):
     source, target = make_shop(urls[0]), make_shop(urls[1])
     client, limited = fill(source)
@@ -209,6 +210,7 @@ def test_every_table_of_the_database_is_one_of_the_models(session_app):
         assert copied | database_copy.DERIVED == set(db.metadata.tables)
 
 
+@pytest.mark.sample(1)
 def test_target_with_data_is_rejected(urls, make_shop):
     source, target = make_shop(urls[0]), make_shop(urls[1])
     for app in (source, target):
@@ -221,6 +223,7 @@ def test_target_with_data_is_rejected(urls, make_shop):
     assert rows_of(target, "api_keys") == before
 
 
+@pytest.mark.sample(1)
 def test_schema_must_be_current(urls, make_shop):
     source, target = make_shop(urls[0]), make_shop(urls[1], schema=False)
     which = "Error: The schema of the {} database is not current. Run `shop-api db upgrade`"
@@ -237,6 +240,7 @@ def test_schema_must_be_current(urls, make_shop):
     assert (result.exit_code, result.stderr.startswith(newer)) == (1, True)
 
 
+@pytest.mark.sample(1)
 def test_failed_copy_leaves_the_target_empty(urls, make_shop, monkeypatch):
     source, target = make_shop(urls[0]), make_shop(urls[1])
     with source.app_context():
@@ -275,6 +279,7 @@ def test_changes_during_the_copy_are_not_half_copied(urls, make_shop, monkeypatc
     assert {name: rows_of(target, name) for name in before} == before
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -293,6 +298,7 @@ def test_wrong_source_is_rejected(make_shop, tmp_path, given, message):
     assert not (tmp_path / "instance" / "missing.db").exists()
 
 
+@pytest.mark.slow
 def test_source_that_is_unreachable_is_reported_in_one_line(make_shop, tmp_path):
     url = "postgres://shop:secret@127.0.0.1:1/shop"
     result = run(make_shop(f"sqlite:///{tmp_path}/own.db"), "db", "copy", url)
@@ -317,6 +323,7 @@ def test_source_that_is_no_database_is_reported_as_the_source(make_shop, tmp_pat
     )
 
 
+@pytest.mark.slow
 def test_relative_source_is_in_the_instance_folder(make_shop, tmp_path):
     source = make_shop("sqlite:///shop.db")
     with source.app_context():

@@ -103,6 +103,7 @@ def test_password_in_the_query_is_not_shown(told):
     assert line.endswith(START)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -182,6 +183,7 @@ def refusing_server(message):
     thread.join()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("message", "remedy"),
     [
@@ -263,6 +265,7 @@ def test_disk_that_is_full(tmp_path):
 # --- what is not the database ---
 
 
+@pytest.mark.slow
 def test_file_to_write_that_cannot_be_written(told):
     assert told(["openapi", "write", "/dev/full"]) == (
         "No space left on device. Free up disk space."

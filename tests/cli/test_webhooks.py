@@ -28,6 +28,7 @@ def run(shop):
     return lambda *arguments: shop.app.test_cli_runner().invoke(args=["webhooks", *arguments])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("topic", EVENT_TYPES)
 def test_example_is_signed_like_a_delivery(run, receiver, topic):
     result = run("trigger", topic, "--url", receiver.url, "--secret", SECRET)

@@ -57,6 +57,7 @@ def test_create_of_one_username_by_many_succeeds_once(admin):
     assert listed(admin) == [winner]
 
 
+@pytest.mark.slow
 def test_create_of_one_local_part_by_many_gives_each_a_username(admin):
     answers = at_once(admin, lambda client, number: create(client, email=f"ann@{number}.example"))
     assert counts_of(answers) == {(201, None): CALLERS}
@@ -122,6 +123,7 @@ def test_delete_of_one_customer_by_many_succeeds_once(admin, make_customer):
     assert listed(admin) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("wanted", ["ann@example.com", "new@example.com"])
 def test_creates_and_updates_with_one_email_give_it_to_one_account(admin, make_customer, wanted):
     """One half edits an account from ann@ to new@, the other creates with one of the two."""

@@ -320,6 +320,7 @@ def add_roles(app, roles_of):
         run_in_transaction(work)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("without_roles", [True, False])
 @pytest.mark.parametrize(

@@ -231,6 +231,7 @@ def test_long_list_is_written_in_pieces(app, admin):
     assert "Content-Length" not in response.headers
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("count", [1, 500, 501])
 @pytest.mark.pooler
 def test_long_list_of_any_length_is_valid_json(app, admin, count):
@@ -280,6 +281,7 @@ def test_database_is_lost_before_the_first_piece(app, admin, monkeypatch, path):
     assert_nothing_is_open(app)
 
 
+@pytest.mark.slow
 @pytest.mark.pooler
 def test_long_list_whose_reader_goes_away_gives_the_connection_back(app, admin):
     add_users(app, MANY)
@@ -298,6 +300,7 @@ def test_head_of_a_long_list_gives_the_connection_back(app, admin):
     assert_nothing_is_open(app)
 
 
+@pytest.mark.slow
 @pytest.mark.pooler
 def test_long_list_is_one_snapshot(app, admin):
     add_users(app, MANY)

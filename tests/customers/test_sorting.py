@@ -114,6 +114,7 @@ META_KEYS = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("key", META_KEYS)
 def test_orderby_meta_value_takes_every_name_and_address_part(admin, key):

@@ -66,6 +66,7 @@ def write(seed):
     run_in_transaction(change)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_lists_are_exact_between_any_writes_and_refreshes(
     app, admin, make_customer, seed, monkeypatch
@@ -123,6 +124,7 @@ def test_refresh_leaves_nothing_stale_and_is_repeatable(app, admin, make_custome
     check(admin)
 
 
+@pytest.mark.sample(1)
 def test_other_statuses_make_all_totals_stale(app, admin, make_customer, client_with, app_with):
     """A process in which other statuses count computes all sums, until a worker of it has run."""
     paid = {"SHOP_PAID_STATUSES": ["pending"]}

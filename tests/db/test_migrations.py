@@ -132,6 +132,7 @@ def test_there_is_one_head_and_files_are_named_after_their_numbers():
     assert [each.revision for each in script.walk_revisions()] == migration_numbers()[::-1]
 
 
+@pytest.mark.slow
 def test_new_migration_gets_the_next_number(fresh_app, tmp_path, caplog):
     upgrade()
     folder = tmp_path / "migrations"
@@ -151,6 +152,7 @@ def test_new_migration_gets_the_next_number(fresh_app, tmp_path, caplog):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_migrating_from_nothing_equals_the_models(migrated):
     with db.engine.connect() as connection:
@@ -367,6 +369,7 @@ def test_readyz_without_a_database_is_503(make_app, url):
     assert client.get("/healthz").get_json() == {"status": "ok"}
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_statement_on_a_changed_schema_gets_503(fresh_app):
     """The migration was committed after the statement failed, so the schema is current."""
@@ -380,6 +383,7 @@ def test_statement_on_a_changed_schema_gets_503(fresh_app):
     assert response.headers["Retry-After"]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_migration_does_not_block_a_transaction_that_holds_a_lock(fresh_app):

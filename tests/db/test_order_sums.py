@@ -65,6 +65,7 @@ def write_orders(seed, steps=25):
         run_in_transaction(change)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_sums_equal_the_orders_after_any_write(app, seed):
     with app.app_context():
@@ -102,6 +103,7 @@ def test_sums_are_exact_after_concurrent_writes(app):
         assert summed() == counted()
 
 
+@pytest.mark.slow
 def test_rebuilding_corrects_wrong_sums(app, monkeypatch):
     monkeypatch.setattr(order_sums, "BATCH", 1)
     with app.app_context():
@@ -199,12 +201,14 @@ def old_shop(make_app, fresh_database_url):
         yield app
 
 
+@pytest.mark.slow
 def test_migration_sums_the_orders_of_before(old_shop):
     upgrade(revision=MIGRATION)
     assert summed() == counted()
     assert summed()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_interrupted_migration_is_continued(old_shop):
     """It had committed its triggers and a part of the sums, and others wrote afterwards."""

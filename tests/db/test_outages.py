@@ -139,6 +139,7 @@ def assert_network_failures_are_noticed(app):
     assert [given[name] for name in names] == ["10", "5", "3", "15000"]
 
 
+@pytest.mark.slow
 def test_postgresql_that_cannot_write_is_503_to_writers(postgresql, tmp_path):
     """A standby that took over, or is read by mistake."""
     with shop(postgresql.url, tmp_path) as client:
@@ -160,6 +161,7 @@ CUT_OFF = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("database_url", ["postgresql", POOLED], indirect=True)
 @pytest.mark.parametrize("error", CUT_OFF, ids=lambda error: type(error).__name__)
 def test_connection_lost_within_a_message_is_503(admin, make_coupon, monkeypatch, error):
@@ -319,6 +321,7 @@ def test_sqlite_files_can_be_read_by_their_owner_only(sqlite_shop, tmp_path):
     assert modes == dict.fromkeys(["shop.db", "shop.db-shm", "shop.db-wal"], 0o600)
 
 
+@pytest.mark.slow
 def test_unknown_path_with_a_key_while_the_database_is_unavailable(sqlite_shop, tmp_path):
     """The legacy API asks who is there before it says that nothing is: an error within an error."""
     time.sleep(MAX_AGE_SECONDS)  # until the key is read again
@@ -331,6 +334,7 @@ def test_unknown_path_with_a_key_while_the_database_is_unavailable(sqlite_shop, 
     assert "Traceback" not in log.getvalue()
 
 
+@pytest.mark.slow
 def test_sqlite_file_that_is_removed_takes_no_write(sqlite_shop, tmp_path):
     """Writes to a removed file would be lost, so they must not be acknowledged."""
     file, backup = tmp_path / "shop.db", tmp_path / "backup.db"
@@ -372,6 +376,7 @@ def test_sqlite_on_a_full_disk_takes_no_write(sqlite_shop):
     assert codes(sqlite_shop) == ["first", "big"]
 
 
+@pytest.mark.slow
 def test_full_disk_is_reported_as_such_on_sqlite(sqlite_shop):
     """A limit on the number of pages has the same effect for SQLite as a full disk."""
     with sqlite_shop.app.app_context():
@@ -412,6 +417,7 @@ def test_full_disk_is_reported_as_such_on_postgresql(postgresql, tmp_path):
         assert create(client, "second")[0] == 201
 
 
+@pytest.mark.slow
 def test_commit_on_sqlite_survives_a_power_failure(sqlite_shop):
     with sqlite_shop.app.app_context():
         for engine in db.engines.values():

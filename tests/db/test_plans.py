@@ -432,6 +432,7 @@ def test_pages_are_read_from_memory_that_processes_share(app, admin):
             assert (found > 0) == is_mapped, name
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("order", ["asc", "desc"])
@@ -561,6 +562,7 @@ def add_users(app, usernames):
         run_in_transaction(lambda session: session.execute(insert(User), rows))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("taken", [10, 11, 50, 300, 3000])
 def test_username_is_found_in_a_few_statements(app, admin, statements, taken):
@@ -573,6 +575,7 @@ def test_username_is_found_in_a_few_statements(app, admin, statements, taken):
         assert len(statements) <= 12
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("freed", [5, 9, 10, 99, 500])
 def test_username_takes_a_small_number_that_became_free(app, admin, freed):
@@ -581,6 +584,7 @@ def test_username_takes_a_small_number_that_became_free(app, admin, freed):
     assert created["customer"]["username"] == f"info{freed}"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("start", [9, 500])
 @pytest.mark.parametrize("base", ["info", "x" * 64])

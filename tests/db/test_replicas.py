@@ -122,6 +122,7 @@ def test_only_reads_of_the_named_blueprints_may_use_a_replica(app):
 FRESH = {"Prefer": "stale-while=5"}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("path", "headers", "from_replica"),
     [
@@ -202,6 +203,7 @@ def test_pages_read_reports_from_a_replica_and_all_else_from_the_primary(app, ad
         on_replicas.clear()
 
 
+@pytest.mark.slow
 def test_pages_read_the_rows_of_csv_files_from_a_replica(app, admin, on_replicas):
     browser = Browser(app, admin.key)
     new = {"generate": {"count": 2, "prefix": f"{next(codes)}-"}}
@@ -278,6 +280,7 @@ def test_work_that_reads_nothing_has_shown_nothing_of_the_replica(app):
         assert shown_position() == current_position()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("position", ["", "x", "2.1.1", "1.1", "1.ff.1", "1.1.ffffffffffffffff"])
 def test_unknown_position_is_served_by_the_primary(admin, on_replicas, position):
     response = admin.get("/coupons", headers={"X-Shop-Position": position})
@@ -364,6 +367,7 @@ def test_position_of_a_read_that_the_primary_served_includes_what_it_has_shown(c
             replica.resume_replay()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/coupons?filter[limit]=-1", "/customers?filter[limit]=-1"])
 def test_long_list_from_a_replica_has_a_position(admin, on_replicas, path):
     _, position = create(admin)
@@ -510,6 +514,7 @@ def test_replica_of_another_primary_is_not_used(cluster, tmp_path):
 # --- what operators see ---
 
 
+@pytest.mark.slow
 def test_metrics_show_each_replica(app, admin):
     assert admin.get("/coupons", headers=FRESH).status_code == 200
     page = admin.get("/metrics").get_data(as_text=True)

@@ -97,6 +97,7 @@ def test_upgrade_says_what_it_did(old_app):
     assert run_upgrade(old_app) == (0, current)
 
 
+@pytest.mark.slow
 def test_upgrade_says_from_where_it_began(old_app):
     upgrade(revision=REVISIONS[-2])
     assert run_upgrade(old_app) == (
@@ -105,6 +106,7 @@ def test_upgrade_says_from_where_it_began(old_app):
     )
 
 
+@pytest.mark.sample(1)
 def test_newer_schema_that_is_compatible_needs_no_upgrade(old_app, upgrade_to_next):
     upgrade_to_next()
     assert run_upgrade(old_app) == (
@@ -141,6 +143,7 @@ def app_on_a_newer_schema(old_app, upgrade_to_next):
     return old_app
 
 
+@pytest.mark.slow
 def test_requests_on_a_schema_that_is_too_new_ask_for_the_newer_version(app_on_a_newer_schema):
     client = app_on_a_newer_schema.test_client()
     response = client.get("/readyz")
@@ -178,6 +181,7 @@ def test_commands_on_a_schema_that_is_too_new_ask_for_the_newer_version(
     assert (result.exit_code, result.stderr) == (1, f"Error: {TOO_NEW}. {INSTALL}\n")
 
 
+@pytest.mark.slow
 def test_command_that_finds_no_table_in_a_schema_that_is_too_new(app_on_a_newer_schema):
     with pytest.raises(DBAPIError) as caught:
         db.session.execute(text("SELECT * FROM api_keys_of_the_next_version"))
@@ -194,6 +198,7 @@ def test_serve_on_a_schema_that_is_too_new_ends(app_on_a_newer_schema):
     assert result.stderr.endswith("Install a newer version.\n")
 
 
+@pytest.mark.slow
 def test_doctor_on_a_schema_that_is_too_new_asks_for_the_newer_version(app_on_a_newer_schema):
     output = app_on_a_newer_schema.test_cli_runner().invoke(args=["doctor"]).output
     assert "requires a newer version of the service" in output

@@ -229,6 +229,7 @@ def written_shop(app, app_with, client_for):
     return write
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_row_counts_equal_the_counted_rows(app, seed):
     with app.app_context():
@@ -372,6 +373,7 @@ def has(text, parts):
     return True
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_searches_find_the_same_as_a_scan(app, written_shop, seed):
     admin = written_shop(seed)

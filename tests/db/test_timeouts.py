@@ -87,6 +87,7 @@ def test_statement_that_takes_too_long_gets_503(limited):
         assert fetch(text("SELECT 1")) == [(1,)]
 
 
+@pytest.mark.slow
 def test_change_before_a_statement_that_takes_too_long_has_an_unknown_outcome(limited):
     client = Client(limited)
     response = client.post("/stored")
@@ -110,6 +111,7 @@ def test_request_that_takes_too_long_gets_503(make_app):
         assert fetch(text("SELECT 1")) == [(1,)]
 
 
+@pytest.mark.slow
 def test_long_list_may_take_longer_than_a_request(make_app):
     app = app_with_views(make_app(SHOP_REQUEST_TIMEOUT_SECONDS=1.2))
     response = Client(app).get("/batches", buffered=False)
@@ -121,6 +123,7 @@ def test_long_list_may_take_longer_than_a_request(make_app):
     response.close()
 
 
+@pytest.mark.slow
 def test_each_statement_has_its_own_time(make_app):
     some = counting(20_000, "max(i)")
     with make_app(SHOP_STATEMENT_TIMEOUT_SECONDS=1).app_context():
@@ -148,11 +151,13 @@ def test_list_whose_first_row_takes_too_long_releases_its_connection(limited):
         RowStream(ENDLESS)
 
 
+@pytest.mark.slow
 def test_limit_of_0_means_no_limit(make_app):
     with make_app(SHOP_STATEMENT_TIMEOUT_SECONDS=0).app_context():
         assert fetch(counting(1_000_000, "max(i)")) == [(1_000_000,)]
 
 
+@pytest.mark.slow
 def test_migration_has_no_limit_and_keeps_the_limits_of_others(make_app, fresh_database_url):
     app = make_app(DATABASE_URL=fresh_database_url, SHOP_STATEMENT_TIMEOUT_SECONDS=LIMIT)
     long = {"sqlite": counting(5_000_000, "max(i)"), "postgresql": text("SELECT pg_sleep(1)")}
@@ -165,6 +170,7 @@ def test_migration_has_no_limit_and_keeps_the_limits_of_others(make_app, fresh_d
             connection.execute(ENDLESS)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("database_url", ["postgresql", "pgbouncer"], indirect=True)
 @pytest.mark.parametrize(("seconds", "shown"), [(15, "20s"), (0, "0")])
 def test_server_ends_write_transactions_of_a_process_that_is_frozen(make_app, seconds, shown):

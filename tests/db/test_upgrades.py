@@ -122,6 +122,7 @@ def stored(names):
         }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "revision",
     [pytest.param(revision, marks=QUICK.get(revision, pytest.mark.slow)) for revision in REVISIONS],
@@ -173,6 +174,7 @@ def test_requests_during_an_upgrade_get_responses(old_app):
     assert old_app.test_client().get("/readyz").status_code == 200
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 def test_service_is_ready_beside_a_newer_version(old_app):
     upgrade()

@@ -250,6 +250,7 @@ def test_functions_after_the_commit_can_write(app):
     assert states == [True, True]
 
 
+@pytest.mark.slow
 def test_concurrent_requests_are_notified_once_each(client, notified):
     order_id = created(client)["id"]
     notified.clear()

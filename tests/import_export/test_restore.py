@@ -321,6 +321,7 @@ def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
         assert before[table] == after[table]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_new_records_have_ids_that_were_never_used(app, second_app, exported, admin, client_for):
     run(second_app, "import", "--restore", *exported)
@@ -441,6 +442,7 @@ def test_a_line_that_is_not_valid_restores_nothing(second_app, exported):
     assert stored(second_app) == empty
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -475,6 +477,7 @@ def everything_stored(app):
     return lambda: stored(app)
 
 
+@pytest.mark.slow
 def test_from_standard_input(app, second_app, exported):
     data = b"".join(file.read_bytes() for file in exported)
     result = second_app.test_cli_runner().invoke(args=["import", "--restore", "-"], input=data)
@@ -514,6 +517,7 @@ def test_empty_files(second_app, tmp_path):
     assert usage.exit_code == 2
 
 
+@pytest.mark.slow
 def test_without_password_hashes_accounts_have_no_password(
     app, second_app, exported, admin, make_customer
 ):

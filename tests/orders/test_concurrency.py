@@ -23,6 +23,7 @@ PAID = {"processing", "completed"}
 STATUSES = ("pending", "processing", "completed", "cancelled", "refunded")
 
 
+@pytest.mark.slow
 def test_statistics_equal_the_sum_of_all_orders_after_concurrent_writes(admin, make_customer):
     """Creates, status changes, moves, item changes, trash, restores and deletes by 16 clients."""
     customers = [make_customer()["id"] for _ in range(3)]
@@ -262,6 +263,7 @@ def test_order_with_several_coupons_does_not_deadlock_with_a_bulk_update(
 
 
 # SQLite has one writer at a time.
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize(
     "kind", ["new orders", "one order", "status changes", "one code", "deletes"]

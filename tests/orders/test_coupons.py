@@ -124,6 +124,7 @@ def test_status_of_a_new_order(admin, make_coupon, uses, status, expected, limit
     assert uses(create(admin, "summer", status=status), coupon) == expected
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
@@ -440,6 +441,7 @@ def redemptions(admin):
     return read
 
 
+@pytest.mark.sample(4)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("change", LOSES_ITS_CODE)
 @pytest.mark.parametrize("status", ["pending", "processing"])
@@ -507,6 +509,7 @@ def test_coupon_restored_from_the_trash_keeps_its_use(admin, make_coupon, uses):
     assert rejected(post(admin, "code")) == ["usage_limit"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("change", LOSES_ITS_CODE)
 @pytest.mark.parametrize("status", ["processing", "cancelled"])
 @pytest.mark.parametrize("requests", [1, 2])
@@ -609,6 +612,7 @@ FIRST_USES = {
 COUPON_LINES = {"applied": {"code": "summer"}, "recorded": {"code": "summer", "amount": "2.79"}}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("route", FIRST_USES)
 def test_coupon_in_the_trash_gives_no_discount_without_a_use(admin, make_coupon, uses, route):
     """A line keeps its coupon before its first use, so that its limits hold."""
@@ -634,6 +638,7 @@ def test_coupon_in_the_trash_gives_no_discount_without_a_use(admin, make_coupon,
         ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("line", COUPON_LINES)
 @pytest.mark.parametrize("change", ["trashed", "deleted"])
 @pytest.mark.parametrize("has_new_code", [False, True])

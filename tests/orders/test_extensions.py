@@ -15,6 +15,7 @@ from tests.orders.test_orders import GUEST, order_body
 __all__ = ["by_hand", "installed_plugin", "plugged"]  # fixtures
 
 
+@pytest.mark.slow
 def test_plugin_coupon_type_works_over_http(plugged):
     body = {"coupon": {"code": "credit", "type": "store_credit"}}
     created = plugged.post("/coupons", body)
@@ -76,6 +77,7 @@ def test_plugin_blueprint_with_order_schema_returns_the_same_orders(plugged, app
     ]
 
 
+@pytest.mark.slow
 def test_plugin_schema_with_orders_under_names_of_its_own(plugged, app):
     small = insert_order(app, total=Decimal("1.00"))
     large = insert_order(app, total=Decimal("99.00"))
@@ -85,6 +87,7 @@ def test_plugin_schema_with_orders_under_names_of_its_own(plugged, app):
     assert body["by_number"]["1001"]["customer"] == GUEST
 
 
+@pytest.mark.slow
 def test_plugin_class_of_methods_with_a_bare_order(plugged, app):
     order_id = insert_order(app)
     expected = plugged.get(f"/orders/{order_id}").get_json()["order"]
@@ -122,6 +125,7 @@ def test_plugin_is_absent_from_an_app_made_without_it(admin):
     assert admin.get("/loyalty/pickup").status_code == 404
 
 
+@pytest.mark.slow
 def test_orders_of_a_plain_view_need_one_more_statement(by_hand, make_customer):
     orders = [{"id": n, "customer_id": make_customer()["id"]} for n in range(1, 4)]
     client = by_hand(lambda: {"orders": orders})
@@ -136,6 +140,7 @@ def test_orders_of_a_plain_view_need_one_more_statement(by_hand, make_customer):
     assert len(seen) == 1
 
 
+@pytest.mark.slow
 def test_order_by_hand_keeps_its_numbers_beside_an_account(by_hand, admin, make_customer):
     customer = make_customer(billing_address={"city": "Zürich"})
     order = {"id": 10**30, "customer_id": customer["id"]}
@@ -147,6 +152,7 @@ def test_order_by_hand_keeps_its_numbers_beside_an_account(by_hand, admin, make_
     assert expected["billing_address"]["city"] == "Zürich"
 
 
+@pytest.mark.slow
 def test_customer_of_an_order_of_a_plain_view_is_replaced(by_hand):
     order = {"customer": "made up", "id": 5, "customer_id": 0}
     body = by_hand(lambda: {"order": order}).get("/by-hand").get_json()

@@ -66,6 +66,7 @@ def test_order_of_a_plain_view_with_a_lone_surrogate(by_hand):
     assert json.loads(response.get_data())["order"]["customer"]["first_name"] == "\ud800"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
@@ -103,6 +104,7 @@ def test_parts_of_the_address_of_a_guest_are_strings(by_hand, written, expected)
     }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("fields", ["\0", "id,\0"])
 def test_order_by_hand_with_fields_that_cannot_be_read(by_hand, method, fields):
@@ -117,6 +119,7 @@ def test_order_by_hand_with_fields_that_cannot_be_read(by_hand, method, fields):
         assert given.get_json() == expected.get_json()
 
 
+@pytest.mark.slow
 def test_plugin_view_with_fields_that_cannot_be_read(plugged, app):
     insert_order(app)
     query = {"fields": "\0"}
@@ -167,6 +170,7 @@ def test_order_by_hand_is_never_not_modified_by_the_tag_of_another_body(by_hand)
 WHOLE = b'{"order":{"id":1,"customer_id":0}}'
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("data", "status", "headers"),
     [
@@ -197,6 +201,7 @@ def test_response_that_is_passed_through_passes_untouched(by_hand):
     assert by_hand(view).http.get("/by-hand").status_code == 200
 
 
+@pytest.mark.slow
 def test_blueprint_that_extends_its_orders_itself_is_left_alone(make_app, admin):
     text = '{"order":{"id":1,"customer_id":0}}'
     own = make_app()

@@ -258,6 +258,7 @@ def test_plugin_errors_have_the_error_format(app, install):
     )
 
 
+@pytest.mark.slow
 def test_plugin_is_documented_below_the_prefix(app, install):
     other = install(("gift", f"{HERE}:Gift"), SHOP_URL_PREFIX="/shop")
     assert client_on(other).get("/shop/gifts").status_code == 200
@@ -286,6 +287,7 @@ def test_document_is_built_when_it_is_used_and_fails_each_time(app, install, tmp
     assert str(written.exception) == expected
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("plugin", "path", "status"), [(Gift, "/gifts", 200), (Vague, "/vague", 500)]
 )
@@ -298,6 +300,7 @@ def test_blueprint_that_is_registered_after_the_plugins(app, make_app, plugin, p
     assert path in document.get_json().get("paths", {}) or status == 500
 
 
+@pytest.mark.slow
 def test_document_is_complete_for_requests_at_the_same_time(session_app, app, make_app):
     expected = session_app.test_client().get("/openapi.json").get_data()
     other = make_app()

@@ -349,6 +349,7 @@ def test_readme_examples_work_in_their_order(run_examples):
     assert ("POST", "/coupons/bulk", "") in seen
 
 
+@pytest.mark.slow
 def test_readme_examples_work_after_the_demo_and_change_none_of_its_coupons(run_examples):
     seen = list(run_examples("README.md", demo_first=True))
     changed = {path for method, path, _ in seen if method in {"PUT", "DELETE"}}
@@ -385,6 +386,7 @@ def test_coupon_examples_take_a_use_once_per_customer_and_release_it(run_example
     assert [each["status"] for each in listed["redemptions"]] == ["released"]
 
 
+@pytest.mark.slow
 def test_batch_examples_generate_codes_and_withdraw_them(run_examples):
     assert (
         len(list(run_examples("docs/coupons.md", section="Generate a code for each recipient")))

@@ -10,6 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CASES = """
 import pytest
+from hypothesis import given
+from hypothesis.strategies import integers
 
 @pytest.fixture
 def database_url(request):
@@ -38,6 +40,16 @@ def test_values(database_url, value):
 def test_named(database_url):
     pass
 
+@pytest.mark.both_databases
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("value", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
+def test_sampled(database_url, value):
+    pass
+
+@given(integers())
+def test_random(value):
+    pass
+
 def test_without_database():
     pass
 """
@@ -47,22 +59,24 @@ QUICK = {
     "pooled[sqlite]", "pooled[postgresql]",
     "values[sqlite-1]", "values[sqlite-2]", "values[postgresql-2]",
     "named[sqlite]", "named[postgresql]",
-    "without_database",
+    "sampled[sqlite-1]", "sampled[postgresql-1]",
+    "random", "without_database",
 }  # fmt: skip
 REST = {
     "plain[postgresql]", "pooled[pgbouncer]", "slow[sqlite]", "slow[postgresql]",
-    "values[postgresql-1]",
+    "values[postgresql-1]", "random",
+    "sampled[sqlite-0]", "sampled[postgresql-0]", "sampled[sqlite-2]", "sampled[postgresql-2]",
 }  # fmt: skip
 NOT_RUN = (
     "Not run: 1 copies behind PgBouncer of cases that ran without it, 2 copies on PostgreSQL of "
-    "cases that ran on SQLite, 2 slow cases. `make test-rest` runs them."
+    "cases that ran on SQLite, 2 further cases of tests of which a sample ran, 4 slow cases. `make test-rest` runs them."
 )
 
 
 @pytest.fixture
 def run_cases(pytester):
     """Return a function: run the cases above with options; return their names and the last line."""
-    pytester.makeini("[pytest]\nmarkers =\n  slow\n  pooler\n  both_databases")
+    pytester.makeini("[pytest]\nmarkers =\n  slow\n  sample\n  pooler\n  both_databases")
     pytester.makepyfile(CASES)
 
     def run(*options):

@@ -69,6 +69,7 @@ TAKES = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("limit", TAKES)
 def test_reservation_whose_slot_was_given_away_is_released(
     admin, machine, make_coupon, feed, limit
@@ -188,6 +189,7 @@ def largest_number_of_uses(events):
     return largest
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("limit", TAKES)
 def test_concurrent_requests_by_different_clocks(admin, machine, make_coupon, feed, limit):
     """Each thread reserves and confirms by its own clock; the reservations of some have expired."""

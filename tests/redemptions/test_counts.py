@@ -122,6 +122,7 @@ def together(admin):
     return send
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("used", [0, 1])
 @pytest.mark.parametrize(
     "steps",

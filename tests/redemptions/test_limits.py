@@ -72,6 +72,7 @@ def customers(make_customer):
     return {"ada": {"customer_id": ada["id"]}, "bob": {"customer_id": bob["id"]}}
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [

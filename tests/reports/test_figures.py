@@ -68,6 +68,7 @@ def case(app, request, plugged):
     return client, reports
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 def test_sales(case):
     client, reports = case
@@ -112,6 +113,7 @@ def test_sales_of_a_shop_with_one_currency(app, plugged, currency):
     assert sales["currencies"] == expected.currencies()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 def test_coupons(case):
     client, reports = case
@@ -124,6 +126,7 @@ def test_coupons(case):
         assert sorted(rows, key=code) == sorted(expected.coupons(), key=code), currency
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 def test_one_coupon(case):
     client, reports = case
@@ -145,6 +148,7 @@ def test_one_coupon(case):
                 assert each["uses"] == each["orders"] == 0
 
 
+@pytest.mark.sample(1)
 def test_some_figures_of_sales(case):
     client, reports = case
     expected, query = reports(3, 4)
@@ -160,6 +164,7 @@ def test_some_figures_of_sales(case):
         )
 
 
+@pytest.mark.sample(1)
 def test_some_figures_of_coupons(case):
     """Which coupons are listed, and their order, are the same."""
     client, reports = case
@@ -181,6 +186,7 @@ def test_some_figures_of_coupons(case):
             ], (wanted, limit)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 def test_customers(case):
     client, reports = case
@@ -193,6 +199,7 @@ def test_customers(case):
         ), currency
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 def test_orders_by_status(case):
     client, reports = case
@@ -201,6 +208,7 @@ def test_orders_by_status(case):
     assert client.get("/reports/orders", query).json["order_reports"] == expected.statuses(labels)
 
 
+@pytest.mark.sample(1)
 def test_csv_has_the_same_rows(case):
     client, reports = case
     _, query = reports(6, 6)
@@ -226,6 +234,7 @@ def test_csv_has_the_same_rows(case):
             assert [*cells.items()] == [*shown.items()], path
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("largest", [10**16, 2**63 - 1])
 def test_large_sums(app, plugged, largest):
@@ -255,6 +264,7 @@ def test_large_sums(app, plugged, largest):
         ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["coupons", "customers", "refusals"])
 @pytest.mark.parametrize("format_", ["json", "csv"])

@@ -102,6 +102,7 @@ def searches(app, admin):
     return explain
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def test_personal_codes_are_not_kept(admin, make_coupon, refused, code):
     assert (code, coupon["id"], "minimum_amount", 1) in refused()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_at_most_5000_unknown_codes_of_a_day_are_kept(app, admin, make_coupon, refused):
     make_coupon(code="spring", minimum_amount="50.00")

@@ -74,6 +74,7 @@ def test_unknown_orders(admin, name, parameter):
     assert response.json["errors"][0]["code"] == "shop_api_invalid_param"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("zone", "interval", "first", "last", "expected"),
     [
@@ -116,6 +117,7 @@ def test_exactly_1000_intervals(admin):
     assert len(admin.get("/reports/sales", query).json["sales"]["intervals"]) == 1000
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", ["sales", "coupons", "customers", "refusals", "orders"])
 def test_reports_require_their_capability(client_for, path):
     for role in ("administrator", "shop_manager"):
@@ -127,6 +129,7 @@ def test_reports_require_their_capability(client_for, path):
     assert client_for("administrator", "write").get(f"/reports/{path}").status_code == 401
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("path", "also"),
     [("sales", None), ("orders", None), ("coupons", "coupons"), ("refusals", "coupons"),
@@ -172,6 +175,7 @@ def _write_more(app, shop, number):
             run_in_transaction(lambda session, t=table, v=values: session.execute(insert(t), v))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("limit", ["100", "-1"])
 @pytest.mark.parametrize(
@@ -208,6 +212,7 @@ def test_a_report_does_not_show_what_is_written_between_its_statements(app, admi
         assert admin.get(f"/reports/{path}", query).json != before
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", LISTS)
 def test_lists_are_sorted_and_paged(app, admin, name):
@@ -238,6 +243,7 @@ def test_files_are_named_by_their_report_and_period(admin, make_coupon, path, na
     assert response.headers["Content-Disposition"] == expected
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 def test_all_rows_of_a_list_are_streamed(app, admin):
     """A list with more rows than the service has in memory at a time."""

@@ -284,6 +284,7 @@ def post_fork(server, worker):
 """
 
 
+@pytest.mark.slow
 def test_a_worker_stops_on_a_signal_from_before_it_handles_signals(tmp_path):
     """The main process would wait for it for 30 seconds, and then kill it."""
     marker, configuration = tmp_path / "pid", tmp_path / "early.conf.py"

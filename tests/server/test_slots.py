@@ -85,6 +85,7 @@ def connections(service):
     return sum(each.status == psutil.CONN_ESTABLISHED for each in worker.net_connections("tcp"))
 
 
+@pytest.mark.slow
 def test_reads_and_health_checks_are_served_while_writes_wait(service):
     client = client_of(service)
     with ThreadPoolExecutor(10) as pool, locked(service):

@@ -127,6 +127,7 @@ def test_authorization_header_is_sent_once(service, path, first, second):
     assert entry["code"].endswith("_api_invalid_param")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
 @pytest.mark.parametrize(
     "headers",

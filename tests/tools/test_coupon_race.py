@@ -174,6 +174,7 @@ def test_race_is_found(mode, granted, line):
         assert shop.records == NOTHING
 
 
+@pytest.mark.slow
 def test_race_is_reported_if_nothing_can_be_removed():
     with running_shop(Mode(locks=False, removable=False), CLIENTS) as shop:
         url = f"http://127.0.0.1:{shop.port}"
@@ -183,6 +184,7 @@ def test_race_is_reported_if_nothing_can_be_removed():
         assert errors.startswith("coupon_race: 403 for DELETE /wp-json/wc/v3/orders/")
 
 
+@pytest.mark.slow
 def test_shop_without_race_is_exact():
     with running_shop(Mode(), CLIENTS) as shop:
         status, output, errors = race(f"http://127.0.0.1:{shop.port}/", "woocommerce", "--clean")
@@ -190,6 +192,7 @@ def test_shop_without_race_is_exact():
         assert shop.records == NOTHING
 
 
+@pytest.mark.slow
 def test_records_are_kept_without_clean():
     with running_shop(Mode(), CLIENTS) as shop:
         url = f"http://127.0.0.1:{shop.port}"
@@ -198,6 +201,7 @@ def test_records_are_kept_without_clean():
         assert [len(records) for records in shop.records.values()] == [1, 1, CLIENTS]
 
 
+@pytest.mark.slow
 def test_shop_that_accepts_no_orders():
     with running_shop(Mode(available=False), CLIENTS) as shop:
         status, output, errors = race(f"http://127.0.0.1:{shop.port}", "woocommerce", "--clean")
@@ -208,6 +212,7 @@ def test_shop_that_accepts_no_orders():
         assert shop.records == NOTHING
 
 
+@pytest.mark.slow
 def test_other_host_needs_yes():
     with running_shop(Mode(), CLIENTS) as shop:
         url = f"http://127.1:{shop.port}"  # only a resolver knows that this is a loopback address
@@ -221,6 +226,7 @@ def test_other_host_needs_yes():
         assert (status, counts(output), errors) == (0, EXACT, "")
 
 
+@pytest.mark.slow
 def test_wrong_key_is_not_printed():
     with running_shop(Mode(), CLIENTS) as shop:
         url = f"http://127.0.0.1:{shop.port}"
@@ -242,6 +248,7 @@ def test_shop_that_does_not_run():
         )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("url", "options", "message"),
     [

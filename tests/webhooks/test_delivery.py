@@ -76,6 +76,7 @@ def test_only_matching_topics_are_delivered(shop, receivers):
     ]
 
 
+@pytest.mark.slow
 def test_order_of_many_changes_of_few_resources(shop, receiver):
     webhook = make_webhook(shop, receiver)
     with running_worker(shop.app):
@@ -92,6 +93,7 @@ def test_order_of_many_changes_of_few_resources(shop, receiver):
         assert len(own) == 40
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("status", [301, 302, 307])
 def test_redirect_is_a_failure(shop, receivers, status):
     target = receivers()
@@ -161,6 +163,7 @@ def test_redelivery_of_a_delivered_event(shop, receiver):
     assert shop.get(path).get_json()["webhook_delivery"]["state"] == "delivered"
 
 
+@pytest.mark.slow
 def test_redelivery_of_a_removed_event(shop, receiver):
     webhook = make_webhook(shop, receiver)
     with running_worker(shop.app):
@@ -189,6 +192,7 @@ def test_both_secrets_sign_after_a_rotation(shop, receiver):
         received.verify(webhook["secret"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("topics", "is_shown"), [(["coupon.*"], True), (["*"], False)])
 def test_responses_are_empty_for_a_key_that_may_not_read_the_topics(
     shop, receivers, topics, is_shown

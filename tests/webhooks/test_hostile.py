@@ -39,6 +39,7 @@ async def with_longest_pause(awaitable):
     return task.result(), longest
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", RESPONSES)
 def test_hostile_response_ends_early_and_does_not_block(hostile, name, monkeypatch):
     """Its bytes are counted as they come over the wire, and others run between two reads."""
@@ -134,6 +135,7 @@ def test_names_that_do_not_resolve_delay_no_other_name(receiver, slow_names, mon
     assert sorted(slow_names) == sorted(f"dead-{number}.example" for number in range(100))
 
 
+@pytest.mark.slow
 def test_names_whose_lookup_has_failed_leave_threads_to_others(receiver, slow_names, monkeypatch):
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.3)
     monkeypatch.setattr(resolver, "MAX_LOOKUPS", 6)

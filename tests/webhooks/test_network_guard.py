@@ -148,6 +148,7 @@ def test_long_response_is_cut(receiver):
     assert "\0" not in outcome.body
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("url", "error"),
     [
@@ -257,6 +258,7 @@ def hang(connection):
         time.sleep(5)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("handle", [drip_header, drip_body, hang])
 def test_whole_delivery_has_a_time_limit(raw, monkeypatch, handle):
     monkeypatch.setattr(client, "TOTAL_SECONDS", 0.5)

@@ -71,6 +71,7 @@ def test_failed_delivery_is_retried_with_the_same_id_and_a_new_signature(shop, r
     assert second.verify(webhook["secret"]) == first.verify(webhook["secret"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("status", "state"), [(500, "pending"), (204, "delivered")])
 @pytest.mark.parametrize("action", ["redeliver", "replay"])
 def test_redelivery_during_an_attempt_restarts_the_schedule(shop, receiver, action, status, state):
@@ -116,6 +117,7 @@ def test_later_event_of_a_resource_waits_and_others_do_not(shop, receiver):
     assert of_first == sorted(of_first)
 
 
+@pytest.mark.slow
 def test_unavailable_receiver_delays_no_other(shop, receivers):
     hanging, healthy = receivers(), receivers()
     dead = make_webhook(shop, hanging)
@@ -183,6 +185,7 @@ def test_success_ends_failing(shop, receiver):
     assert show(shop, webhook)["failing_since"] is None
 
 
+@pytest.mark.slow
 def test_unreadable_secret_disables_the_webhook(shop, client_with, receiver):
     webhook = make_webhook(shop, receiver)
     other = client_with(SECRET_KEY="another secret", SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK)

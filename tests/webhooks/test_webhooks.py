@@ -97,6 +97,7 @@ REFUSED_HOSTS = [
 ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(("host", "reason"), REFUSED_HOSTS)
 @pytest.mark.parametrize("mount", ["", "/wc-api/v2", "/wc-api/v3"])
 def test_host_that_is_always_refused(admin, mount, host, reason):
@@ -119,6 +120,7 @@ def test_host_that_is_always_refused(admin, mount, host, reason):
     assert admin.get(path).get_json()["webhook"]["delivery_url"] == NEW["delivery_url"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("networks", "host"),
     [

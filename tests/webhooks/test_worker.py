@@ -76,6 +76,7 @@ def test_worker_continues_after_the_lease_of_another_ends(shop, receiver):
         assert fetch(select(Webhook.lease_owner)) == [(None,)]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_two_workers_share_the_work(shop, receivers):
     made = [receivers() for _ in range(4)]
@@ -115,6 +116,7 @@ def test_expired_events_and_deliveries_are_removed(client_with, receiver):
     assert deliveries(shop, webhook) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("pending", [[1], range(1, event_retention.BATCH + 1)])
 def test_pending_deliveries_do_not_stop_the_removal_of_other_events(client_with, receiver, pending):
@@ -194,6 +196,7 @@ def short_lease(monkeypatch):
     monkeypatch.setattr(runner, "RENEW_SECONDS", 0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_lease")
 def test_lease_is_renewed_during_a_long_attempt(shop, receivers):
     """The second worker does not send the delivery again, also while the first one stops."""

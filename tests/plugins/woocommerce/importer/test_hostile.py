@@ -139,6 +139,7 @@ def row_of(model, record_id):
     return dict(found[0]._mapping) if found else None
 
 
+@pytest.mark.sample(1)
 def test_hostile_accounts(hostile, app):
     twin, other = row_of(User, 50), row_of(User, 51)
     assert (twin["first_name"], twin["billing_city"], twin["last_name"]) == (
@@ -165,6 +166,7 @@ def test_hostile_accounts(hostile, app):
     assert [each["id"] for each in found] == [50]
 
 
+@pytest.mark.sample(1)
 def test_hostile_coupons(hostile):
     assert row_of(Coupon, 60)["status"] == "trash"
     assert hostile["posts", 60] == (
@@ -199,6 +201,7 @@ def test_hostile_coupons(hostile):
     assert found["expiry_date"].isoformat() == "2030-12-31"
 
 
+@pytest.mark.sample(1)
 def test_hostile_orders(hostile, app):
     for order_id, why in ((70, "the order is a draft (auto-draft)"),
                           (71, "the order is a draft (checkout-draft)"),
@@ -233,6 +236,7 @@ def test_hostile_orders(hostile, app):
     assert [line["code"] for line in last["coupon_lines"]] == ["nameless coupon", "twice", "twice"]
 
 
+@pytest.mark.sample(1)
 def test_hostile_records_of_orders(hostile, app):
     assert hostile["posts", 76] == ("left_out", "the amount of the refund is 0")
     assert hostile["comments", 900] == ("left_out", "its order was not imported")

@@ -132,6 +132,7 @@ each_layout = pytest.mark.parametrize(
 """What is written is the same for each layout."""
 
 
+@pytest.mark.sample(1)
 @each_layout
 def test_orders_are_those_of_the_old_server(shop_file, import_dump, erp, layout):
     shop = Shop(layout=layout)
@@ -146,6 +147,7 @@ def test_orders_are_those_of_the_old_server(shop_file, import_dump, erp, layout)
         assert order == expected[order["id"]]
 
 
+@pytest.mark.sample(1)
 @each_layout
 def test_customers_and_coupons_are_those_of_the_old_server(shop_file, import_dump, erp, layout):
     shop = Shop(layout=layout)
@@ -215,6 +217,7 @@ def test_every_form_of_a_dump_is_the_same_shop(shop_file, make_app, tmp_path, se
     assert len(found[0][0]["orders"]) == 60
 
 
+@pytest.mark.slow
 def test_text_of_latin1_tables(shop_file, import_dump, erp):
     shop = Shop()
     import_dump(shop_file(shop, charset="latin1"))
@@ -237,6 +240,7 @@ def test_dump_in_latin1_bytes(shop_file, import_dump, erp, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_order_notes_refunds_and_downloads(shop_file, import_dump, erp):
     shop = Shop(offset=-5.5)
     printed = import_dump(shop_file(shop))
@@ -287,6 +291,7 @@ def rows_of_downloads():
     return rows_of(DownloadPermission)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("layout", ["2.6", "3.5"])
 def test_webhooks_are_paused_and_sign_with_their_old_secret(shop_file, import_dump, erp, layout):
     printed = import_dump(shop_file(Shop(layout=layout)))
@@ -321,6 +326,7 @@ def test_uses_of_coupons_are_counted_once(shop_file, import_dump, app):
         assert (uses[0][0], stored[0][0]) == (len(entries), len(entries))
 
 
+@pytest.mark.slow
 def test_limit_per_user_continues_to_apply(shop_file, import_dump, erp):
     limited = [
         (number, 1000, key, value)
@@ -369,6 +375,7 @@ def test_new_records_get_ids_above_those_of_the_source(shop_file, import_dump, e
     assert coupon["id"] >= FIRST_COUPON + 8
 
 
+@pytest.mark.slow
 def test_order_without_a_use_keeps_its_coupon(shop_file, import_dump, erp):
     """A cancelled order of the source has no redemption that would identify its coupon."""
     shop = Shop()
@@ -397,6 +404,7 @@ def test_order_without_a_use_keeps_its_coupon(shop_file, import_dump, erp):
     assert shown["usage_count"] == coupon["usage_count"] + 1
 
 
+@pytest.mark.slow
 def test_progress_of_redemptions_reaches_its_total(app, shop_file):
     """A use of an order is not imported again, and one coupon can have several uses."""
     shown = {}

@@ -65,12 +65,14 @@ def test_key_works_for_signatures(imported, method):
         assert imported.test_client().get(signed).status_code == expected
 
 
+@pytest.mark.slow
 def test_hash_of_the_key_is_not_the_key(imported):
     hashed = hmac.digest(b"wc-api", KEY.encode(), "sha256").hex()
     assert status(imported, hashed, SECRET) == 401
     assert status(imported, f"wc-api:{hashed}", SECRET) == 401
 
 
+@pytest.mark.slow
 def test_permission_and_account_of_the_key(imported):
     with imported.app_context():
         result = imported.test_cli_runner().invoke(args=["keys", "list"])
@@ -99,6 +101,7 @@ class ShopWithTwoEqualKeys(Shop):
         yield 2, 1, "Copy", "read", row[4], "cs_copy", None, KEY[-7:], None
 
 
+@pytest.mark.slow
 def test_second_key_with_the_same_consumer_key_is_left_out(app, shop_file, import_dump):
     dump = shop_file(ShopWithTwoEqualKeys(orders=2))
     left_out = {

@@ -132,6 +132,7 @@ def entries(table, owner, *more):
     return {row[0]: tuple(row[1:]) for row in fetch(select(*columns))}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @each_layout
 def test_every_row_is_found_again_or_left_out(app, shop_file, import_dump, layout):
@@ -210,6 +211,7 @@ def test_invalid_utf8_is_replaced_and_reported(shop_file, import_dump, erp):
     assert "'ümlaut' were replaced by U+FFFD" in why
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @each_layout
 def test_values_become_json(shop_file, import_dump, erp, layout):
@@ -235,6 +237,7 @@ def test_values_become_json(shop_file, import_dump, erp, layout):
     assert coupon == {"metadata": {"_campaign": {"id": 7}, "budget": "12.5"}}
 
 
+@pytest.mark.sample(1)
 @each_layout
 def test_refunds_have_their_items_and_metadata(shop_file, import_dump, erp, layout):
     import_dump(shop_file(FullShop(layout)))
@@ -259,6 +262,7 @@ def test_refunds_have_their_items_and_metadata(shop_file, import_dump, erp, layo
     assert erp.post(f"/orders/{REFUNDED}/refunds", body).status_code == 400
 
 
+@pytest.mark.sample(1)
 @each_layout
 def test_payment_and_origin(shop_file, import_dump, erp, layout):
     import_dump(shop_file(FullShop(layout)))
@@ -291,6 +295,7 @@ def test_list_of_the_page_is_that_of_the_code():
         assert f"`{key}`" in page
 
 
+@pytest.mark.slow
 def test_key_that_is_kept(app, shop_file, import_dump):
     options = ("--keep-key", "_stripe_token", "--keep-key", "wp_2_capabilities")
     printed = import_dump(shop_file(FullShop("3.5")), *options)
@@ -307,6 +312,7 @@ def verified(app, source, *options):
     return app.test_cli_runner().invoke(args=["import", "verify", str(source), *options])
 
 
+@pytest.mark.sample(1)
 @each_layout
 def test_verification_compares_metadata_and_refunds(app, shop_file, import_dump, layout):
     source = shop_file(FullShop(layout))
@@ -327,6 +333,7 @@ def test_verification_compares_metadata_and_refunds(app, shop_file, import_dump,
     assert "users 2, metadata: 'vat_number' differ" in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_second_import_replaces_what_has_changed(app, shop_file, import_dump, erp):
     first, second = FullShop("3.5"), FullShop("3.5")
@@ -357,6 +364,7 @@ def test_second_import_replaces_what_has_changed(app, shop_file, import_dump, er
     assert erp.get(path).get_json()["order_refund"]["reason"] == "mine"
 
 
+@pytest.mark.slow
 def test_notes_of_an_earlier_import_are_replaced(app, shop_file, import_dump, erp):
     source = shop_file(FullShop("3.5"))
     import_dump(source)
@@ -378,6 +386,7 @@ def test_notes_of_an_earlier_import_are_replaced(app, shop_file, import_dump, er
         assert fetch(former)[0][0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_ids_that_are_in_use(app, shop_file, import_dump, erp):
     """Metadata and refunds of another shop get new IDs."""

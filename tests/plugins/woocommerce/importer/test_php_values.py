@@ -162,6 +162,7 @@ def expression(value):
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
+@pytest.mark.slow
 @needs_php
 @settings(max_examples=5)
 @given(st.lists(values(FINITE), min_size=20, max_size=40))
@@ -191,6 +192,7 @@ EDITS = st.lists(
 )
 
 
+@pytest.mark.slow
 @needs_php
 @settings(max_examples=10)
 @given(st.lists(st.tuples(values(), EDITS), min_size=20, max_size=40))

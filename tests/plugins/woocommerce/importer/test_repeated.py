@@ -41,6 +41,7 @@ def _context(app):
 # --- the same import again ---
 
 
+@pytest.mark.slow
 def test_second_import_changes_nothing(shop_file, import_dump):
     file = shop_file(Shop())
     import_dump(file)
@@ -76,6 +77,7 @@ def test_import_again_adds_and_updates(shop_file, import_dump, erp):
     assert erp.get(f"/orders/{FIRST_ORDER + 60}").status_code == 200
 
 
+@pytest.mark.slow
 def test_uses_here_are_added_to_those_at_the_source(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))
     made = erp.post("/redemptions", {"redemption": {"code": "code-0", "reference": "cart"}})
@@ -116,6 +118,7 @@ def test_coupon_that_was_edited_and_used_here_keeps_its_edit(
     assert [line for line in printed.lines if line["what"] == "kept"] == []
 
 
+@pytest.mark.slow
 def test_count_that_was_set_to_the_largest_one_here_stays(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))
     path = f"/coupons/{FIRST_COUPON}"
@@ -124,6 +127,7 @@ def test_count_that_was_set_to_the_largest_one_here_stays(shop_file, import_dump
     assert erp.get(path).get_json()["coupon"]["usage_count"] == MAX_COUNT
 
 
+@pytest.mark.slow
 def test_records_edited_in_this_shop_keep_their_edits(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))
     path = f"/orders/{FIRST_ORDER + 5}"
@@ -139,6 +143,7 @@ def test_records_edited_in_this_shop_keep_their_edits(shop_file, import_dump, er
     assert (order["note"], order["status"]) == ("Ring twice", "completed")
 
 
+@pytest.mark.slow
 def test_records_deleted_here_stay_deleted(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))
     assert erp.delete("/customers/3").status_code == 200
@@ -174,6 +179,7 @@ def test_interrupted_import_is_completed_by_the_next_one(shop_file, import_dump,
     assert confirmed == len(entries)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.parametrize("at", ["loading", "writing"])
 def test_signal_ends_an_import_after_its_batch(
@@ -201,6 +207,7 @@ def test_signal_ends_an_import_after_its_batch(
     assert len(rows_of(Order)) == 60
 
 
+@pytest.mark.slow
 def test_second_signal_ends_an_import_at_once(shop_file, app, monkeypatch):
     def signalled(*_):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -231,6 +238,7 @@ def test_dry_run_writes_nothing(shop_file, import_dump, app):
 # --- IDs ---
 
 
+@pytest.mark.slow
 def test_import_into_a_shop_with_other_records(shop_file, import_dump, erp, admin):
     for number in range(3):
         admin.post("/customers", {"customer": {"email": f"here{number}@example.com"}})
@@ -255,6 +263,7 @@ def test_import_into_a_shop_with_other_records(shop_file, import_dump, erp, admi
     assert again.row("orders") == [60, 0, 0, 60, 0, 0]
 
 
+@pytest.mark.slow
 def test_id_username_and_email_that_are_in_use(shop_file, import_dump, erp, admin):
     admin.post("/customers", {"customer": {"email": "USER1@example.com", "username": "User2"}})
     here = {row["id"]: row["username"] for row in rows_of(User)}
@@ -276,6 +285,7 @@ class Renamed(Shop):
             yield number, name, value.replace("old.example", "new.example"), autoload
 
 
+@pytest.mark.slow
 def test_address_of_the_shop_has_changed(shop_file, import_dump):
     import_dump(shop_file(Shop()))
     refused = import_dump(shop_file(Renamed()), fails=True)
@@ -290,6 +300,7 @@ def test_address_of_the_shop_has_changed(shop_file, import_dump):
     assert beside.row("orders")[:2] == [60, 60]
 
 
+@pytest.mark.slow
 def test_imports_write_one_event(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))
     events = erp.get("/events").get_json()["events"]

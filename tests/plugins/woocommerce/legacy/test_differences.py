@@ -66,6 +66,7 @@ def test_force_of_the_python_client_is_the_trash(admin, make_coupon):
     assert reply(admin.delete(path, {"force": "True"})) == (202, {"message": "Deleted coupon"})
 
 
+@pytest.mark.sample(3)
 @BOTH
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 @pytest.mark.parametrize(
@@ -186,6 +187,7 @@ def test_not_in_and_every_role(admin, make_coupon, make_customer, mount):
     assert count == 2
 
 
+@pytest.mark.sample(2)
 @BOTH
 @pytest.mark.parametrize(
     "words", [("ID", "id"), ("title", "code"), ("name", "code"), ("date",) * 2]
@@ -200,6 +202,7 @@ def test_old_words_that_coupons_are_sorted_by(admin, make_coupon, mount, words):
         assert admin.get(old).status_code == 400
 
 
+@pytest.mark.sample(3)
 @BOTH
 @pytest.mark.parametrize(
     ("old", "new"),

@@ -83,6 +83,7 @@ def test_orders_of_a_customer_in_version_3_are_filtered_and_paged(admin, orders_
     assert response.get_json() == {"orders": [{"id": order_id} for order_id in newest[5:10]]}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "query",
     [

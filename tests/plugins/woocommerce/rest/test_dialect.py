@@ -858,6 +858,7 @@ def test_offset_of_the_time_zone(shop, app_with):
         assert other.get("/wp-json/", **options).get_json()["gmt_offset"] == offset
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Phoenix"])
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
 def test_first_and_last_day_of_the_calendar(app_with, zone, day):
@@ -928,6 +929,7 @@ def test_the_customer_of_a_guest_order_has_no_further_keys(shop):
     assert list(shop.ok("GET", f"/orders/{guest['id']}")["customer"]) == named
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("field", ["product_id", "method_id", "method_title", "name", "code"])
 @pytest.mark.parametrize(
     ("name", "line"),
@@ -1019,6 +1021,7 @@ def test_refunds_of_an_order_in_the_trash_are_in_no_list(shop, admin_client):
     assert shop.ok("GET", path)["refunds"] == listed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("part", ["email", "first_name", "phone", "country"])
 def test_null_in_an_address_is_not_sent(shop, part):
     billing = {part: None, "last_name": "Byron", "city": "Bath"}
@@ -1108,6 +1111,7 @@ def test_errors_name_the_currency_of_the_order(shop):
     assert "€5.00" in batch["update"][0]["error"]["message"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("resources", "permission", "is_shown"),
     [
@@ -1148,6 +1152,7 @@ def test_deliveries_name_no_customers_of_coupons(shop, app):
     assert delivered == {**shown, "used_by": []}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "path",
     ["/products", "/products/categories", "/products/tags", "/products/attributes", "/taxes",

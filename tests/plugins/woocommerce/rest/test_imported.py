@@ -51,6 +51,7 @@ def test_recorded_downloads(app_with, tmp_path):
     assert [result for _, result, _ in results] == ["equal", "equal"]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_metadata_of_imported_lines_keeps_its_ids(app, tmp_path, import_dump):
     write_dump(tmp_path / "shop.sql", RecordedShop("8"))
@@ -66,6 +67,7 @@ def test_metadata_of_imported_lines_keeps_its_ids(app, tmp_path, import_dump):
     assert [each["id"] for each in refund["line_items"][0]["meta_data"]] == [458]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_new_records_of_all_kinds_have_ids_above_those_of_the_source(old_app, tmp_path):
     upgrade()  # a database of its own, in which no test has used IDs

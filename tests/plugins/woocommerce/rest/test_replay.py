@@ -35,6 +35,7 @@ def _different(results):
     ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("cases", FEW)
 def test_few(app_with, cases):
     assert _different(replay(app_with(**SETTINGS), cases)) == []
