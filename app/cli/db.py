@@ -17,18 +17,30 @@ db.add_command(copy)
 
 
 @db.command("upgrade")
+@click.option(
+    "--normalize",
+    is_flag=True,
+    help="Normalize stored texts again, after the last machine of a rolling upgrade.",
+)
 @with_appcontext
-def upgrade() -> None:
+def upgrade(normalize: bool) -> None:
     """Run the migrations that the database lacks, and print what was done.
 
     Safe to run at any time and on several machines at once: one waits for the other. Succeeds
     without a change if the schema belongs to a newer version that this version can use.
+
+    It also normalizes coupon codes and e-mail addresses that an earlier version stored in another
+    form, once for each version of the normalization.
     """
-    click.echo(upgraded().description())
+    click.echo(upgraded(normalize=normalize).description())
 
 
-def upgraded() -> SchemaUpgrade:
-    """Upgrade the schema, or raise ClickException with the reason why this is impossible."""
+def upgraded(*, normalize: bool = False) -> SchemaUpgrade:
+    """Upgrade the schema, or raise ClickException with the reason why this is impossible.
+
+    Args:
+        normalize: whether to normalize stored texts again.
+    """
     from alembic.util import CommandError  # noqa: PLC0415  # slow import, rarely needed
 
     try:
@@ -36,7 +48,7 @@ def upgraded() -> SchemaUpgrade:
     except (CommandError, MixedSchemaError, NewerSchemaError) as error:
         raise click.ClickException(str(error)) from None
     totals.refresh()  # a migration cannot, because the statuses depend on the settings
-    for message in stored_texts.normalize():
+    for message in stored_texts.normalize(again=normalize):
         click.echo(message, err=True)
     return done
 

@@ -269,7 +269,7 @@ def _texts() -> Iterator[Finding]:
     if codes := list(stored_texts.unstable_codes()):
         first = ", ".join(str(coupon_id) for coupon_id, _ in codes[:10])
         state = f"{len(codes)} cannot be found by their code, such as those with the ID {first}"
-        yield Finding("coupons", state, program.command("db upgrade"))
+        yield Finding("coupons", state, program.command("db upgrade --normalize"))
     for message in stored_texts.accounts_with_one_address():
         yield Finding("accounts", message.rstrip("."), "Change the address of one account.", True)
 

@@ -26,7 +26,7 @@ def normalize(app, monkeypatch):
             for statement in statements:
                 run_in_transaction(lambda session, each=statement: session.execute(each))
             found = [code for _, code in stored_texts.unstable_codes()]
-            messages = stored_texts.normalize()
+            messages = stored_texts.normalize(again=True)
             assert [*stored_texts.unstable_codes()] == []
             return found, messages
 
@@ -66,6 +66,30 @@ def test_codes_are_normalized_and_the_older_coupon_keeps_its_code(admin, make_co
     (found,) = admin.get("/coupons", {"q": "\u0130ND\u0130"}).get_json()["coupons"]
     assert found["id"] == turkish["id"]
     assert normalize() == ([], [])
+
+
+def test_texts_are_normalized_once_per_version(app, admin, make_coupon, normalize, monkeypatch):
+    coupon = make_coupon(code="code")
+    runner = app.test_cli_runner()
+
+    def upgrade(*options):
+        with app.app_context():
+            code = code_is(coupon, "sum\u200bmer")
+            run_in_transaction(lambda session: session.execute(code))
+        result = runner.invoke(args=["db", "upgrade", *options])
+        assert result.exit_code == 0, result.output
+        return codes_of(admin, coupon) == ["summer"]
+
+    normalize()
+    assert not upgrade()
+    assert upgrade("--normalize")
+    assert not upgrade()
+    monkeypatch.setattr(stored_texts, "VERSION", stored_texts.VERSION + 1)
+    assert upgrade()
+    assert not upgrade()
+    monkeypatch.undo()
+    assert not upgrade()  # a newer version has normalized them
+    normalize()
 
 
 def test_counts_have_at_most_15_digits(admin, make_coupon, normalize):

@@ -36,6 +36,7 @@ from app.models import (
     StaleTotal,
     TotalStatuses,
 )
+from app.services.maintenance.stored_texts import NORMALIZED, SET_NORMALIZED
 
 BATCH = 1000
 """Number of rows in memory, and in one INSERT or COPY."""
@@ -117,6 +118,7 @@ def copy_shop(source: Connection, target: Connection, progress: Progress) -> dic
         target.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
     copied = {table.name: _copy_table(source, target, table, progress) for table in tables()}
     _copy_sequences(source, target)
+    target.execute(SET_NORMALIZED, {"version": source.scalar(NORMALIZED)})
     _verify(source, target, copied)
     # Reports of SQLite with statistics read other indexes than those that were made for them.
     if target.dialect.name == "postgresql":

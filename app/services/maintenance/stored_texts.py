@@ -19,6 +19,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.orm import Session
@@ -28,7 +29,7 @@ from app.conversions.text import CODE_MAX_LENGTH, INVISIBLE, coupon_code, search
 from app.db.read_pool import fetch
 from app.db.records import row_dicts
 from app.db.search import LONG, SEPARATOR, email_key, search_text
-from app.db.session import run_in_transaction
+from app.db.session import run_in_transaction, run_statement
 from app.db.sql.functions import has_one_of, has_unicode
 from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
 from app.models.coupon import COUNTS, CouponRow, CouponStatus
@@ -36,6 +37,14 @@ from app.models.user import with_normalized
 from app.services.coupons.customers import ERASED
 from app.services.coupons.writes import edited_now
 from app.services.orders.columns import guest_key
+
+VERSION = 1
+"""Version of all normalizations. Increase it when one of them changes."""
+
+NORMALIZED = text("SELECT normalized_texts FROM alembic_version")
+"""The version of the normalizations of the texts in a database; 0 before the first one."""
+
+SET_NORMALIZED = text("UPDATE alembic_version SET normalized_texts = :version")
 
 WINDOW = 5_000
 """Rows of a table that a select examines, so that it is far from the time limit of statements."""
@@ -48,13 +57,20 @@ _MAY_CHANGE = or_(has_unicode(_CODE), _CODE.contains("&"))
 _PUBLISHED = COUPONS.c.status == CouponStatus.PUBLISHED
 
 
-def normalize() -> list[str]:
+def normalize(*, again: bool = False) -> list[str]:
     """Normalize coupon codes, keys of e-mail addresses and search columns.
+
+    All rows are read once per version of the normalizations, which the database records.
+
+    Args:
+        again: whether to read them again, because a previous version has written texts since.
 
     Returns:
         A sentence for each coupon that got another code, and for each account that has the e-mail
         address of another account in another form.
     """
+    if not again and fetch(NORMALIZED)[0][0] >= VERSION:
+        return []
     changed = normalize_coupons()
     for row in _rows(COUPONS, has_one_of(COUPONS.c.search_text, _SEARCHED)):
         texts = search_text(row["code"], row["description"])
@@ -73,6 +89,7 @@ def normalize() -> list[str]:
     for row in _rows(REDEMPTIONS, _is_international(REDEMPTIONS.c.email)):
         if not row["email_normalized"].startswith(ERASED):
             _store(REDEMPTIONS, row, "email_normalized", email_key(row["email"]))
+    run_statement(SET_NORMALIZED.bindparams(version=VERSION))
     return [message for message in changed if message]
 
 
