@@ -13,6 +13,7 @@ from app.schemas.fields.query import StrictSelection
 from app.services.common.metadata import (
     ITEMS_METADATA,
     METADATA,
+    WRITTEN,
     MetadataTable,
     Shown,
     entries_of,
@@ -202,5 +203,9 @@ class RecordSerializer:
         return self._wanted.add(self._kind, [shown], [row[-1]])[0]
 
     def record(self, record: Mapping[str, Any]) -> Object:
-        """Return the object of a record by column name, with the metadata that was written."""
-        return self._wanted.add_written(self._serializer.record(record), record)
+        """Return the object of a record by column name, with what the request wrote on request."""
+        shown = self._serializer.record(record)
+        if written := record.get(WRITTEN):
+            requested = self._serializer.requested(record)
+            shown |= {name: value for name, value in requested.items() if name in written}
+        return self._wanted.add_written(shown, record)

@@ -46,6 +46,7 @@ class Serializer:
         columns: the columns to select.
         row: function that converts a row with values in the order of ``columns``.
         record: function that converts a record with values by column name.
+        requested: function that converts only its values that are shown on request.
     """
 
     def __init__(self, schema: type[ma.Schema], columns: Mapping[str, ColumnElement[Any]]) -> None:
@@ -54,11 +55,15 @@ class Serializer:
         self._fields = _fields_of(schema)
         self._all_columns = columns
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
+        self._requested = {name: field for name, field in self._fields.items() if _waits(field[0])}
         self._positions: dict[str, Position] = {  # of values that share a column
             name: (column, index)
             for column, element in columns.items()
             for index, name in enumerate(getattr(element.type, "names", ()))
         }
+        self.requested = self._converter(
+            self._requested, dict.fromkeys(self._requested), self._of_record, {}
+        )
         self._select(None)
 
     def _select(self, selection: Mapping[str, Any] | None) -> None:
@@ -79,6 +84,10 @@ class Serializer:
         narrow = copy(self)
         narrow._select(selection)
         return narrow
+
+    def complete(self) -> Serializer:
+        """Return the serializer with the values that are otherwise shown on request."""
+        return self.only(dict.fromkeys(self._fields)) if self._requested else self
 
     def for_schemas(self, schemas: Mapping[type[ma.Schema], type[ma.Schema]]) -> Serializer:
         """Return the serializer of the schema that replaces this schema, or this serializer."""
@@ -127,7 +136,7 @@ class Serializer:
         wires: list[tuple[str, Convert, bool]] = []
         blank: dict[str, Any] = {}
         for key, (field, part) in fields.items():
-            if selection is not None and key not in selection:
+            if _waits(field) if selection is None else key not in selection:
                 continue
             inner = None if selection is None else selection[key]
             if part is not None and not (inner is None and key in whole):
@@ -181,6 +190,11 @@ def _joined(
         return shown
 
     return convert
+
+
+def _waits(field: ma.fields.Field[Any]) -> bool:
+    """Return whether a response contains a value only on request."""
+    return isinstance(field, Output) and field.on_request
 
 
 def _narrowing(selection: Mapping[str, Any]) -> Convert:

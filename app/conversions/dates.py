@@ -4,7 +4,7 @@ Text that is longer than any date is rejected first.
 """
 
 import re
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
 from dateutil import parser as dateutil_parser
@@ -66,27 +66,37 @@ def _iso(text: str) -> datetime | None:
 
 
 def parse_date(value: Any, today: date) -> date | None:
-    """Parse a date from text or a number of Unix seconds. Returns None for empty text.
+    """Parse the UTC date of ``parse_moment``. Returns None for empty text.
+
+    Args:
+        today: the UTC date that ``tomorrow`` and ``+1 month`` are relative to.
+    """
+    found = parse_moment(value, datetime.combine(today, time.min, UTC))
+    return found.date() if found else None
+
+
+def parse_moment(value: Any, now: datetime) -> datetime | None:
+    """Parse a UTC date-time from text or a number of Unix seconds. Returns None for empty text.
 
     Args:
         value: any form of decisions 4: ISO, RFC 2822, ``31 December 2030``, ``12/31/2030``,
-            ``tomorrow``, ``+1 month``, Unix seconds. A date-time with an offset is converted to
-            UTC. 0, as a number or a string, is an error, because programs send it to mean "no
-            date" and not 1970 (decisions 14).
-        today: the UTC date that ``tomorrow`` and ``+1 month`` are relative to.
+            ``tomorrow``, ``+1 month``, Unix seconds. A date means midnight. A date-time with an
+            offset is converted to UTC. 0, as a number or a string, is an error, because programs
+            send it to mean "no date" and not 1970 (decisions 14).
+        now: the time in UTC that ``tomorrow`` and ``+1 month`` are relative to.
     """
     value = int_if_integral(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if value == 0:
             raise ValueError(_ZERO)
-        return _since_epoch(value).date()
+        return _since_epoch(value)
     text = _short(value)
     if not text:
         return None
     if re.fullmatch(r"@?[+-]?0+", text):
         raise ValueError(_ZERO)
     for parse in (_parse_relative, _parse_numeric, _parse_iso, _parse_month_name):
-        if (found := parse(text, today)) is not None:
+        if (found := parse(text, now)) is not None:
             return found
     raise ValueError("must be a date such as 2030-12-31.")
 
@@ -111,22 +121,24 @@ def _since_epoch(seconds: int) -> datetime:
         raise ValueError("is out of range for a date.") from error
 
 
-def _parse_relative(text: str, today: date) -> date | None:
-    words = {"today": 0, "now": 0, "tomorrow": 1, "yesterday": -1}
-    if (days := words.get(text.lower())) is not None:
-        return today + timedelta(days=days)
+def _parse_relative(text: str, now: datetime) -> datetime | None:
+    if text.lower() == "now":
+        return now
+    days = {"today": 0, "tomorrow": 1, "yesterday": -1}.get(text.lower())
     found = re.fullmatch(r"([+-]?[0-9]{1,5}) ?(day|week|month|year)s?", text.lower())
-    if not found:
-        return None
     try:
+        if days is not None:
+            return datetime.combine(now.date() + timedelta(days=days), time.min, UTC)
+        if not found:
+            return None
         # A step of months to a day that does not exist ends on the last day of the month
         # (decisions 13).
-        return today + relativedelta(**{f"{found[2]}s": int(found[1])})  # type: ignore[arg-type]  # the unit is one of four
+        return now + relativedelta(**{f"{found[2]}s": int(found[1])})  # type: ignore[arg-type]  # the unit is one of four
     except (ValueError, OverflowError) as error:
         raise ValueError("is out of range for a date.") from error
 
 
-def _parse_numeric(text: str, _: date) -> date | None:
+def _parse_numeric(text: str, _: datetime) -> datetime | None:
     """Parse 12/31/2030 month first (decisions 4), and dates with '-' or '.' day first."""
     found = re.fullmatch(r"([0-9]{1,2})([/.-])([0-9]{1,2})\2([0-9]{4})", text)
     if not found:
@@ -134,21 +146,19 @@ def _parse_numeric(text: str, _: date) -> date | None:
     first, second, year = int(found[1]), int(found[3]), int(found[4])
     month, day_of_month = (first, second) if found[2] == "/" else (second, first)
     try:
-        return date(year, month, day_of_month)
+        return datetime(year, month, day_of_month, tzinfo=UTC)
     except ValueError as error:
         raise ValueError("is not a valid date.") from error
 
 
-def _parse_iso(text: str, _: date) -> date | None:
+def _parse_iso(text: str, _: datetime) -> datetime | None:
     try:
-        return parse_timestamp(
-            text.replace("/", "-") if re.match(r"[0-9]{4}/", text) else text
-        ).date()
+        return parse_timestamp(text.replace("/", "-") if re.match(r"[0-9]{4}/", text) else text)
     except ValueError:
         return None
 
 
-def _parse_month_name(text: str, _: date) -> date | None:
+def _parse_month_name(text: str, _: datetime) -> datetime | None:
     """Parse a date with the name of a month: RFC 2822, 31 December 2030."""
     if not re.search(r"[A-Za-z]{3}", text) or not re.search(r"[0-9]", text):
         return None
@@ -158,7 +168,7 @@ def _parse_month_name(text: str, _: date) -> date | None:
         one, other = (
             dateutil_parser.parse(text, default=default, tzinfos=_zone) for default in _DEFAULTS
         )
-        return _utc(one).date() if one == other else None
+        return _utc(one) if one == other else None
     except (ValueError, OverflowError, TypeError):
         return None
 

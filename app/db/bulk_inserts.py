@@ -34,7 +34,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningInsert
 
-from app.db.sql.types import Money, UtcDateTime
+from app.db.sql.types import JsonFields, Money, UtcDateTime
 
 _STAGED = "staged_rows"
 
@@ -72,7 +72,7 @@ def insert_rows(
     converters = {
         name: kind.process_bind_param
         for name in names
-        if isinstance(kind := into.c[name].type, Money | UtcDateTime)
+        if isinstance(kind := into.c[name].type, JsonFields | Money | UtcDateTime)
     }
     objects = [
         {

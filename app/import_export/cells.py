@@ -13,7 +13,7 @@ import orjson
 
 from app.import_export.csv_format import split
 from app.schemas.fields.input import AmountInput, Count, DateText, DecimalInput, StrictTrue
-from app.schemas.fields.list_input import EmailArray, IdArray
+from app.schemas.fields.list_input import EmailArray, IdArray, TagArray
 
 FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 
@@ -39,12 +39,14 @@ def value_of_cell(field: ma.fields.Field[Any], cell: str) -> Any:
         ValueError: the cell is not understood as a whole.
     """
     text = cell.strip()
-    if isinstance(field, IdArray | EmailArray):
-        entries = split_list(cell)
+    if isinstance(field, IdArray | EmailArray | TagArray):
+        entries = split(cell) if isinstance(field, TagArray) else split_list(cell)
         if isinstance(field, IdArray):
             return [_whole_number(entry, "an ID") for entry in entries]
         return entries
     if isinstance(field, StrictTrue):
+        if not text and field.load_default is ma.missing:  # true or false without the column
+            return None
         if text.lower() not in FLAGS:
             raise ValueError("must be true or false.")
         return FLAGS[text.lower()]

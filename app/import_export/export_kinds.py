@@ -229,7 +229,7 @@ KINDS: Mapping[str, Kind] = {
                     for name, column in customer_statistics.COLUMNS.items()
                     if not name.endswith("_address")
                 },
-            ),
+            ).complete(),
             stored=("updated_at", "shipping_phone"),
             related=_of_customers,
             joined=("roles",),
@@ -246,7 +246,7 @@ KINDS: Mapping[str, Kind] = {
             "coupons",
             "coupon",
             COUPONS,
-            COUPON,
+            COUPON.complete(),
             stored=("status", "trashed_at", "author_id", "batch_id", "reserved_count"),
             related=_metadata_of(metadata_tables.COUPON),
             related_names=(METADATA,),

@@ -22,7 +22,7 @@ from app.services.common import metadata
 from app.services.common.filtering import between, require_known_status
 from app.services.common.metadata import MetadataTable
 from app.services.coupons import queries as coupon_queries
-from app.services.customers.queries import ALL_ROLES
+from app.services.customers.queries import ALL_ROLES, tag_conditions
 from app.services.orders import queries as order_queries
 from app.services.orders import refunds
 from app.services.redemptions import queries as redemption_queries
@@ -131,6 +131,7 @@ def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
     texts = [USERS.c[name] for name in names]
     search = matches(USERS.c.search_text, texts, query["q"] or "", USERS.c.id)
     found += [] if search is None else [search.by_index]
+    found += [condition.by_index for condition in tag_conditions(query)]
     return [*found, *_of_metadata(metadata.CUSTOMER, USERS.c.id, query)]
 
 

@@ -26,9 +26,12 @@ from app.models import (
     ORDER_NOTES,
     REFUND_METADATA,
     USER_ROLES,
+    USER_TAGS,
 )
 from app.models.address import SHIPPING_PHONE
+from app.models.coupon import CouponOptions
 from app.models.user import with_normalized
+from app.schemas.coupons.coupon import CouponCreate
 from app.schemas.fields.output import (
     Amount,
     Boolean,
@@ -40,11 +43,13 @@ from app.schemas.fields.output import (
     OptionalString,
     String,
 )
+from app.schemas.loading import instance_of
 from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import RefundItemSchema
 from app.services.common.metadata import METADATA
 from app.services.common.metadata_rules import json_text
 from app.services.common.metadata_writes import with_found_value, without_metadata
+from app.services.coupons.writes import columns_of
 from app.services.orders.columns import derived_columns
 from app.services.orders.items import KINDS as ITEM_LISTS
 
@@ -67,6 +72,7 @@ _ENTRIES: Mapping[str, type] = {
     "product_category_ids": int,
     "exclude_product_category_ids": int,
     "customer_emails": str,
+    "tags": str,
     "line_items": dict,
     "shipping_lines": dict,
     "tax_lines": dict,
@@ -82,6 +88,9 @@ _ADDED: Mapping[tuple[str, str], Any] = {
     ("orders", "prices_include_tax"): False,
     **{(table, SHIPPING_PHONE): "" for table in ("orders", "users")},
     ("order_notes", "author"): "",
+    ("coupons", "active"): True,
+    ("coupons", "starts_at"): None,
+    ("users", "tags"): None,
     ("redemptions", "confirmed_at"): None,
 }
 _NAMES_OF_ACCOUNT = dict.fromkeys(("username", "email", "first_name", "last_name"), "")
@@ -118,6 +127,7 @@ def _row(table: Table, record: Mapping[str, Any], **computed: Any) -> Record:
 
 def _customer(table: Table, record: Record) -> Rows:
     record.setdefault(PASSWORD_HASH, None)
+    record["tags"] = record.get("tags") or None
     row = with_normalized(_row(table, record, **dict.fromkeys(_NORMALIZED, "")))
     roles = record.get("roles")
     if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
@@ -133,6 +143,7 @@ def _customer(table: Table, record: Record) -> Rows:
             }
             for position, role in enumerate(roles)
         ],
+        USER_TAGS: [{"user_id": row["id"], "tag": tag} for tag in row["tags"] or ()],
         **_metadata(CUSTOMER_METADATA, record, customer_id=row["id"]),
     }
 
@@ -140,9 +151,22 @@ def _customer(table: Table, record: Record) -> Rows:
 def _coupon(table: Table, record: Record) -> Rows:
     record |= {name: record[name] or 0 for name in _NO_LIMIT if name in record}
     record |= {name: None for name in _NO_AMOUNT if record.get(name) == "0.00"}
-    row = _row(table, record, search_text="")
+    row = _row(table, record, search_text="", options=_options(record))
     row["search_text"] = search_text(row["code"], row["description"])
     return {table: [row], **_metadata(COUPON_METADATA, record, coupon_id=row["id"])}
+
+
+def _options(record: Record) -> CouponOptions:
+    """Return the fields that few coupons use. Files of earlier versions have none."""
+    fields = instance_of(CouponCreate, strict=True).fields
+    given: Record = {}
+    for name in CouponOptions._fields:
+        try:
+            given |= {name: fields[name].deserialize(record[name])} if name in record else {}
+        except ma.ValidationError as error:
+            raise ValueError(f"{name}: {error.messages[0]}") from None
+    options: CouponOptions = columns_of(given)["options"] if given else CouponOptions()
+    return options
 
 
 def _order(table: Table, record: Record) -> Rows:

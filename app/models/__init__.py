@@ -40,6 +40,6 @@ from app.models.order_sum import ORDER_SUMS, OrderSum
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
 from app.models.upload import UPLOADS
-from app.models.user import USER_ROLES, USERS, User, UserRole
+from app.models.user import USER_ROLES, USER_TAGS, USERS, User, UserRole, UserTag
 from app.models.webhook import WEBHOOKS, Webhook
 from app.models.webhook_delivery import DELIVERY_COUNTS, WEBHOOK_DELIVERIES, WebhookDelivery

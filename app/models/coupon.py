@@ -1,15 +1,16 @@
 """Coupons (spec 2.1)."""
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Json, JsonFields, Key, Money, UtcDateTime
 
 
 class CouponStatus(StrEnum):
@@ -17,6 +18,23 @@ class CouponStatus(StrEnum):
 
     PUBLISHED = "published"
     TRASH = "trash"
+
+
+class CouponOptions(NamedTuple):
+    """Fields that few coupons use (campaigns 1), as they are stored. Their defaults are all false.
+
+    Attributes:
+        maximum_discount: an amount such as ``50.00``, or None.
+    """
+
+    tags: Sequence[str] = ()
+    combines_with: Sequence[str] = ()
+    customer_tags: Sequence[str] = ()
+    first_order_only: bool = False
+    maximum_discount: str | None = None
+    buy_quantity: int = 0
+    get_quantity: int = 0
+    get_product_ids: Sequence[int] = ()
 
 
 def _where(condition: str) -> dict[str, Any]:
@@ -68,6 +86,12 @@ class Coupon(Model):
     trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     # Time of the last update other than by a use. Null if it is updated_at.
     edited_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=3)
+    # False pauses the coupon (campaigns 1).
+    active: Mapped[bool] = mapped_column(server_default=true(), sort_order=3)
+    starts_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=3)
+    options: Mapped[CouponOptions] = mapped_column(
+        JsonFields(CouponOptions), nullable=True, sort_order=3
+    )
 
     __table_args__ = (
         CheckConstraint("status IN ('published', 'trash')", name="status"),
@@ -116,6 +140,16 @@ class Coupon(Model):
             "id",
             **_where("usage_limit > 0 AND usage_count >= usage_limit - reserved_count"),
         ),
+        # Few coupons are paused or have a start.
+        Index(
+            "ix_coupons_paused",
+            "status",
+            "created_at",
+            "id",
+            sqlite_where=text("active = 0"),
+            postgresql_where=text("NOT active"),
+        ),
+        Index("ix_coupons_starts", "status", "starts_at", "id", **_where("starts_at IS NOT NULL")),
         # Few coupons are generated, and few generated ones are used.
         Index(
             "ix_coupons_batch",
@@ -174,3 +208,6 @@ class CouponRow(TypedDict):
     trashed_at: datetime | None
     edited_at: datetime | None
     revision: int
+    active: bool
+    starts_at: datetime | None
+    options: CouponOptions

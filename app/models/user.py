@@ -8,6 +8,7 @@ from sqlalchemy import (
     CheckConstraint,
     ColumnElement,
     Computed,
+    ForeignKey,
     ForeignKeyConstraint,
     Index,
     Table,
@@ -21,7 +22,7 @@ from app.conversions.emails import comparable_email
 from app.conversions.text import comparable, searchable
 from app.db.search import search_text
 from app.db.session import Model
-from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, UtcDateTime
 from app.models.address import AddressRow, BillingColumns, ShippingColumns
 
 
@@ -56,6 +57,8 @@ class User(BillingColumns, ShippingColumns, Model):
     name_normalized: Mapped[str] = mapped_column(Key)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    # Labels that coupons can name, None for none. ``UserTag`` has them, too.
+    tags: Mapped[list[str] | None] = mapped_column(Json(none_as_null=True), sort_order=4)
     # Number of the changes that other columns do not show, such as those of metadata.
     revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=2)
     # Lower-cased text that filter[q] searches.
@@ -133,6 +136,17 @@ class UserRole(Model):
     )
 
 
+class UserTag(Model):
+    """Tag of a user, for the filter of lists."""
+
+    __tablename__ = "user_tags"
+
+    tag: Mapped[str] = mapped_column(Key, primary_key=True)
+    user_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+
+
 def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
     """Return the columns of a user's first role."""
     return {"user_id": user_id, "role": role, "position": 0, "registered_at": registered_at}
@@ -140,6 +154,7 @@ def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
 
 USERS = cast("Table", User.__table__)
 USER_ROLES = cast("Table", UserRole.__table__)
+USER_TAGS = cast("Table", UserTag.__table__)
 
 
 class UserRow(AddressRow):
@@ -158,3 +173,4 @@ class UserRow(AddressRow):
     updated_at: datetime
     search_text: str
     revision: int
+    tags: list[str] | None

@@ -5,7 +5,7 @@ Pure: plain values that the caller converts from a request, an order or database
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 
 NONE: frozenset[int] = frozenset()
@@ -29,14 +29,20 @@ class CartItem:
 
 @dataclass(frozen=True, slots=True)
 class Cart:
-    """Items, and the e-mail addresses that ``customer_emails`` of a coupon may match.
+    """Items and their customer.
 
     Args:
-        emails: the given e-mail, the account's and its billing e-mail, if they exist.
+        emails: the given e-mail, the account's and its billing e-mail, if they exist, which
+            ``customer_emails`` of a coupon may match.
+        labels: tags of the account, and its roles as ``role:wholesale``. A guest has none.
+        has_ordered: whether the customer has an earlier order (campaigns 5); False if the customer
+            is not known.
     """
 
-    items: Sequence[CartItem]
+    items: Sequence[CartItem] = ()
     emails: Collection[str] = ()
+    labels: Collection[str] = ()
+    has_ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,8 @@ class CouponTerms:
         uses: confirmed and live reserved uses, without a use that the caller itself holds. Below
             the limit, this is the number of counted uses, which can include expired reservations.
         uses_by_customer: the same for this customer; None when the customer is unknown.
+        combines_with, customer_tags: ``-`` before an entry excludes it (campaigns 4 and 5).
+        buy_quantity, get_quantity: 0 counts as 1.
     """
 
     type: str
@@ -68,6 +76,16 @@ class CouponTerms:
     customer_emails: Collection[str] = ()
     uses: int = 0
     uses_by_customer: int | None = None
+    active: bool = True
+    starts_at: datetime | None = None
+    tags: Collection[str] = ()
+    combines_with: Collection[str] = ()
+    customer_tags: Collection[str] = ()
+    first_order_only: bool = False
+    maximum_discount: Decimal | None = None
+    buy_quantity: int = 0
+    get_quantity: int = 0
+    get_product_ids: frozenset[int] = NONE
 
     def includes(self, item: CartItem) -> bool:
         """Return whether the item is among the products or categories, if there are any."""
@@ -86,8 +104,12 @@ class CouponTerms:
 
     def accepts(self, item: CartItem) -> bool:
         """Return whether the item meets every condition on items."""
+        return self.includes(item) and self.allows(item)
+
+    def allows(self, item: CartItem) -> bool:
+        """Return whether no condition on items excludes the item."""
         ruled_out_by_sale = self.exclude_sale_items and item.on_sale
-        return self.includes(item) and not self.excludes(item) and not ruled_out_by_sale
+        return not self.excludes(item) and not ruled_out_by_sale
 
 
 def line_value(price: Decimal, quantity: int = 1) -> int:

@@ -16,6 +16,7 @@ from app.pricing.carts import CartItem, CouponTerms, line_value
 # Limits the work for extreme carts: a billion units, a coupon limited to one unit, and an
 # amount of millions. Every fixed_cart amount up to a million needs fewer passes.
 _MAX_PASSES = 20_000
+_NO_ITEM = CartItem(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class CartLine:
         left: what no coupon has taken yet, above 0. A line never gets a higher discount.
         quantity: units.
         smallest: smallest amount of the currency in cents: 100 for yen, otherwise 1.
+        item: the item of the cart.
+        index: its place in the cart.
     """
 
     value: int
@@ -36,6 +39,8 @@ class CartLine:
     left: int
     quantity: int
     smallest: int = 1
+    item: CartItem = _NO_ITEM
+    index: int = 0
 
 
 Rule = Callable[[CouponTerms, Sequence[CartLine]], Sequence[int]]
@@ -49,10 +54,51 @@ and in currencies without decimals rounded down to a whole amount.
 
 @dataclass(frozen=True, slots=True)
 class CouponType:
-    """Type of coupon: discounts the items that meet the conditions, or the whole cart."""
+    """Type of coupon: discounts the items that meet the conditions, or the whole cart.
+
+    Args:
+        units: the discounted units of each line, if the type discounts units. A coupon without one
+            is not applicable.
+    """
 
     rule: Rule
     discounts_cart: bool = False
+    units: Rule | None = None
+
+    def lines(
+        self,
+        coupon: CouponTerms,
+        items: Sequence[CartItem],
+        left: Sequence[int],
+        *,
+        sequential: bool,
+        smallest: int = 1,
+    ) -> list[CartLine]:
+        """Return the lines that a coupon discounts, from the highest value to the lowest.
+
+        Args:
+            left: cents of each item that earlier coupons have not taken.
+        """
+        # A line without value, or that an earlier coupon used up, has no units (redemptions 6).
+        # Sorting is stable, which keeps lines of equal value in cart order.
+        lines = [
+            CartLine(
+                value=left[index] if sequential else item.value,
+                original_value=item.value,
+                left=left[index],
+                quantity=item.quantity,
+                smallest=smallest,
+                item=item,
+                index=index,
+            )
+            for index, item in enumerate(items)
+            if left[index] > 0 and (self.discounts_cart or self._is_eligible(coupon, item))
+        ]
+        return sorted(lines, key=lambda line: -line.original_value)
+
+    def _is_eligible(self, coupon: CouponTerms, item: CartItem) -> bool:
+        is_given = self.units and item.product_id in coupon.get_product_ids
+        return coupon.allows(item) if is_given else coupon.accepts(item)
 
 
 def apply_coupon(
@@ -71,30 +117,33 @@ def apply_coupon(
         sequential: apply the coupon to what earlier coupons left, not to the original values.
         smallest: smallest amount of the currency in cents. Discounts are multiples of it.
     """
-    # A line without value, or that an earlier coupon used up, has no units (redemptions 6).
-    # Sorting is stable, which keeps lines of equal value in cart order.
-    indexes = sorted(
-        (
-            index
-            for index, item in enumerate(items)
-            if left[index] > 0 and (coupon_type.discounts_cart or coupon.accepts(item))
-        ),
-        key=lambda index: -items[index].value,
-    )
-    lines = [
-        CartLine(
-            value=left[index] if sequential else items[index].value,
-            original_value=items[index].value,
-            left=left[index],
-            quantity=items[index].quantity,
-            smallest=smallest,
-        )
-        for index in indexes
+    lines = coupon_type.lines(coupon, items, left, sequential=sequential, smallest=smallest)
+    limited = [
+        min(max(discount, 0), line.left) // smallest * smallest
+        for line, discount in zip(lines, coupon_type.rule(coupon, lines), strict=True)
     ]
+    if coupon.maximum_discount:
+        limited = _at_most(line_value(coupon.maximum_discount), lines, limited, smallest)
     discounts = [0] * len(items)
-    for index, line, discount in zip(indexes, lines, coupon_type.rule(coupon, lines), strict=True):
-        discounts[index] = min(max(discount, 0), line.left) // smallest * smallest
+    for line, discount in zip(lines, limited, strict=True):
+        discounts[line.index] = discount
     return discounts
+
+
+def _at_most(
+    maximum: int, lines: Sequence[CartLine], discounts: list[int], smallest: int
+) -> list[int]:
+    """Return the share of the maximum of each line, if the discounts exceed it (campaigns 6)."""
+    if (total := sum(discounts)) <= maximum:
+        return discounts
+    most = maximum // smallest
+    shares = [most * discount // total for discount in discounts]
+    limits = [
+        replace(line, left=discount // smallest)
+        for line, discount in zip(lines, discounts, strict=True)
+    ]
+    distribute_cents(most - sum(shares), limits, shares)
+    return [share * smallest for share in shares]
 
 
 def participating_units(coupon: CouponTerms, lines: Iterable[CartLine]) -> list[int]:
@@ -142,11 +191,18 @@ def _in_smallest_amounts(rule: Rule) -> Rule:
 @_in_smallest_amounts
 def percent(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
     """Discount a percentage of the participating units' value (rule 4)."""
+    return _percentage(coupon, lines, participating_units(coupon, lines))
+
+
+def _percentage(
+    coupon: CouponTerms, lines: Sequence[CartLine], of_lines: Sequence[int]
+) -> list[int]:
+    """Return the discounts of a percentage of the value of some units of each line."""
     numerator, denominator = _amount(coupon).as_integer_ratio()
     denominator *= 100
     values = [
         line.value if units == line.quantity else Fraction(line.value * units, line.quantity)
-        for line, units in zip(lines, participating_units(coupon, lines), strict=True)
+        for line, units in zip(lines, of_lines, strict=True)
     ]
     discounts = [
         min(value * numerator // denominator, line.left)
@@ -157,6 +213,43 @@ def percent(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
     # Lines that an earlier coupon capped leave cents to other lines, beyond n too (redemptions 6).
     distribute_cents(total - sum(discounts), lines, discounts)
     return discounts
+
+
+@_in_smallest_amounts
+def buy_x_get_y(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
+    """Discount a percentage of the cheapest units for each number of bought ones (campaigns 6)."""
+    counts = given_units(coupon, lines)
+    given = [place for place, units in enumerate(counts) if units]
+    discounts = [0] * len(lines)
+    found = _percentage(coupon, [lines[i] for i in given], [counts[i] for i in given])
+    for place, discount in zip(given, found, strict=True):
+        discounts[place] = discount
+    return discounts
+
+
+def given_units(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
+    """Return the number of discounted units of each line: the cheapest, at most n."""
+    buy, get = coupon.buy_quantity or 1, coupon.get_quantity or 1
+    products = coupon.get_product_ids
+    places = [i for i, line in enumerate(lines) if not products or line.item.product_id in products]
+    if products:
+        others = {*range(len(lines))} - {*places}
+        remaining = get * (sum(lines[place].quantity for place in others) // buy)
+    else:
+        groups, rest = divmod(sum(line.quantity for line in lines), buy + get)
+        remaining = get * groups + max(0, rest - buy)
+    if coupon.limit_usage_to_x_items:
+        remaining = min(remaining, coupon.limit_usage_to_x_items)
+
+    def price(place: int) -> tuple[Fraction, int]:
+        line = lines[place]
+        return Fraction(line.original_value, line.quantity), -line.index
+
+    counts = [0] * len(lines)
+    for place in sorted(places, key=price):
+        counts[place] = min(remaining, lines[place].quantity)
+        remaining -= counts[place]
+    return counts
 
 
 @_in_smallest_amounts
@@ -245,6 +338,7 @@ COUPON_TYPES: Mapping[str, CouponType] = MappingProxyType(
         "percent": CouponType(percent),
         "fixed_product": CouponType(fixed_product),
         "percent_product": CouponType(percent),
+        "buy_x_get_y": CouponType(buy_x_get_y, units=given_units),
     }
 )
 """The built-in types. An app adds to a copy: ``{**COUPON_TYPES, "name": CouponType(rule)}``."""

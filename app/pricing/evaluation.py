@@ -13,11 +13,13 @@ from app.conversions.emails import comparable_email
 from app.pricing.carts import Cart, CartItem, CouponTerms, line_value
 from app.pricing.discounts import COUPON_TYPES, CouponType, apply_coupon, no_discount
 
-# redemptions 2: code and message. Braces are filled by the check.
+# redemptions 2, campaigns 3: code and message. Braces are filled by the check.
 REASONS: dict[str, str] = {
     "not_found": "No published coupon has this code.",
     "usage_limit": "The coupon has reached its usage limit of {limit}.",
     "usage_limit_per_user": "The customer has reached the usage limit per user of {limit}.",
+    "paused": "The coupon is paused.",
+    "not_started": "The coupon cannot be used before {time}.",
     "expired": "The coupon expired on {date}.",
     "minimum_amount": "The subtotal of {subtotal} is below the minimum amount of {limit}.",
     "maximum_amount": "The subtotal of {subtotal} is above the maximum amount of {limit}.",
@@ -25,9 +27,13 @@ REASONS: dict[str, str] = {
     "product_excluded": "An item is among the excluded products or categories of the coupon.",
     "sale_items_excluded": "The coupon excludes sale items, and every item is on sale.",
     "email_not_allowed": "The coupon is not valid for the customer's e-mail address.",
+    "customer_not_allowed": "The coupon is not valid for this customer.",
+    "not_first_order": "The coupon is valid only for the first order of a customer.",
     "individual_use": "The coupon cannot be combined with the coupon {code}.",
+    "not_combinable": "The coupon cannot be combined with the coupon {code}.",
 }
 _NO_ELIGIBLE_ITEM = "No item meets the product conditions of the coupon."
+_NO_DISCOUNTED_UNIT = "The cart has too few units of the products of the coupon."
 _UNKNOWN_TYPE = CouponType(no_discount)
 
 
@@ -107,10 +113,10 @@ def evaluate(
         coupon_type = coupon_types.get(coupon.type, _UNKNOWN_TYPE)
         reasons = (
             *limit_reasons(coupon),
-            *_expiry_reasons(coupon, now),
-            *_cart_reasons(coupon, coupon_type, cart.items),
-            *_email_reasons(coupon, cart.emails),
-            *_individual_use_reasons(coupon, applied),
+            *_time_reasons(coupon, now),
+            *_cart_reasons(coupon, coupon_type, cart.items, left),
+            *_customer_reasons(coupon, cart),
+            *_combination_reasons(code, coupon, applied),
         )
         if reasons:
             results.append(CouponResult(code, reasons=reasons))
@@ -137,14 +143,12 @@ def _item_results(items: Sequence[CartItem], totals: Sequence[int]) -> tuple[Ite
     return tuple(ItemResult(item.value, item.value - total, total) for item, total in found)
 
 
-def redemption_reasons(
-    coupon: CouponTerms, emails: Collection[str], now: datetime
-) -> tuple[Reason, ...]:
-    """Return the reasons that a redemption checks, without a cart (redemptions 6)."""
+def redemption_reasons(coupon: CouponTerms, cart: Cart, now: datetime) -> tuple[Reason, ...]:
+    """Return the reasons that a redemption checks, in a cart without items (redemptions 6)."""
     return (
         *limit_reasons(coupon),
-        *_expiry_reasons(coupon, now),
-        *_email_reasons(coupon, emails),
+        *_time_reasons(coupon, now),
+        *_customer_reasons(coupon, cart),
     )
 
 
@@ -160,13 +164,25 @@ def limit_reasons(coupon: CouponTerms) -> Iterator[Reason]:
         yield _reason("usage_limit_per_user", limit=coupon.usage_limit_per_user)
 
 
-def _expiry_reasons(coupon: CouponTerms, now: datetime) -> Iterator[Reason]:
+def pause_reasons(coupon: CouponTerms) -> Iterator[Reason]:
+    """Yield the reason that a new use checks when it is taken (campaigns 7)."""
+    if not coupon.active:
+        yield _reason("paused")
+
+
+def _time_reasons(coupon: CouponTerms, now: datetime) -> Iterator[Reason]:
+    yield from pause_reasons(coupon)
+    if coupon.starts_at and now < coupon.starts_at:
+        yield _reason("not_started", time=f"{coupon.starts_at:%Y-%m-%dT%H:%M:%SZ}")
     if coupon.expiry_date and now.astimezone(UTC).date() >= coupon.expiry_date:
         yield _reason("expired", date=coupon.expiry_date)
 
 
 def _cart_reasons(
-    coupon: CouponTerms, coupon_type: CouponType, items: Sequence[CartItem]
+    coupon: CouponTerms,
+    coupon_type: CouponType,
+    items: Sequence[CartItem],
+    left: Sequence[int],
 ) -> Iterator[Reason]:
     subtotal = sum(item.value for item in items)
     if coupon.minimum_amount and subtotal < line_value(coupon.minimum_amount):
@@ -177,6 +193,10 @@ def _cart_reasons(
         return
     if not any(coupon.includes(item) for item in items):
         yield _reason("product_not_included")
+    elif coupon_type.units:
+        lines = coupon_type.lines(coupon, items, left, sequential=False)
+        if not any(coupon_type.units(coupon, lines)):
+            yield Reason("product_not_included", _NO_DISCOUNTED_UNIT)
     if not coupon_type.discounts_cart:
         if not any(coupon.accepts(item) for item in items):
             yield Reason("product_excluded", _NO_ELIGIBLE_ITEM)
@@ -196,14 +216,44 @@ def _email_reasons(coupon: CouponTerms, emails: Collection[str]) -> Iterator[Rea
         yield _reason("email_not_allowed")
 
 
-def _individual_use_reasons(
-    coupon: CouponTerms, applied: Mapping[str, CouponTerms]
+def _customer_reasons(coupon: CouponTerms, cart: Cart) -> Iterator[Reason]:
+    yield from _email_reasons(coupon, cart.emails)
+    if not _are_accepted(cart.labels, coupon.customer_tags, unless_named=True):
+        yield _reason("customer_not_allowed")
+    if coupon.first_order_only and cart.has_ordered:
+        yield _reason("not_first_order")
+
+
+def _combination_reasons(
+    code: str, coupon: CouponTerms, applied: Mapping[str, CouponTerms]
 ) -> Iterator[Reason]:
-    # If an applied coupon has individual_use, it is the only one. Checking the first is sufficient.
-    for code, earlier in applied.items():
-        if coupon.individual_use or earlier.individual_use:
-            yield _reason("individual_use", code=code)
-        return
+    """Yield the reason for the first applied coupon that the coupon cannot be combined with."""
+    for earlier_code, earlier in applied.items():
+        if not (_accepts(coupon, earlier_code, earlier) and _accepts(earlier, code, coupon)):
+            is_alone = coupon.individual_use or earlier.individual_use
+            yield _reason("individual_use" if is_alone else "not_combinable", code=earlier_code)
+            return
+
+
+def _accepts(coupon: CouponTerms, code: str, other: CouponTerms) -> bool:
+    """Return whether a coupon can be combined with another one, for its part (campaigns 4)."""
+    labels = {*other.tags, f"code:{code}"}
+    return _are_accepted(labels, coupon.combines_with, unless_named=not coupon.individual_use)
+
+
+def _are_accepted(
+    labels: Collection[str], conditions: Collection[str], *, unless_named: bool
+) -> bool:
+    """Return whether labels fulfil conditions: none that is excluded, and one that is named.
+
+    Args:
+        conditions: labels, or ``-`` and a label that is excluded.
+        unless_named: the result for labels that are not excluded, if the conditions name none.
+    """
+    if any(f"-{label}" in conditions for label in labels):
+        return False
+    named = [each for each in conditions if not each.startswith("-")]
+    return any(each in labels for each in named) if named else unless_named
 
 
 def _matches(entry: str, email: str) -> bool:

@@ -22,7 +22,9 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
 from app.schemas.fields.form import FormField, set_form
+from app.schemas.fields.list_input import TagArray
 
+_TAGS = "Tags of the customer, which coupons can name in `customer_tags`."
 _CLEANED = "Tags are removed and white space is collapsed."
 
 
@@ -106,6 +108,7 @@ class CustomerSchema(Base):
     avatar_url = Avatar("URL of the avatar image, or null.")
     billing_address = fields.Composite(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Composite(ShippingAddressSchema, prefix="shipping_")
+    tags = fields.StringList(_TAGS, on_request=True, wire=lambda tags: tags or [])
     metadata = fields.Metadata()
 
 
@@ -160,6 +163,7 @@ class CustomerCreate(OptionalFields):
     last_name = inputs.CleanText(f"Last name. {_CLEANED}")
     billing_address = inputs.InputPart(BillingAddressCreate)
     shipping_address = inputs.InputPart(ShippingAddressCreate)
+    tags = TagArray(_TAGS)
     metadata = inputs.MetadataInput(inputs.METADATA)
 
 
@@ -189,12 +193,12 @@ _USERNAME_FIELD = FormField(help="If empty, it is generated from the e-mail addr
 set_form(
     CustomerCreate,
     {"Account": {"email": _EMAIL_FIELD, **_NAME_FIELDS, "username": _USERNAME_FIELD}},
-    hidden=("password",),
+    hidden=("password", "tags"),
 )
 set_form(
     CustomerUpdate,
     {"Account": {"email": replace(_EMAIL_FIELD, help=""), **_NAME_FIELDS}},
-    hidden=("username", "password"),
+    hidden=("username", "password", "tags"),
 )
 
 CustomerResponse = response(CustomerSchema, "customer")

@@ -220,10 +220,12 @@ class CouponFilter(Times, MetadataFilter):
     )
     state = params.ChoiceParam(
         "filter[state]",
-        "Only coupons in this state: `expired`, `used_up` (not expired, and all uses are taken or "
-        "reserved), or `active` (neither).",
+        "Only coupons in this state, the first that holds: `expired`, `paused`, `scheduled` (not "
+        "started), `used_up` (all uses are taken or reserved), or `active`.",
         "active",
         "expired",
+        "paused",
+        "scheduled",
         "used_up",
     )
     in_ = params.IdListParam(
@@ -285,6 +287,7 @@ class CustomerFilter(Times, MetadataFilter):
         "filter[q]",
         "Text in the e-mail address, username or name, in any letter case. `*` matches any text.",
     )
+    tag = params.CodeParam("filter[tag]", "Only customers with this tag, in any letter case.")
 
 
 class CustomerOrder(LimitQuery, CustomerFilter):

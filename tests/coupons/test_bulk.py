@@ -14,7 +14,7 @@ GONE = "shop_api_invalid_coupon_id"
 PARAM = "shop_api_invalid_param"
 TYPES = (
     "Invalid coupon type - the coupon type must be any of these: "
-    "fixed_cart, percent, fixed_product, percent_product"
+    "fixed_cart, percent, fixed_product, percent_product, buy_x_get_y"
 )
 
 

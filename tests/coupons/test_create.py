@@ -22,7 +22,7 @@ from tests.coupons.calls import (
 
 TYPES = (
     "Invalid coupon type - the coupon type must be any of these: "
-    "fixed_cart, percent, fixed_product, percent_product"
+    "fixed_cart, percent, fixed_product, percent_product, buy_x_get_y"
 )
 INVALID_TYPE = (400, {"errors": [{"code": "shop_api_invalid_coupon_type", "message": TYPES}]})
 

@@ -24,7 +24,7 @@ def test_plugin_coupon_type_works_over_http(plugged):
     refused = plugged.post("/coupons", {"coupon": {"code": "other", "type": "none"}})
     assert refused.get_json()["errors"][0]["message"] == (
         "Invalid coupon type - the coupon type must be any of these: "
-        "fixed_cart, percent, fixed_product, percent_product, store_credit"
+        "fixed_cart, percent, fixed_product, percent_product, buy_x_get_y, store_credit"
     )
 
 

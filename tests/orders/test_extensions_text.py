@@ -231,7 +231,14 @@ def test_view_in_a_package_whose_name_begins_like_ours_is_extended(by_hand):
 
 def test_plugin_names_are_in_the_document(plugged):
     document = plugged.get("/openapi.json").get_json()
-    types = ["fixed_cart", "percent", "fixed_product", "percent_product", "store_credit"]
+    types = [
+        "fixed_cart",
+        "percent",
+        "fixed_product",
+        "percent_product",
+        "buy_x_get_y",
+        "store_credit",
+    ]
     schemas = document["components"]["schemas"]
     assert schemas["CouponType"]["enum"] == types
     reference = "#/components/schemas/CouponType"

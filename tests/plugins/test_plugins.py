@@ -220,7 +220,7 @@ def test_plugin_adds_a_coupon_type(app, install):
                 {
                     "code": "shop_api_invalid_coupon_type",
                     "message": "Invalid coupon type - the coupon type must be any of these: "
-                    "fixed_cart, percent, fixed_product, percent_product, gift",
+                    "fixed_cart, percent, fixed_product, percent_product, buy_x_get_y, gift",
                 }
             ]
         },

@@ -51,6 +51,10 @@ def product(amount, n=0, only=()):
     return coupon("fixed_product", amount, n, only)
 
 
+def gift(amount, n=0, only=(), **over):
+    return coupon("buy_x_get_y", amount, n, only, **over)
+
+
 def cart(amount, n=0):
     return coupon("fixed_cart", amount, n)
 
@@ -175,6 +179,51 @@ EXAMPLES = {
     "a negative percentage": ([item(10, "0.01")] * 5, [percent(-1)], [0], [0] * 5),
     "no amount": ([item(2, "5")], [CouponTerms("percent"), CouponTerms("fixed_cart")], [0, 0], [0]),
     "nothing left": ([item(1, "5")], [percent(100), cart(5), product(5), percent(5)], [500, 0, 0, 0], [500]),
+    # 902.25, 1503.75 and 593.98 cents, and then two missing cents.
+    "shares of a maximum": (
+        [item(1, "12"), item(1, "20"), item(1, "7.90")], [coupon("percent", 100, maximum_discount=Decimal(30))],
+        [3000], [903, 1504, 593],
+    ),
+    "a discount below the maximum": (
+        [item(1, "12")], [coupon("percent", 50, maximum_discount=Decimal(6))], [600], [600],
+    ),
+    "a maximum of an amount, after n": (
+        [item(2, "10"), item(2, "5")], [coupon("fixed_product", 4, n=3, maximum_discount=Decimal("5.00"))],
+        [500], [334, 166],
+    ),
+    "a maximum of 0 is none": (
+        [item(1, "10")], [coupon("fixed_cart", 4, maximum_discount=Decimal(0))], [400], [400],
+    ),
+    "3 for 2 of five units": (
+        [item(1, "10"), item(1, "9"), item(1, "8"), item(1, "3"), item(1, "2")],
+        [gift(100, buy_quantity=2)], [200], [0, 0, 0, 0, 200],
+    ),
+    "half of one of each two units": ([item(3, "8")], [gift(50)], [400], [400]),
+    "a remainder above the units to buy": ([item(2, "5")], [gift(100, get_quantity=2)], [500], [500]),
+    "at most n discounted units": ([item(9, "5")], [gift(100, n=2, buy_quantity=2)], [1000], [1000]),
+    "of equal units, those of the later line": (
+        [item(1, "8"), item(3, "8")], [gift(100, buy_quantity=3)], [800], [0, 800],
+    ),
+    "the cheapest units across lines": (
+        [item(2, "9"), item(2, "3")], [gift(100, get_quantity=3)], [1500], [900, 600],
+    ),
+    "given products": (
+        [item(5, "9", 1), item(3, "4", 2)],
+        [gift(100, buy_quantity=2, only=[1], get_product_ids=frozenset([2]))], [800], [0, 800],
+    ),
+    "all products but the given ones are bought": (
+        [item(2, "9", 1), item(1, "4", 2)],
+        [gift(50, get_product_ids=frozenset([2]))], [200], [0, 200],
+    ),
+    "missing cents go to lines with discounted units": (
+        [item(1, "9"), item(1, "0.01"), item(1, "0.01"), item(1, "0.01")],
+        [gift(40, get_quantity=3)], [1], [0, 1, 0, 0],
+    ),
+    "a gift above its value": ([item(2, "5")], [gift(300)], [1000], [1000]),
+    "used up units are neither bought nor given": (
+        [item(1, "5", 1), item(2, "4", 2)], [percent(100, only=[1]), gift(100)],
+        [500, 400], [500, 400],
+    ),
     "an empty cart": ([], [cart(5), percent(5)], [0, 0], []),
 }  # fmt: skip
 
@@ -237,7 +286,10 @@ def test_plugin_rule_sees_lines_and_is_limited_to_what_is_left():
     assert discounts(items, [percent(10), bargain], coupon_types=types) == (
         [200, 720], [30, 90, 800],
     )  # fmt: skip
-    assert seen == [CartLine(800, 800, 720, 2), CartLine(300, 300, 270, 1)]
+    assert seen == [
+        CartLine(800, 800, 720, 2, item=items[2], index=2),
+        CartLine(300, 300, 270, 1, item=items[0], index=0),
+    ]
     assert "bargain" not in COUPON_TYPES
 
 
@@ -306,6 +358,7 @@ def test_one_coupon_gives_no_more_than_its_amount(items, terms):
         "fixed_product": amount * 100 * units,
         "percent": percentage,
         "percent_product": percentage,
+        "buy_x_get_y": percentage,
     }
     assert result.discount <= most[terms.type]
 

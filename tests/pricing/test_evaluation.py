@@ -157,18 +157,24 @@ def test_reasons_come_in_the_specified_order():
         "uses_by_customer": 1,
         "usage_limit": 1,
         "uses": 1,
+        "active": False,
+        "starts_at": NOW + timedelta(seconds=1),
+        "customer_tags": ["vip"],
+        "first_order_only": True,
     }
-    first, cart, no_item = run(
-        coupon(), coupon("fixed_cart", **everything), coupon(**everything), items=[SALE]
-    ).coupons
+    listed = {"c0": coupon(), "c1": coupon("fixed_cart", **everything), "c2": coupon(**everything)}
+    result = evaluate(Cart([SALE], has_ordered=True), listed, sequential=False, now=NOW)
+    first, cart, no_item = result.coupons
     assert first.applicable
-    in_order = [code for code in REASONS if code != "not_found"]
+    in_order = [code for code in REASONS if code not in {"not_found", "not_combinable"}]
     assert [reason.code for reason in cart.reasons] == in_order
     in_order.remove("sale_items_excluded")
     assert [reason.code for reason in no_item.reasons] == in_order
     assert [reason.text for reason in cart.reasons] == [
         "The coupon has reached its usage limit of 1.",
         "The customer has reached the usage limit per user of 1.",
+        "The coupon is paused.",
+        "The coupon cannot be used before 2026-11-20T12:00:01Z.",
         "The coupon expired on 2020-01-01.",
         "The subtotal of 10.00 is below the minimum amount of 11.",
         "The subtotal of 10.00 is above the maximum amount of 9.",
@@ -176,6 +182,8 @@ def test_reasons_come_in_the_specified_order():
         "An item is among the excluded products or categories of the coupon.",
         "The coupon excludes sale items, and every item is on sale.",
         "The coupon is not valid for the customer's e-mail address.",
+        "The coupon is not valid for this customer.",
+        "The coupon is valid only for the first order of a customer.",
         "The coupon cannot be combined with the coupon c0.",
     ]
 
@@ -293,10 +301,108 @@ def test_redemption_checks_what_needs_no_cart():
         customer_emails=["bob@example.com"],
         individual_use=True,
     )
-    assert [reason.code for reason in redemption_reasons(terms, [ADA], NOW)] == [
+    assert [reason.code for reason in redemption_reasons(terms, Cart(emails=[ADA]), NOW)] == [
         "usage_limit", "usage_limit_per_user", "expired", "email_not_allowed",
     ]  # fmt: skip
     assert [reason.code for reason in limit_reasons(terms)] == [
         "usage_limit", "usage_limit_per_user",
     ]  # fmt: skip
-    assert redemption_reasons(coupon(customer_emails=[ADA]), [ADA], NOW) == ()
+    assert redemption_reasons(coupon(customer_emails=[ADA]), Cart(emails=[ADA]), NOW) == ()
+
+
+COMBINATIONS = [
+    # the first coupon, the second, the reason of the second
+    ({}, {}, []),
+    ({"individual_use": True}, {}, ["individual_use"]),
+    ({"tags": ["a"]}, {"combines_with": ["-a"]}, ["not_combinable"]),
+    ({"combines_with": ["-a"]}, {"tags": ["a"]}, ["not_combinable"]),
+    ({"combines_with": ["-a"]}, {"tags": ["b"]}, []),
+    ({"combines_with": ["-a", "b"]}, {"tags": ["a", "b"]}, ["not_combinable"]),
+    ({"combines_with": ["loyalty"]}, {}, ["not_combinable"]),
+    ({"combines_with": ["loyalty"]}, {"tags": ["x", "loyalty"]}, []),
+    # Who names tags accepts them, although it cannot be combined with others.
+    ({"combines_with": ["loyalty"], "individual_use": True}, {"tags": ["loyalty"]}, []),
+    ({"combines_with": ["loyalty"], "individual_use": True}, {}, ["individual_use"]),
+    ({"combines_with": ["-a"], "individual_use": True}, {"tags": ["b"]}, ["individual_use"]),
+    # Each must accept the other.
+    ({"tags": ["a"], "individual_use": True}, {"combines_with": ["a"]}, ["individual_use"]),
+    ({"combines_with": ["-code:c1"]}, {}, ["not_combinable"]),
+    ({"combines_with": ["code:c1"]}, {}, []),
+    ({}, {"combines_with": ["-code:c0"]}, ["not_combinable"]),
+    # At most one code of a mailing.
+    ({"tags": ["m"], "combines_with": ["-m"]}, {"tags": ["m"], "combines_with": ["-m"]}, ["not_combinable"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other", "reasons"), COMBINATIONS)
+def test_combination(one, other, reasons):
+    assert codes(coupon(**one), coupon(**other)) == [[], reasons]
+
+
+def test_a_conflict_is_with_the_first_coupon_that_applies():
+    result = run(
+        coupon(active=False, tags=["a"]), coupon(), coupon(tags=["a"]), coupon(combines_with=["-a"])
+    )
+    conflict = Reason("not_combinable", "The coupon cannot be combined with the coupon c2.")
+    assert [one.reasons for one in result.coupons[1:]] == [(), (), (conflict,)]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "labels", "allowed"),
+    [
+        ([], [], True),
+        (["vip"], [], False),
+        (["vip"], ["vip", "role:customer"], True),
+        (["vip", "staff"], ["staff"], True),
+        (["-vip"], [], True),
+        (["-vip"], ["vip"], False),
+        (["a", "-b"], ["a", "b"], False),
+        (["role:wholesale"], ["role:wholesale"], True),
+        (["role:wholesale"], ["wholesale"], False),
+        (["-role:wholesale"], ["role:wholesale"], False),
+    ],
+)
+def test_tags_of_customers(conditions, labels, allowed):
+    for terms in (coupon(customer_tags=conditions), coupon(customer_tags=conditions, individual_use=True)):  # fmt: skip
+        result = evaluate(Cart([ITEM], labels=labels), {"a": terms}, sequential=False, now=NOW)
+        found = [reason.code for reason in result.coupons[0].reasons]
+        assert found == ([] if allowed else ["customer_not_allowed"])
+
+
+@pytest.mark.parametrize(
+    ("starts_at", "reasons"),
+    [(NOW, []), (NOW + timedelta(seconds=1), ["not_started"]), (None, [])],
+)
+def test_a_coupon_starts_in_its_first_second(starts_at, reasons):
+    assert codes(coupon(starts_at=starts_at)) == reasons
+    found = redemption_reasons(coupon(starts_at=starts_at), Cart(), NOW)
+    assert [each.code for each in found] == reasons
+
+
+def test_conditions_on_customers_and_times_are_those_of_a_redemption():
+    terms = coupon(active=False, customer_tags=["vip"], first_order_only=True, combines_with=["a"])
+    reasons = redemption_reasons(terms, Cart(has_ordered=True), NOW)
+    assert [each.code for each in reasons] == ["paused", "customer_not_allowed", "not_first_order"]
+
+
+@pytest.mark.parametrize(
+    ("terms", "items", "reasons"),
+    [
+        ({"buy_quantity": 2}, [CartItem(900, 3)], []),
+        ({"buy_quantity": 2}, [CartItem(900, 2)], ["product_not_included"]),
+        ({"buy_quantity": 2, "product_ids": [7]}, [ITEM, SALE], ["product_not_included"]),
+        ({"product_ids": [7], "get_product_ids": [8]}, BOTH, []),
+        ({"product_ids": [7], "get_product_ids": [9]}, BOTH, ["product_not_included"]),
+        ({"get_product_ids": [8], "exclude_sale_items": True}, BOTH, ["product_not_included"]),
+        ({"get_product_ids": [8], "exclude_product_ids": [8]}, BOTH, ["product_not_included"]),
+        ({"product_ids": [9]}, BOTH, ["product_not_included", "product_excluded"]),
+        ({"buy_quantity": 2}, [], []),
+    ],
+)
+def test_buy_x_get_y_needs_a_discounted_unit(terms, items, reasons):
+    assert codes(coupon("buy_x_get_y", 100, **terms), items=items) == reasons
+
+
+def test_units_that_an_earlier_coupon_used_up_are_not_discounted():
+    first = coupon("percent", 100, product_ids=[7])
+    assert codes(first, coupon("buy_x_get_y", 100), items=BOTH) == [[], ["product_not_included"]]

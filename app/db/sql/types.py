@@ -153,6 +153,38 @@ class Json(TypeDecorator[Any]):
         return lambda text: None if text is None else orjson.loads(text)
 
 
+class JsonFields(TypeDecorator[Any]):
+    """Fields that have their defaults in most rows, as a NamedTuple whose defaults are all false.
+
+    Stored as a JSON object with the other values, or NULL if there are none.
+    """
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, fields: type[Any]) -> None:
+        """Create the type from the class of the fields. Its values are those of JSON."""
+        super().__init__(none_as_null=True)
+        self.fields = fields
+        self.names: tuple[str, ...] = fields._fields
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> dict[str, Any] | None:
+        given = zip(self.names, value or (), strict=False)
+        return {name: each for name, each in given if each} or None
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read:
+        """Return the function that reads the fields. The PostgreSQL driver parses the JSON."""
+        blank = self.fields()
+
+        def read(value: Any) -> Any:
+            if value is None:
+                return blank
+            stored = orjson.loads(value) if isinstance(value, str) else value
+            return self.fields(*map(stored.get, self.names, blank))
+
+        return read
+
+
 class ValueList(TypeDecorator[Iterable[Any]]):
     """A list of values as one parameter: an array on PostgreSQL, JSON text on SQLite."""
 

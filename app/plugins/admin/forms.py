@@ -34,6 +34,7 @@ COUPON_TYPES = {
     "fixed_cart": "Amount off the cart",
     "percent_product": "Percentage of each product",
     "fixed_product": "Amount off each product",
+    "buy_x_get_y": "Buy some, get some cheaper",
 }
 
 PERMISSIONS = {"read_write": "Read and write", "read": "Read only", "write": "Write only"}

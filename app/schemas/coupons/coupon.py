@@ -1,5 +1,6 @@
 """Coupon schemas: the field tables of spec 2.1."""
 
+from app.conversions.text import CODE_MAX_LENGTH
 from app.schemas.base import (
     Base,
     OptionalFields,
@@ -16,6 +17,7 @@ from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
 from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.input import ZERO
+from app.schemas.fields.json_schema import TAG_MAX_LENGTH
 
 _TYPE = "Discount type."
 _ALONE = "Whether the coupon cannot be combined with other coupons."
@@ -30,6 +32,25 @@ _NOT_SALE = "Whether items on sale are excluded."
 _DATE = (
     "Expiry date. The coupon expires at midnight UTC at the beginning of this day. An empty string "
     "removes the expiry date."
+)
+_ACTIVE = "Whether the coupon can be used. False pauses it."
+_STARTS = "The first second in which the coupon can be used."
+_TAGS = "Tags that other coupons can name in `combines_with`."
+_COMBINES = (
+    "Tags of the coupons with which this coupon can be combined. `-tag` excludes coupons with a "
+    "tag, and `code:summer15` means the coupon with a code. Empty means all coupons."
+)
+_CUSTOMER_TAGS = (
+    "Tags of the customers who can use the coupon. `-tag` excludes customers with a tag, and "
+    "`role:wholesale` means the customers with a role. Empty means all customers."
+)
+_FIRST_ORDER = "Whether the coupon applies only to the first order of a customer."
+_MAXIMUM = "Maximum discount of the coupon in a cart."
+_BUY = "Of the type `buy_x_get_y`: how many units must be bought. 0 counts as 1."
+_GET = "Of the type `buy_x_get_y`: how many units are discounted for them. 0 counts as 1."
+_GET_PRODUCTS = (
+    "Of the type `buy_x_get_y`: IDs of the discounted products. Empty means the products that the "
+    "coupon applies to."
 )
 _AMOUNT = "Rounded half up to the cent. At most 16 digits before the decimal point."
 
@@ -63,7 +84,25 @@ class CouponSchema(Base):
         "E-mail addresses that can use the coupon. Empty means no restriction."
     )
     description = fields.String("Description for the shop's staff.")
+    active = fields.Boolean(_ACTIVE, on_request=True)
+    starts_at = fields.OptionalTimestamp(f"{_STARTS} Null means at once.", on_request=True)
+    tags = fields.StringList(_TAGS, on_request=True)
+    combines_with = fields.StringList(_COMBINES, on_request=True)
+    customer_tags = fields.StringList(_CUSTOMER_TAGS, on_request=True)
+    first_order_only = fields.Boolean(_FIRST_ORDER, on_request=True)
+    maximum_discount = fields.Amount(f"{_MAXIMUM} 0.00 means no maximum.", on_request=True)
+    buy_quantity = fields.Number(_BUY, on_request=True)
+    get_quantity = fields.Number(_GET, on_request=True)
+    get_product_ids = fields.Identifiers(_GET_PRODUCTS, on_request=True)
     metadata = fields.Metadata()
+
+
+ON_REQUEST = tuple(
+    name
+    for name, field in CouponSchema().fields.items()
+    if isinstance(field, fields.Output) and field.on_request
+)
+"""Fields that a response contains only if ``fields`` names them or the request wrote them."""
 
 
 class CouponCreate(OptionalFields):
@@ -112,6 +151,16 @@ class CouponCreate(OptionalFields):
     description = inputs.Text(
         "Description for the shop's staff.", openapi=json_schema.LONG_TEXT_IN, load_default=""
     )
+    active = inputs.StrictTrue(f"{_ACTIVE} Coupons are created active.")
+    starts_at = inputs.MomentText(f"{_STARTS} An empty string removes the start.")
+    tags = list_inputs.TagArray(_TAGS)
+    combines_with = list_inputs.TagCondition(_COMBINES, ("code", CODE_MAX_LENGTH))
+    customer_tags = list_inputs.TagCondition(_CUSTOMER_TAGS, ("role", TAG_MAX_LENGTH))
+    first_order_only = inputs.StrictTrue(_FIRST_ORDER)
+    maximum_discount = inputs.MaximumInput(f"{_MAXIMUM} Empty means no maximum. {_AMOUNT}")
+    buy_quantity = inputs.Count(_BUY)
+    get_quantity = inputs.Count(_GET)
+    get_product_ids = list_inputs.IdArray(_GET_PRODUCTS)
     metadata = inputs.MetadataInput(inputs.METADATA)
 
 
@@ -179,7 +228,7 @@ set_form(
             "exclude_product_category_ids": FormField("Excluded product categories", help=_IDS),
         },
     },
-    hidden=("usage_count", "metadata"),
+    hidden=("usage_count", *ON_REQUEST, "metadata"),
 )
 
 CouponUpdate = update_schema(CouponCreate, "CouponUpdate")

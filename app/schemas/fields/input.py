@@ -271,6 +271,16 @@ class AmountInput(DecimalInput):
         return super().convert(value) or ZERO
 
 
+class MaximumInput(DecimalInput):
+    """A decimal that is not negative, rounded to the cent. Empty text and 0 mean no maximum."""
+
+    def convert(self, value: Any) -> Decimal | None:
+        amount = super().convert(value)
+        if amount is not None and amount < 0:
+            raise ValueError("must not be negative.")
+        return amount
+
+
 class Count(Input):
     """A non-negative integer: the absolute value of the integer at the start of a text."""
 
@@ -379,6 +389,16 @@ class DateText(Input):
 
     def convert(self, value: Any) -> date | None:
         return dates.parse_date(value, datetime.now(UTC).date())
+
+
+class MomentText(DateText):
+    """A date-time in the formats of a date, without a fraction. Empty text means no time."""
+
+    openapi = json_schema.TIMESTAMP_IN
+
+    def convert(self, value: Any) -> datetime | None:
+        found = dates.parse_moment(value, datetime.now(UTC))
+        return found.replace(microsecond=0) if found else None
 
 
 def without_cleaning(schema: ma.Schema) -> ma.Schema:

@@ -76,6 +76,20 @@ EMAILS_IN: Schema = {
     "maxItems": 1000,
     "examples": [["ada@example.com", "*@example.org"]],
 }
+TAG_MAX_LENGTH = 64
+TAGS_IN: Schema = {
+    "type": "array",
+    "items": {**TEXT_IN, "minLength": 1, "maxLength": TAG_MAX_LENGTH},
+    "maxItems": 50,
+    "examples": [["newsletter"]],
+}
+# The longest entry is that of a code: ``-code:`` and the code.
+TAG_CONDITION_IN: Schema = {
+    "type": "array",
+    "items": {**TEXT_IN, "minLength": 1, "maxLength": len("-code:") + CODE_MAX_LENGTH},
+    "maxItems": 100,
+    "examples": [["loyalty", "-newsletter"]],
+}
 CODES_IN: Schema = {"type": "array", "items": {**CODE_IN, COMPONENT: "CouponCode"}}
 TIMESTAMP_IN: Schema = TIMESTAMP
 REMAINING_IN: Schema = {"type": "string", "pattern": "^[0-9]{0,15}$", "examples": ["3"]}

@@ -97,6 +97,63 @@ class CodeArray(_Array):
         return "" if is_kept else f"must contain only coupon codes. {_LOSS}"
 
 
+class TagArray(_Array):
+    """An array of tags, normalized like coupon codes, without duplicates (campaigns 1)."""
+
+    openapi = json_schema.TAGS_IN
+
+    def convert(self, value: Any) -> list[str]:
+        return list(dict.fromkeys(super().convert(value)))
+
+    def _entry(self, value: Any) -> Any:
+        if value is None:
+            raise ValueError("must be a string.")
+        return super()._entry(value)
+
+    def entry(self, value: Any) -> str:
+        return tag(text.coupon_code(text.to_string(value)))
+
+    def loss(self, value: Any, converted: list[str]) -> str:
+        """Return why an entry is changed beyond letter case and white space."""
+        same = list(dict.fromkeys(text.folded_code(str(entry)) for entry in value))
+        return "" if converted == same else f"must contain only tags. {_LOSS}"
+
+
+class TagCondition(TagArray):
+    """An array of tags that others must have, or must not have after ``-`` (campaigns 4 and 5).
+
+    Args:
+        named: what an entry can name instead of a tag, ``code`` or ``role``, with its most
+            characters.
+    """
+
+    openapi = json_schema.TAG_CONDITION_IN
+
+    def __init__(self, meaning: str, named: tuple[str, int], **kwargs: Any) -> None:
+        super().__init__(meaning, **kwargs)
+        self._prefix, self._longest = f"{named[0]}:", named[1]
+
+    def entry(self, value: Any) -> str:
+        entry = text.coupon_code(text.to_string(value))
+        sign = "-" if entry.startswith("-") else ""
+        rest = entry.removeprefix("-").strip()
+        if not rest.startswith(self._prefix):
+            return sign + tag(rest)
+        name = rest.removeprefix(self._prefix).strip()
+        if not 1 <= len(name) <= self._longest:
+            raise ValueError(f"must have 1 to {self._longest} characters after {self._prefix!r}.")
+        return f"{sign}{self._prefix}{name}"
+
+
+def tag(value: str) -> str:
+    """Return a normalized tag, or raise ValueError if it is not one (campaigns 1)."""
+    if not 1 <= len(value) <= json_schema.TAG_MAX_LENGTH:
+        raise ValueError(f"must have 1 to {json_schema.TAG_MAX_LENGTH} characters.")
+    if value.startswith(("-", "code:", "role:")):
+        raise ValueError("must not begin with '-', 'code:' or 'role:'.")
+    return value
+
+
 class ItemArray(ma.fields.List[Any]):
     """An array of objects. ``null`` means "not supplied".
 

@@ -24,6 +24,10 @@ class Output(ma.fields.Field[Any]):
     ``wire`` converts the stored value to a JSON value. None means that no conversion is required.
     It is a pure function, so that serializers can be compiled (see ``app.api.serializers``).
     With ``keeps_text``, it returns text unchanged, which most selects read.
+
+    Args:
+        on_request: whether a response contains the value only if ``fields`` names it, or if the
+            request wrote it.
     """
 
     wire: Callable[[Any], Any] | None = None
@@ -36,9 +40,11 @@ class Output(ma.fields.Field[Any]):
         *,
         openapi: json_schema.Schema | None = None,
         wire: Callable[[Any], Any] | None = None,
+        on_request: bool = False,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("required", True)  # in the OpenAPI document (decisions 16)
+        self.on_request = on_request
+        kwargs.setdefault("required", not on_request)  # in the OpenAPI document (decisions 16)
         super().__init__(**described(meaning), **kwargs)
         if openapi is not None:
             self.openapi = openapi

@@ -6,13 +6,28 @@ All transactions lock orders first, then accounts, then coupons, each in the ord
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, type_coerce
 from sqlalchemy.orm import Session
 
 from app.conversions.numbers import INT64_MAX
-from app.models import USERS
+from app.db.sql.functions import json_list
+from app.db.sql.types import Json
+from app.models import USER_ROLES, USERS
 
-ACCOUNTS = select(USERS.c.id, USERS.c.email, USERS.c.email_normalized, USERS.c.billing_email)
+_ROLES = (
+    select(json_list(USER_ROLES.c.role))
+    .where(USER_ROLES.c.user_id == USERS.c.id)
+    .correlate(USERS)
+    .scalar_subquery()
+)
+ACCOUNTS = select(
+    USERS.c.id,
+    USERS.c.email,
+    USERS.c.email_normalized,
+    USERS.c.billing_email,
+    USERS.c.tags,
+    type_coerce(_ROLES, Json).label("roles"),
+)
 """Selects the columns of an account that coupons and orders read."""
 
 

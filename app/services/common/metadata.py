@@ -46,6 +46,9 @@ MANY = 1001
 METADATA, ITEMS_METADATA = "metadata", "items_metadata"
 """Names in a written record of its metadata, and of that of its items by the ID of the item."""
 
+WRITTEN = "written_fields"
+"""Name in a written record of the fields of the request that are otherwise shown on request."""
+
 _ID = itemgetter(2)
 _IDS = bindparam("ids", type_=IdList)
 

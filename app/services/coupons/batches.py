@@ -18,7 +18,12 @@ from app.models.coupon import CouponStatus
 from app.services.coupons.batch_queries import IS_UNUSED
 from app.services.coupons.code_patterns import CodePattern
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
-from app.services.coupons.writes import require_known_type, require_own, trashed_now
+from app.services.coupons.writes import (
+    columns_of,
+    require_known_type,
+    require_own,
+    trashed_now,
+)
 from app.services.events.bulk import notify_deleted, record_summary
 
 Record = dict[str, Any]
@@ -70,7 +75,7 @@ def generate(
 
     def work(session: Session) -> Record:
         batch = _insert_batch(session, actor, data, pattern, count)
-        shared = coupon | {
+        shared = columns_of(coupon) | {
             "status": CouponStatus.PUBLISHED,
             "author_id": batch["author_id"],
             "created_at": batch["created_at"],

@@ -1,20 +1,23 @@
 """Customers as conditions and limits of coupons see them: accounts and e-mails (redemptions 6)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import bindparam
+from sqlalchemy import ColumnElement, and_, bindparam, exists, literal, or_, select
 
 from app.auth.api_keys import authentication_error
 from app.auth.hashes import keyed_hash
 from app.auth.principals import Principal
+from app.catalog import RedemptionEffect, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.db.search import email_key
+from app.db.sql.functions import email_is
 from app.errors import ShopError
-from app.models import USERS
+from app.models import ORDERS, USERS
+from app.pricing.carts import Cart, CartItem, CouponTerms
 from app.services.common.locks import ACCOUNTS
 
 
@@ -29,6 +32,7 @@ class Customer:
         emails_normalized: e-mails whose uses count: the given one and those of the accounts.
         emails: e-mails that ``customer_emails`` of a coupon may match: the given one, and the
             account's and its billing e-mail.
+        labels: tags of the account, and its roles as ``role:wholesale`` (campaigns 5).
     """
 
     customer_id: int | None = None
@@ -36,6 +40,7 @@ class Customer:
     ids: Collection[int] = ()
     emails_normalized: Collection[str] = ()
     emails: Collection[str] = ()
+    labels: Collection[str] = ()
 
     @property
     def is_known(self) -> bool:
@@ -143,13 +148,54 @@ def find_customer(
     found = {row.id: row for row in rows}
     if customer_id and customer_id not in found:
         raise ShopError("shop_api_invalid_customer_id", param=param).with_status(400)
-    emails = [email] if email else []
-    if customer_id:
-        emails += [found[customer_id].email, found[customer_id].billing_email]
+    emails, labels = [email], []
+    if customer_id:  # the account of an address that somebody types gives nothing
+        account = found[customer_id]
+        emails += [account.email, account.billing_email]
+        labels = [*(account.tags or ()), *(f"role:{role.lower()}" for role in account.roles or ())]
     keys = {key, *(row.email_normalized for row in rows)} - {""}
     return Customer(
-        customer_id or None, email, tuple(found), tuple(keys), [each for each in emails if each]
+        customer_id or None, email, tuple(found), tuple(keys), [*filter(None, emails)], labels
     )
+
+
+def cart_of(
+    fetch: Fetch,
+    customer: Customer,
+    coupons: Iterable[CouponTerms | None],
+    items: Sequence[CartItem] = (),
+    order: Mapping[str, Any] | None = None,
+) -> Cart:
+    """Return the cart of a customer, with what the terms of some coupons ask of the customer.
+
+    Args:
+        order: the stored order whose cart it is, if there is one.
+    """
+    asks = customer.is_known and any(each and each.first_order_only for each in coupons)
+    has_ordered = asks and _has_ordered(fetch, customer, order)
+    return Cart(items, customer.emails, customer.labels, has_ordered)
+
+
+def _has_ordered(fetch: Fetch, customer: Customer, order: Mapping[str, Any] | None) -> bool:
+    """Return whether a customer has an order that counts and was created before an order.
+
+    Orders of the accounts count, and those of guests with one of the e-mails (campaigns 5).
+    """
+    effects = current_catalog().redemption_effects.items()
+    confirming = [status for status, effect in effects if effect == RedemptionEffect.CONFIRM]
+    each = ORDERS.c
+    counts: list[ColumnElement[bool]] = [each.status.in_([*confirming, "refunded"])]
+    if order:
+        is_earlier = or_(each.created_at < order["created_at"], each.id < order["id"])
+        counts += [each.created_at <= order["created_at"], is_earlier]
+    theirs: list[ColumnElement[bool]] = [each.customer_id == account for account in customer.ids]
+    for email in customer.emails_normalized:
+        theirs += [
+            and_(each.customer_id.is_(None), email_is(each.billing_email, literal(email))),
+            and_(each.customer_id.is_(None), each.billing_email_normalized == email),
+        ]
+    found = or_(*(exists().where(is_theirs, *counts) for is_theirs in theirs))
+    return bool(fetch(select(found))[0][0])
 
 
 def _accounts(fetch: Fetch, customer_id: int, key: str, known: Any) -> Sequence[Any]:

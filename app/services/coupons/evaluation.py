@@ -10,9 +10,9 @@ from app.catalog import current_catalog
 from app.conversions.currencies import smallest_amount
 from app.db.read_pool import fetch
 from app.db.session import now
-from app.pricing.carts import Cart, CartItem, line_value
+from app.pricing.carts import CartItem, line_value
 from app.pricing.evaluation import Evaluation, evaluate
-from app.services.coupons.customers import find_customer, require_customer_access
+from app.services.coupons.customers import cart_of, find_customer, require_customer_access
 from app.services.coupons.refusals import current_refusals
 from app.services.coupons.terms import coupons_by_code
 
@@ -34,22 +34,20 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
     codes = list(dict.fromkeys(data["coupons"]))  # a code listed twice counts once
     customer = find_customer(fetch, data["customer_id"], data["email"], param="cart.customer_id")
     found = coupons_by_code(fetch, codes, customer)
-    cart = Cart(
-        [
-            CartItem(
-                line_value(item["price"], item["quantity"]),
-                item["quantity"],
-                item["product_id"],
-                item["product_category_ids"],
-                item["on_sale"],
-            )
-            for item in data["items"]
-        ],
-        customer.emails,
-    )
+    items = [
+        CartItem(
+            line_value(item["price"], item["quantity"]),
+            item["quantity"],
+            item["product_id"],
+            item["product_category_ids"],
+            item["on_sale"],
+        )
+        for item in data["items"]
+    ]
+    terms = {code: found[code].terms if code in found else None for code in codes}
     evaluation = evaluate(
-        cart,
-        {code: found[code].terms if code in found else None for code in codes},
+        cart_of(fetch, customer, terms.values(), items),
+        terms,
         sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
         now=now(),
         coupon_types=current_catalog().coupon_types,

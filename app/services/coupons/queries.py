@@ -56,6 +56,9 @@ IS_USED_UP = and_(
 The numbers are subtracted, because their sum can exceed 64 bits.
 """
 
+NOT_ACTIVE = ("expired", "paused", "scheduled", "used_up")
+"""States of coupons that are not active, in their order of precedence (campaigns 2)."""
+
 _NEWEST_FIRST = (COUPONS.c.created_at.desc(), COUPONS.c.id.desc())
 _EVERY = RowCountFilter("coupons", COUPONS.c.created_at, (CouponStatus.PUBLISHED,))
 SORT_KEYS: Mapping[str, Column[Any]] = {
@@ -178,14 +181,28 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
 
 
 def state_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the condition of a loaded ``CouponFilter`` on the state."""
+    """Return the conditions of a loaded ``CouponFilter`` on the state.
+
+    A coupon has exactly one state, the first that holds.
+    """
     if query["state"] is None:
         return []
-    is_expired = COUPONS.c.expiry_date <= datetime.now(UTC).date()
-    if query["state"] == "expired":
-        return [is_expired]
-    is_current = or_(COUPONS.c.expiry_date.is_(None), ~is_expired)
-    return [is_current, IS_USED_UP if query["state"] == "used_up" else ~IS_USED_UP]
+    time = datetime.now(UTC)
+    is_expired = COUPONS.c.expiry_date <= time.date()
+    is_scheduled = COUPONS.c.starts_at > time
+    is_started = or_(COUPONS.c.starts_at.is_(None), ~is_scheduled)
+    states = {
+        "expired": (is_expired, or_(COUPONS.c.expiry_date.is_(None), ~is_expired)),
+        "paused": (~COUPONS.c.active, COUPONS.c.active),
+        "scheduled": (is_scheduled, is_started),
+        "used_up": (IS_USED_UP, ~IS_USED_UP),
+    }
+    conditions: list[ColumnElement[bool]] = []
+    for name, (has_state, has_not) in states.items():
+        if name == query["state"]:
+            return [*conditions, has_state]
+        conditions.append(has_not)
+    return conditions
 
 
 def metadata_of(query: Mapping[str, Any]) -> list[Condition]:
@@ -225,13 +242,13 @@ def _matching(query: Mapping[str, Any]) -> Matching:
 
 
 def _number_of_active() -> ColumnElement[int]:
-    """Return the number of active coupons: all but those that are expired or used up.
+    """Return the number of active coupons: all but those in another state.
 
     Indexes contain only the latter, and to compare each coupon takes a hundred times as long.
     """
     others = (
         select(func.count()).where(PUBLISHED, *state_of({"state": state})).scalar_subquery()
-        for state in ("expired", "used_up")
+        for state in NOT_ACTIVE
     )
     return reduce(sub, others, _EVERY.of_weeks(None, None))
 
@@ -262,7 +279,7 @@ def ids_after(
 
 
 def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int]:
-    """Return the numbers of ``expired`` and ``used_up`` coupons and of the ``trash``, at once.
+    """Return the numbers of coupons in each state but ``active``, and of the ``trash``, at once.
 
     Args:
         query: a loaded ``CouponFilter`` without conditions.
@@ -273,7 +290,7 @@ def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int
     actor.require("shop_api_user_cannot_read_coupons")
     states = {
         name: select(func.count()).where(PUBLISHED, *state_of({**query, "state": name}))
-        for name in ("expired", "used_up")
+        for name in NOT_ACTIVE
     }
     states["trash"] = select(func.count()).where(TRASHED)
     counts = (
@@ -292,14 +309,18 @@ def coupons_with_ids(actor: Principal, ids: Sequence[int], columns: Columns) -> 
     return fetch_by_ids(fetch, columns, COUPONS.c.id, ids)
 
 
-def reservations_of(ids: Sequence[int]) -> dict[int, int]:
-    """Return the number of reserved uses of coupons that have any, by their ID."""
-    rows = fetch(
-        select(COUPONS.c.id, COUPONS.c.reserved_count).where(
-            COUPONS.c.id.in_(ids), COUPONS.c.reserved_count > literal_column("0")
-        )
-    )
-    return {row.id: row.reserved_count for row in rows}
+def states_of(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Return what else determines the state of coupons, by their ID.
+
+    Returns:
+        The number of ``reserved`` uses, ``active`` and ``starts_at``. Of coupons that do not exist,
+        those of a new coupon.
+    """
+    columns = (COUPONS.c.id, COUPONS.c.reserved_count, COUPONS.c.active, COUPONS.c.starts_at)
+    rows = fetch(select(*columns).where(COUPONS.c.id.in_(ids)))
+    states = {each: {"reserved": 0, "active": True, "starts_at": None} for each in ids}
+    found = {row[0]: dict(zip(states[row[0]], row[1:], strict=True)) for row in rows}
+    return states | found
 
 
 def ids_of_codes(codes: Sequence[str]) -> dict[str, int]:

@@ -5,6 +5,7 @@ One statement reads all coupons with their uses.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -22,7 +23,7 @@ from app.db.read_pool import Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import Id, IdList, TextList
 from app.models import COUPONS, REDEMPTIONS
-from app.models.coupon import CouponStatus
+from app.models.coupon import CouponOptions, CouponStatus
 from app.models.redemption import IS_CONFIRMED, IS_LIVE_RESERVATION, IS_RESERVED
 from app.pricing.carts import CouponTerms
 from app.services.coupons.customers import Customer
@@ -69,6 +70,7 @@ clock.
 The numbers are subtracted, because the sum of uses can exceed 64 bits.
 """
 
+_NO_OPTIONS = CouponOptions()
 _TERMS = (
     "type",
     "amount",
@@ -86,6 +88,9 @@ _TERMS = (
     "minimum_amount",
     "maximum_amount",
     "customer_emails",
+    "active",
+    "starts_at",
+    "options",
 )
 
 
@@ -165,6 +170,17 @@ def coupons_by_id(
     return {row.id: _found(row, customer) for row in fetch(_WITH_IDS, parameters)}
 
 
+def _terms_of(options: CouponOptions) -> dict[str, Any]:
+    """Return the terms of fields that few coupons use."""
+    if options == _NO_OPTIONS:
+        return {}
+    maximum = options.maximum_discount
+    return options._asdict() | {
+        "maximum_discount": Decimal(maximum) if maximum else None,
+        "get_product_ids": frozenset(options.get_product_ids),
+    }
+
+
 def _found(row: Any, customer: Customer) -> FoundCoupon:
     return FoundCoupon(
         row.id,
@@ -189,5 +205,8 @@ def _found(row: Any, customer: Customer) -> FoundCoupon:
             customer_emails=row.customer_emails,
             uses=row.usage_count + row.reserved,
             uses_by_customer=row.uses_by_customer if customer.is_known else None,
+            active=row.active,
+            starts_at=row.starts_at,
+            **_terms_of(row.options),
         ),
     )

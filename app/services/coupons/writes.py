@@ -20,7 +20,7 @@ from app.db.sql.index_hints import frequent
 from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import COUPONS
-from app.models.coupon import CouponRow, CouponStatus
+from app.models.coupon import CouponOptions, CouponRow, CouponStatus
 from app.services.common.bulk import (
     BulkItem,
     Earlier,
@@ -32,8 +32,12 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
-from app.services.common.metadata import COUPON
-from app.services.common.metadata_writes import MetadataWrites, without_metadata
+from app.services.common.metadata import COUPON, WRITTEN
+from app.services.common.metadata_writes import (
+    MetadataWrites,
+    count_change,
+    without_metadata,
+)
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
 from app.services.events.hooks import notify
 
@@ -225,13 +229,15 @@ def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
     _require_storable(data["code"], "shop_api_cannot_create_coupon")
     timestamp = now()
     created: Record = {
-        **without_metadata(data),
+        **_BLANK,
+        **columns_of(data),
         "status": CouponStatus.PUBLISHED,
         "author_id": writes.actor.user_id or None,  # 0 is a command without a user
         "created_at": timestamp,
         "updated_at": timestamp,
         "search_text": search_text(data["code"], data["description"]),
     }
+    _note_written(writes, data, None, created)
     writes.metadata.apply(writes, data, "coupon", None, created)
     writes.holders[data["code"]] = None
     return created
@@ -254,13 +260,42 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
         _require_storable(data["code"], "shop_api_cannot_update_coupon")
     if not data:
         return with_columns(coupon, {})  # a copy, without the metadata of an earlier item
-    after = with_columns(coupon, {**without_metadata(data), **edited_now()})
+    columns = columns_of(data, coupon["options"])
+    after = with_columns(coupon, {**columns, **edited_now()})
     after["search_text"] = search_text(after["code"], after["description"])
+    _note_written(writes, data, cast("Record", coupon), cast("Record", after))
     writes.metadata.apply(writes, data, "coupon", cast("Record", coupon), cast("Record", after))
     if is_published:
         holders.pop(coupon["code"], None)
         holders[after["code"]] = coupon["id"]
     return after
+
+
+_BLANK: Record = {"active": True, "starts_at": None, "options": CouponOptions()}
+"""The columns of a new coupon that a request need not contain."""
+
+
+def columns_of(data: Mapping[str, Any], options: CouponOptions = _BLANK["options"]) -> Record:
+    """Return the columns of the fields of a request.
+
+    Args:
+        options: the stored ones.
+    """
+    columns = without_metadata(data)
+    given = {name: columns.pop(name) for name in CouponOptions._fields if name in data}
+    if "maximum_discount" in given:
+        given["maximum_discount"] = str(given["maximum_discount"] or "") or None
+    return columns | {"options": options._replace(**given)} if given else columns
+
+
+def _note_written(
+    writes: _CouponWrites, data: Mapping[str, Any], before: Record | None, after: Record
+) -> None:
+    """Let the response and the event contain the fields that are otherwise shown on request."""
+    written = {*_BLANK, *CouponOptions._fields} & data.keys()
+    if written:
+        count_change(before, after)
+        writes.metadata.show(after, written, WRITTEN)
 
 
 def _is_published(coupon: CouponRow) -> bool:

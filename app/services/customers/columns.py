@@ -25,7 +25,7 @@ NEW_ROLE = "customer"
 WRITABLE = [column for column in USERS.c if column.computed is None]
 """The stored columns. The database computes the other columns."""
 
-BLANK = {"password_hash": None} | dict.fromkeys(
+BLANK = {"password_hash": None, "tags": None} | dict.fromkeys(
     ("first_name", "last_name", *ADDRESS_COLUMNS, SHIPPING_PHONE), ""
 )
 """The columns of an account that a create may omit, with their defaults."""
@@ -50,7 +50,7 @@ def with_password_hashes(items: Sequence[BulkItem]) -> list[BulkItem]:
 
 def columns_of(data: Mapping[str, Any]) -> Record:
     """Return the columns for the supplied names, password hash and addresses."""
-    names = ("first_name", "last_name", "password_hash")
+    names = ("first_name", "last_name", "password_hash", "tags")
     columns = {name: data[name] for name in names if name in data}
     for kind in ("billing", "shipping"):
         parts = data.get(f"{kind}_address", {})

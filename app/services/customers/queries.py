@@ -23,9 +23,10 @@ from app.db.read_pool import MAX_SELECTS, Fetch, fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import matches
 from app.db.sql.functions import is_one_of, leading_number
+from app.db.sql.index_hints import Condition
 from app.db.sql.types import IdList
 from app.errors import InvalidParams, ShopError
-from app.models import ROW_COUNTS, USER_ROLES, USERS
+from app.models import ROW_COUNTS, USER_ROLES, USER_TAGS, USERS
 from app.models.user import sort_key
 from app.services.common import metadata, plans
 from app.services.common.filtering import Matching, Ranking, Subset, between
@@ -177,7 +178,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
         return _of_users(query, Subset(counted=counted, others=()), fetch)
     counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (role,))
     is_changed_then = query["updated_at_min"] or query["updated_at_max"]
-    searches = query["q"] or query["metadata"]
+    searches = query["q"] or query["metadata"] or query["tag"]
     if not searches and not is_changed_then and orderby in {"registered", *SUMS}:
         of_role = Subset(_has_role(role), counted=counted)
         conditions = between({"created_at": USER_ROLES.c.registered_at}, query)
@@ -210,7 +211,8 @@ def _of_users(
     query: Mapping[str, Any], part: Subset, fetch: Fetch, few: int | None = None
 ) -> Matching:
     by_text = matches(USERS.c.search_text, _TEXTS, query["q"] or "", USERS.c.id)
-    filters = metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"], fetch)
+    filters = tag_conditions(query)
+    filters += metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"], fetch)
     search, compared = metadata.with_metadata(by_text, filters)
     has_period = query["updated_at_min"] or query["updated_at_max"]
     if has_period and query["orderby"] in {"registered", "id"} and search is None:
@@ -220,6 +222,16 @@ def _of_users(
     if by is not None and search is None:
         few = max(few or 0, _few_sums(part, fetch))
     return Matching(USERS.c.id, conditions, part, search, few, ranking=by)
+
+
+def tag_conditions(query: Mapping[str, Any]) -> list[Condition]:
+    """Return the condition of a loaded ``CustomerFilter`` on a tag, if it has one."""
+    if query["tag"] is None:
+        return []
+    has_tag = USER_TAGS.c.tag == query["tag"]
+    tagged = select(USER_TAGS.c.user_id).where(has_tag)
+    is_tagged = exists().where(USER_TAGS.c.user_id == USERS.c.id, has_tag)
+    return [Condition(is_tagged, USERS.c.id.in_(tagged), tagged)]
 
 
 def _few_sums(part: Subset, fetch: Fetch) -> int:

@@ -1,7 +1,7 @@
 """The rules for writing customers: create, update, delete (spec 4.2, 4.3; decisions 5)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from sqlalchemy import Select, bindparam, delete, insert, or_, select
@@ -18,7 +18,7 @@ from app.db.session import call_after_commit, now, reading_session, run_in_trans
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.errors import ShopError
-from app.models import USER_ROLES, USERS
+from app.models import USER_ROLES, USER_TAGS, USERS
 from app.models.user import UserRow, role_of, with_normalized
 from app.services.common.bulk import (
     BulkItem,
@@ -31,8 +31,8 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
-from app.services.common.metadata import CUSTOMER
-from app.services.common.metadata_writes import MetadataWrites
+from app.services.common.metadata import CUSTOMER, WRITTEN
+from app.services.common.metadata_writes import MetadataWrites, count_change
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
 from app.services.customers.erasure import erase_customer
@@ -168,12 +168,14 @@ class _CustomerWrites(Writes):
         usernames: the usernames that are taken.
         held: the capabilities of the stored customers that have a role.
         metadata: the changes of metadata.
+        tagged: accounts whose tags are written.
     """
 
     emails: dict[str, int | None]
     usernames: set[str]
     held: Mapping[int, frozenset[Capability]]
     metadata: MetadataWrites
+    tagged: list[Record] = field(default_factory=list)
 
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CustomerWrites:
@@ -234,6 +236,7 @@ def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
     if comparable(username) in writes.usernames:
         raise ShopError("registration-error-username-exists")
     account = columns.new_account(data, username, email)
+    _note_tags(writes, data, None, account)
     writes.metadata.apply(writes, data, "customer", None, account)
     writes.usernames.add(account["username_normalized"])
     writes.emails[account["email_normalized"]] = None
@@ -262,11 +265,32 @@ def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: Bul
     if after["email"] == customer["email"]:
         # Differs only while another account has the same address in another form (migration 0052).
         after["email_normalized"] = customer["email_normalized"]
+    _note_tags(writes, data, cast("Record", customer), cast("Record", after))
     writes.metadata.apply(writes, data, "customer", cast("Record", customer), cast("Record", after))
     emails.pop(customer["email_normalized"], None)
     if after["email_normalized"]:
         emails[after["email_normalized"]] = customer["id"]
     return after
+
+
+def _note_tags(
+    writes: _CustomerWrites, data: Mapping[str, Any], before: Record | None, after: Record
+) -> None:
+    """Let ``_write`` store the tags of a request, and the response and the event contain them."""
+    if "tags" in data:
+        count_change(before, after)
+        writes.metadata.show(after, {"tags"}, WRITTEN)
+        writes.tagged.append(after)
+
+
+def _write_tags(session: Session, accounts: Sequence[Record]) -> None:
+    """Store the tags of accounts for the filter of lists."""
+    tags = {account["id"]: account["tags"] or () for account in accounts}
+    if tags:
+        session.execute(delete(USER_TAGS).where(USER_TAGS.c.user_id.in_(tags)))
+    rows = [{"user_id": owner, "tag": tag} for owner, given in tags.items() for tag in given]
+    if rows:
+        session.execute(insert(USER_TAGS), rows)
 
 
 def _write(writes: _CustomerWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
@@ -279,6 +303,7 @@ def _write(writes: _CustomerWrites, results: Sequence[WriteResult]) -> list[Writ
             role_of(account["id"], columns.NEW_ROLE, account["created_at"]) for account in created
         ]
         session.execute(insert(USER_ROLES), roles)
+    _write_tags(session, writes.tagged)
     writes.metadata.write(session, [account["id"] for account in created])
     shown = columns.with_computed(session, results)
     written = [each for each in shown if not isinstance(each, ShopError)]

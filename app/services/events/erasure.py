@@ -52,6 +52,7 @@ _EMPTY: Mapping[str, Any] = {
     "order_meta": {},
     "meta_data": [],
     "meta": [],  # attributes of lines
+    "tags": [],
     "avatar_url": None,  # an empty text is not a URL
 }
 """Empty values of what is metadata in one of the dialects, or derived from personal data."""

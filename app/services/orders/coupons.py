@@ -13,12 +13,14 @@ from sqlalchemy.orm import Session
 
 from app.catalog import current_catalog
 from app.conversions.currencies import in_smallest_amounts, smallest_amount
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import Fetch
 from app.db.session import now
 from app.errors import InvalidOrderItems
 from app.models.redemption import RedemptionRow, is_live
-from app.pricing.carts import Cart, CartItem, CouponTerms
+from app.pricing.carts import CartItem, CouponTerms
 from app.pricing.evaluation import Reason, evaluate, limit_reasons
-from app.services.coupons.customers import find_customer
+from app.services.coupons.customers import cart_of, find_customer
 from app.services.coupons.terms import FoundCoupon
 from app.services.orders.coupon_lines import (
     coupons_of_lines,
@@ -77,7 +79,7 @@ def plan_coupons(
         if coupon := coupons.get(line["id"]):
             line[COUPON_ID] = coupon.id
     if recompute:
-        _apply(plan)
+        _apply(plan, fetch)
     return plan
 
 
@@ -119,7 +121,7 @@ def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
     return [line["id"] for line in held]
 
 
-def _apply(plan: CouponPlan) -> None:
+def _apply(plan: CouponPlan, fetch: Fetch) -> None:
     """Recompute the applied coupons of an order."""
     listed, reasons, gone = _applied_terms(plan)
     lines = plan.items.lists["coupon_lines"]
@@ -130,7 +132,13 @@ def _apply(plan: CouponPlan) -> None:
     if listed or removed or not was_applied <= gone:
         items = plan.items.lists["line_items"]
         evaluation = evaluate(
-            Cart([_cart_item(item) for item in items], plan.customer.emails),
+            cart_of(
+                fetch,
+                plan.customer,
+                listed.values(),
+                [*map(_cart_item, items)],
+                plan.before or {**plan.after, "id": INT64_MAX},
+            ),
             listed,
             sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
             now=now(),

@@ -185,6 +185,7 @@ class CouponPlan:
                 counted_customer(self.customer, earlier),
                 confirmed=status == CONFIRMED,
                 published=earlier is None and (line["applied"] or not self.is_new(line)),
+                active=line["applied"] and self.is_new(line),
                 own_order_id=order_id,
                 param=self.place(line),
             )

@@ -1,6 +1,6 @@
 """The rules for reserving a use of a coupon through the API (redemptions 4 and 6)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -20,9 +20,10 @@ from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
-from app.pricing.evaluation import redemption_reasons
+from app.pricing.evaluation import Reason, redemption_reasons
 from app.services.coupons.customers import (
     Customer,
+    cart_of,
     email_columns,
     find_customer,
     require_customer_access,
@@ -98,7 +99,10 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     # meantime.
     code = data["code"]
     coupon = coupons_by_code(fetch, [code], customer).get(code)
-    reasons = redemption_reasons(coupon.terms, customer.emails, now()) if coupon else (NOT_FOUND,)
+    reasons: Sequence[Reason] = (NOT_FOUND,)
+    if coupon:
+        cart = cart_of(fetch, customer, [coupon.terms])
+        reasons = redemption_reasons(coupon.terms, cart, now())
     if coupon is None or reasons:
         existing = _existing(fetch, coupon, data)
         if existing and is_live(existing):

@@ -43,7 +43,7 @@ from app.models.redemption import (
     RedemptionRow,
     RedemptionStatus,
 )
-from app.pricing.evaluation import REASONS, Reason, limit_reasons
+from app.pricing.evaluation import REASONS, Reason, limit_reasons, pause_reasons
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import PUBLISHED
 from app.services.coupons.refusals import CouponRefused
@@ -59,6 +59,11 @@ from app.services.redemptions.counts import TIMES, change_counts
 NOT_FOUND = Reason("not_found", REASONS["not_found"])
 
 _THIS = COUPONS.c.id == bindparam("this")
+_IS_FOUND = and_(
+    or_(PUBLISHED, bindparam("also_in_trash", type_=Boolean)),
+    or_(COUPONS.c.active, bindparam("also_paused", type_=Boolean)),
+)
+_ANY = {"also_in_trash": True, "also_paused": True}
 _HAS_SLOT = or_(COUPONS.c.usage_limit == 0, IS_BELOW_LIMIT)
 _HAS_SLOT_FOR_CUSTOMER = or_(
     COUPONS.c.usage_limit_per_user == 0,
@@ -66,13 +71,12 @@ _HAS_SLOT_FOR_CUSTOMER = or_(
 )
 _IS_UNLIMITED = and_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_limit_per_user == 0)
 # The foreign key of a new redemption takes the same lock, and an update that sets a limit waits for
-# it. The key of the dict is whether the coupon must be published.
-_HOLD_UNLIMITED = {
-    published: select(COUPONS)
-    .where(_THIS, _IS_UNLIMITED, *([PUBLISHED] if published else []))
+# it.
+_HOLD_UNLIMITED = (
+    select(COUPONS)
+    .where(_THIS, _IS_UNLIMITED, _IS_FOUND)
     .with_for_update(read=True, key_share=True)
-    for published in (True, False)
-}
+)
 _LOCK = select(COUPONS.c.id).where(_THIS).with_for_update(key_share=True)
 _RECOUNT = (
     update(COUPONS)
@@ -113,12 +117,11 @@ def _taking(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
     Args:
         conditions: in addition to those of the coupon's status.
     """
-    is_found = or_(PUBLISHED, bindparam("also_in_trash", type_=Boolean))
     more: dict[Any, Any] = {
         column: COUPONS.c[column] + bindparam(f"more_{column}", type_=Integer)
         for column in ("usage_count", "reserved_count")
     }
-    taking = update(COUPONS).where(_THIS, is_found, *conditions)
+    taking = update(COUPONS).where(_THIS, _IS_FOUND, *conditions)
     return taking.values({**more, **TIMES}).returning(*COUPONS.c)
 
 
@@ -148,7 +151,7 @@ def lock_coupon(session: Session, coupon_id: int) -> bool:
 
 def hold_unlimited(session: Session, coupon_id: int) -> bool:
     """Return whether a coupon has no limits. If so, no update sets one before the commit."""
-    return _row(session, _HOLD_UNLIMITED[False], {"this": coupon_id}) is not None
+    return _row(session, _HOLD_UNLIMITED, {"this": coupon_id, **_ANY}) is not None
 
 
 def take_slot(
@@ -158,6 +161,7 @@ def take_slot(
     *,
     confirmed: bool,
     published: bool = True,
+    active: bool = True,
     own_order_id: int = 0,
     param: str,
 ) -> CouponSlot:
@@ -167,20 +171,20 @@ def take_slot(
         coupon: the coupon as it was read. Its limits are checked again.
         confirmed: whether the use is confirmed immediately, or reserved.
         published: whether to reject a coupon in the trash.
+        active: whether to reject a paused coupon.
         own_order_id: ID of an order whose uses do not count against the customer.
         param: location of the code in the error.
 
     Raises:
-        ShopError: a limit is reached, with the reasons.
+        ShopError: a limit is reached, or the coupon is paused; with the reasons.
     """
-    this = {"this": coupon.id}
-    if not coupon.is_limited and (held := _row(session, _HOLD_UNLIMITED[published], this)):
+    this = {"this": coupon.id, "also_in_trash": not published, "also_paused": not active}
+    if not coupon.is_limited and (held := _row(session, _HOLD_UNLIMITED, this)):
         return CouponSlot(held, is_counted=False, uncounted=int(confirmed))
     parameters = {
         **this,
         "own_order_id": own_order_id,
         **customer.parameters,
-        "also_in_trash": not published,
         "more_usage_count": int(confirmed),
         "more_reserved_count": int(not confirmed),
         "used_at": now() if confirmed else None,
@@ -212,7 +216,8 @@ def _take_locked(
         found = coupon_by_id(fetch_in(session), coupon.id, customer, parameters["own_order_id"])
         if found is None or not (found.is_published or parameters["also_in_trash"]):
             raise not_applicable(coupon.code, [NOT_FOUND], param)
-        if reasons := list(limit_reasons(found.terms)):
+        pauses = () if parameters["also_paused"] else pause_reasons(found.terms)
+        if reasons := [*limit_reasons(found.terms), *pauses]:
             raise not_applicable(coupon.code, reasons, param)
         if some := _expire_some(session, coupon.id):
             expired += some

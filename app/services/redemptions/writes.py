@@ -113,7 +113,9 @@ def _take_slot_again(session: Session, redemption: RedemptionRow) -> list[Redemp
     customer = counted_customer(customer, redemption)
     coupon = coupon_by_id(fetch_here, redemption["coupon_id"], customer)
     if coupon is not None:
-        slot = take_slot(session, coupon, customer, confirmed=True, published=False, param=CODE)
+        slot = take_slot(
+            session, coupon, customer, confirmed=True, published=False, active=False, param=CODE
+        )
         change_counts(session, coupon.id, [(slot.uncounted, 0)])
         expired += slot.expired
     return expired

@@ -27,6 +27,8 @@ from app.services.customers.queries import emails_of
 STATES = {
     "active": ("Active", "ok"),
     "expired": ("Expired", ""),
+    "paused": ("Paused", "warning"),
+    "scheduled": ("Scheduled", ""),
     "used_up": ("Used up", "warning"),
     "trash": ("Trash", ""),
 }
@@ -48,18 +50,22 @@ A search finds all that match before it returns the first ID.
 
 def amount_of(coupon: Record) -> str:
     """Return the discount of a coupon: ``10%`` or an amount of money."""
-    if coupon["type"].startswith("percent"):
+    if coupon["type"].startswith("percent") or coupon["type"] == "buy_x_get_y":
         return f"{coupon['amount'].rstrip('0').rstrip('.') or '0'}%"
     return html.money(coupon["amount"])
 
 
 def state_of(coupon: Record) -> str:
-    """Return the state of a coupon with ``reserved`` uses (``filter[state]`` of the API)."""
+    """Return the state of a prepared coupon (``filter[state]`` of the API)."""
     expiry, limit = coupon["expiry_date"], coupon["usage_limit"]
     if coupon.get("trashed_at"):
         return "trash"
     if expiry and html.parse_time(expiry) <= datetime.now(UTC):
         return "expired"
+    if not coupon["active"]:
+        return "paused"
+    if coupon["starts_at"] and coupon["starts_at"] > datetime.now(UTC):
+        return "scheduled"
     return "used_up" if limit and coupon["usage_count"] + coupon["reserved"] >= limit else "active"
 
 
@@ -112,9 +118,9 @@ class CouponPages(Noun):
         return html.state_badge(STATES, state_of(record))
 
     def prepared(self, records: list[Record]) -> list[Record]:
-        """Return coupons with the number of their ``reserved`` uses, which one statement reads."""
-        reserved = queries.reservations_of([coupon["id"] for coupon in records])
-        return [coupon | {"reserved": reserved.get(coupon["id"], 0)} for coupon in records]
+        """Return coupons with what else determines their state, which one statement reads."""
+        found = queries.states_of([coupon["id"] for coupon in records])
+        return [coupon | found[coupon["id"]] for coupon in records]
 
     def columns(self, *, trashed: bool) -> list[Column]:
         types = CHOICES["coupon_types"]()
@@ -149,7 +155,7 @@ class CouponPages(Noun):
         total = reply.total if is_whole else int(call("count_coupons").content)
         counts = queries.counts_by_state(current_principal(), {})
         # The difference, because counting most of a million coupons takes a tenth of a second.
-        active = total - counts["expired"] - counts["used_up"]
+        active = total - sum(counts[name] for name in queries.NOT_ACTIVE)
         counts = {"": total, "active": active, **counts}
         words = {"": _("All"), **{name: _(word) for name, (word, _tone) in STATES.items()}}
         return [Tab(name, word, counts[name]) for name, word in words.items()]

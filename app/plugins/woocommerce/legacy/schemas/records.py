@@ -9,6 +9,7 @@ import marshmallow as ma
 
 from app.conversions.metadata import HIDDEN
 from app.schemas.base import Base, excluding, request
+from app.schemas.coupons.coupon import ON_REQUEST as OF_NATIVE_COUPONS
 from app.schemas.coupons.coupon import (
     CouponBulkItem,
     CouponCreate,
@@ -57,11 +58,15 @@ class LegacyMetadataInput(MetadataInput):
 _MEANING = "Metadata to set. Keys that begin with `_`, lists, objects and null are ignored."
 
 
-def with_meta(native: type[Base], key: str) -> type[Base]:
-    """Return an input schema with a legacy name of the metadata, such as ``coupon_meta``."""
+def with_meta(native: type[Base], key: str, *without: str) -> type[Base]:
+    """Return an input schema with a legacy name of the metadata, such as ``coupon_meta``.
+
+    Args:
+        without: names of fields that only the native API has.
+    """
     parts = {
         key: LegacyMetadataInput(_MEANING, attribute="metadata"),
-        "Meta": excluding("metadata"),
+        "Meta": excluding("metadata", *without),
         "__doc__": native.__doc__,
     }
     return type(f"Legacy{native.__name__}", (native,), parts)
@@ -72,7 +77,7 @@ class LegacyCouponSchema(CouponSchema):
 
     coupon_meta = LegacyMetadata()
 
-    Meta = excluding("metadata")
+    Meta = excluding("metadata", *OF_NATIVE_COUPONS)
 
 
 class LegacyCustomerSchema(CustomerSchema):
@@ -84,7 +89,7 @@ class LegacyCustomerSchema(CustomerSchema):
     )
     customer_meta = LegacyMetadata()
 
-    Meta = excluding("metadata")
+    Meta = excluding("metadata", "tags")
 
 
 class CustomerV3Schema(LegacyCustomerSchema):
@@ -98,11 +103,11 @@ class CustomerV3Schema(LegacyCustomerSchema):
 
 
 _COUPON: dict[type[ma.Schema], type[Base]] = {
-    native: with_meta(native, "coupon_meta")
+    native: with_meta(native, "coupon_meta", *OF_NATIVE_COUPONS)
     for native in (CouponCreate, CouponUpdate, CouponBulkItem)
 }
 _CUSTOMER: dict[type[ma.Schema], type[Base]] = {
-    native: with_meta(native, "customer_meta")
+    native: with_meta(native, "customer_meta", "tags")
     for native in (CustomerCreate, CustomerUpdate, CustomerBulkItem)
 }
 
