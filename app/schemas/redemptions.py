@@ -1,7 +1,6 @@
 """Redemption schemas, and query parameters of their lists (redemptions 4)."""
 
 import re
-from decimal import Decimal
 from typing import Any
 
 from app.conversions import text
@@ -37,18 +36,6 @@ class Reference(inputs.Input):
                 "must not be order-<number>, which is reserved for orders of this service."
             )
         return reference
-
-
-class Discount(inputs.DecimalInput):
-    """A discount, at least 0, which reports add up."""
-
-    openapi = {**inputs.DecimalInput.openapi, "pattern": r"^([0-9]{1,16}(\.[0-9]{1,2})?)?$"}
-
-    def convert(self, value: Any) -> Decimal | None:
-        amount = super().convert(value)
-        if amount and amount < 0:
-            raise ValueError("must not be negative.")
-        return amount
 
 
 class RedemptionStatusField(fields.Output):
@@ -97,7 +84,7 @@ class RedemptionCreate(Base):
     )
     customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
     email = inputs.ValidEmail("E-mail address of the customer, or empty.", load_default="")
-    amount = Discount("Discount amount, at least 0, for the reports.", load_default=None)
+    amount = inputs.Discount("Discount amount, at least 0, for the reports.", load_default=None)
     expires_in = inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
 
 

@@ -38,7 +38,7 @@ def upgrade() -> None:
             sa.ForeignKeyConstraint(
                 ["user_id"],
                 ["users.id"],
-                name=op.f("fk_user_tags_user_id_users"),
+                name=op.f("fk_user_tags_user_id"),
                 ondelete="CASCADE",
             ),
             sa.PrimaryKeyConstraint("tag", "user_id", name=op.f("pk_user_tags")),

@@ -24,6 +24,19 @@ DEFAULTS = {
     "customer_emails": [],
     "description": "",
 }
+# Fields that a response contains only on request, with their defaults.
+BLANK = {
+    "active": True,
+    "starts_at": None,
+    "tags": [],
+    "combines_with": [],
+    "customer_tags": [],
+    "first_order_only": False,
+    "maximum_discount": "0.00",
+    "buy_quantity": 0,
+    "get_quantity": 0,
+    "get_product_ids": [],
+}
 # Every input field, with a value that is not its default, and how it is read again.
 EVERY_FIELD = {
     "code": ("Everything", "everything"),

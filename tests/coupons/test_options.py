@@ -6,7 +6,7 @@ import pytest
 
 from tests.api_client import refused_params
 from tests.coupons.batches import generate, listed
-from tests.coupons.calls import edit, read
+from tests.coupons.calls import BLANK, edit, read
 from tests.orders.calls import LINE, change, create
 from tests.redemptions.calls import expire, move, post, rejected, reserve
 
@@ -35,18 +35,6 @@ SHOWN = {
     "buy_quantity": 2,
     "get_quantity": 1,
     "get_product_ids": [7, 9],
-}
-BLANK = {
-    "active": True,
-    "starts_at": None,
-    "tags": [],
-    "combines_with": [],
-    "customer_tags": [],
-    "first_order_only": False,
-    "maximum_discount": "0.00",
-    "buy_quantity": 0,
-    "get_quantity": 0,
-    "get_product_ids": [],
 }
 NAMES = ",".join(BLANK)
 

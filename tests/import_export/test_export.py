@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from app.db.session import run_in_transaction
 from app.import_export import exports
+from tests.coupons.calls import BLANK
 from tests.factories import insert_download, insert_order
 from tests.serving import PATIENCE
 
@@ -50,7 +51,7 @@ def test_coupons_are_what_the_api_returns(admin, exported, make_coupon):
     )  # fmt: skip
     stored = {"status": "published", "trashed_at": None, "author_id": admin.key.user_id,
               "batch_id": None, "reserved_count": 0}  # fmt: skip
-    assert exported("coupons", "-") == [{"kind": "coupon", **coupon, **stored}]
+    assert exported("coupons", "-") == [{"kind": "coupon", **coupon, **BLANK, **stored}]
 
 
 def test_customers_are_what_the_api_returns(app, admin, exported, make_customer):
@@ -59,7 +60,7 @@ def test_customers_are_what_the_api_returns(app, admin, exported, make_customer)
     shown = admin.get(f"/customers/{customer['id']}").get_json()["customer"]
     _, found = exported("customers", "-")
     assert found == {
-        "kind": "customer", **shown, "updated_at": customer["created_at"], "shipping_phone": "", "roles": ["customer"],
+        "kind": "customer", **shown, "updated_at": customer["created_at"], "shipping_phone": "", "roles": ["customer"], "tags": [],
     }  # fmt: skip
     assert found["orders_count"] == 1
 

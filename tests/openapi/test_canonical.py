@@ -7,10 +7,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from app.blueprints import guides
+from tests.coupons.calls import BLANK
 
 # Properties of responses that are not always there: the rest of an error, the version of v3, and the
 # replicas with a setting.
 ON_REQUEST = {
+    *BLANK,
     "metadata", "coupon_meta", "customer_meta", "order_meta", "total_refunded", "refunds",
 }  # fmt: skip
 OPTIONAL = {

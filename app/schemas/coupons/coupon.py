@@ -1,6 +1,5 @@
 """Coupon schemas: the field tables of spec 2.1."""
 
-from app.conversions.text import CODE_MAX_LENGTH
 from app.schemas.base import (
     Base,
     OptionalFields,
@@ -17,7 +16,6 @@ from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
 from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.input import ZERO
-from app.schemas.fields.json_schema import TAG_MAX_LENGTH
 
 _TYPE = "Discount type."
 _ALONE = "Whether the coupon cannot be combined with other coupons."
@@ -154,10 +152,10 @@ class CouponCreate(OptionalFields):
     active = inputs.StrictTrue(f"{_ACTIVE} Coupons are created active.")
     starts_at = inputs.MomentText(f"{_STARTS} An empty string removes the start.")
     tags = list_inputs.TagArray(_TAGS)
-    combines_with = list_inputs.TagCondition(_COMBINES, ("code", CODE_MAX_LENGTH))
-    customer_tags = list_inputs.TagCondition(_CUSTOMER_TAGS, ("role", TAG_MAX_LENGTH))
+    combines_with = list_inputs.CombinationArray(_COMBINES)
+    customer_tags = list_inputs.CustomerTagArray(_CUSTOMER_TAGS)
     first_order_only = inputs.StrictTrue(_FIRST_ORDER)
-    maximum_discount = inputs.MaximumInput(f"{_MAXIMUM} Empty means no maximum. {_AMOUNT}")
+    maximum_discount = inputs.Discount(f"{_MAXIMUM} Empty means no maximum. {_AMOUNT}")
     buy_quantity = inputs.Count(_BUY)
     get_quantity = inputs.Count(_GET)
     get_product_ids = list_inputs.IdArray(_GET_PRODUCTS)

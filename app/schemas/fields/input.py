@@ -271,12 +271,14 @@ class AmountInput(DecimalInput):
         return super().convert(value) or ZERO
 
 
-class MaximumInput(DecimalInput):
-    """A decimal that is not negative, rounded to the cent. Empty text and 0 mean no maximum."""
+class Discount(DecimalInput):
+    """A discount, at least 0."""
+
+    openapi = {**DecimalInput.openapi, "pattern": r"^([0-9]{1,16}(\.[0-9]{1,2})?)?$"}
 
     def convert(self, value: Any) -> Decimal | None:
         amount = super().convert(value)
-        if amount is not None and amount < 0:
+        if amount and amount < 0:
             raise ValueError("must not be negative.")
         return amount
 

@@ -79,16 +79,22 @@ EMAILS_IN: Schema = {
 TAG_MAX_LENGTH = 64
 TAGS_IN: Schema = {
     "type": "array",
-    "items": {**TEXT_IN, "minLength": 1, "maxLength": TAG_MAX_LENGTH},
+    # Every script is accepted, too; not every client has a pattern for it.
+    "items": {"type": "string", "pattern": r"^[a-z0-9][a-z0-9_.-]{0,63}$"},
     "maxItems": 50,
     "examples": [["newsletter"]],
 }
-# The longest entry is that of a code: ``-code:`` and the code.
-TAG_CONDITION_IN: Schema = {
+COMBINATION_IN: Schema = {
     "type": "array",
-    "items": {**TEXT_IN, "minLength": 1, "maxLength": len("-code:") + CODE_MAX_LENGTH},
+    "items": {"type": "string", "pattern": r"^-?(code:)?[a-z0-9][a-z0-9_.-]{0,63}$"},
     "maxItems": 100,
-    "examples": [["loyalty", "-newsletter"]],
+    "examples": [["loyalty", "-code:summer15"]],
+}
+CUSTOMER_TAGS_IN: Schema = {
+    "type": "array",
+    "items": {"type": "string", "pattern": r"^-?(role:)?[a-z0-9][a-z0-9_.-]{0,63}$"},
+    "maxItems": 100,
+    "examples": [["vip", "-role:wholesale"]],
 }
 CODES_IN: Schema = {"type": "array", "items": {**CODE_IN, COMPONENT: "CouponCode"}}
 TIMESTAMP_IN: Schema = TIMESTAMP

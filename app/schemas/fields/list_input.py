@@ -101,6 +101,7 @@ class TagArray(_Array):
     """An array of tags, normalized like coupon codes, without duplicates (campaigns 1)."""
 
     openapi = json_schema.TAGS_IN
+    most_characters = json_schema.TAG_MAX_LENGTH
 
     def convert(self, value: Any) -> list[str]:
         return list(dict.fromkeys(super().convert(value)))
@@ -108,6 +109,8 @@ class TagArray(_Array):
     def _entry(self, value: Any) -> Any:
         if value is None:
             raise ValueError("must be a string.")
+        if isinstance(value, str):
+            require_length(value, self.most_characters)
         return super()._entry(value)
 
     def entry(self, value: Any) -> str:
@@ -120,29 +123,39 @@ class TagArray(_Array):
 
 
 class TagCondition(TagArray):
-    """An array of tags that others must have, or must not have after ``-`` (campaigns 4 and 5).
+    """An array of tags that others must have, or must not have after ``-`` (campaigns 4 and 5)."""
 
-    Args:
-        named: what an entry can name instead of a tag, ``code`` or ``role``, with its most
-            characters.
-    """
-
-    openapi = json_schema.TAG_CONDITION_IN
-
-    def __init__(self, meaning: str, named: tuple[str, int], **kwargs: Any) -> None:
-        super().__init__(meaning, **kwargs)
-        self._prefix, self._longest = f"{named[0]}:", named[1]
+    prefix = ""
+    """Beginning of an entry that names something else than a tag."""
+    longest = 0
+    """Most characters after the prefix."""
 
     def entry(self, value: Any) -> str:
         entry = text.coupon_code(text.to_string(value))
         sign = "-" if entry.startswith("-") else ""
         rest = entry.removeprefix("-").strip()
-        if not rest.startswith(self._prefix):
+        if not rest.startswith(self.prefix):
             return sign + tag(rest)
-        name = rest.removeprefix(self._prefix).strip()
-        if not 1 <= len(name) <= self._longest:
-            raise ValueError(f"must have 1 to {self._longest} characters after {self._prefix!r}.")
-        return f"{sign}{self._prefix}{name}"
+        name = rest.removeprefix(self.prefix).strip()
+        if not 1 <= len(name) <= self.longest:
+            raise ValueError(f"must have 1 to {self.longest} characters after {self.prefix!r}.")
+        return f"{sign}{self.prefix}{name}"
+
+
+class CombinationArray(TagCondition):
+    """Tags of coupons. An entry can name a code instead (campaigns 1)."""
+
+    openapi = json_schema.COMBINATION_IN
+    prefix, longest = "code:", text.CODE_MAX_LENGTH
+    most_characters = len("-code:") + longest
+
+
+class CustomerTagArray(TagCondition):
+    """Tags of customers. An entry can name a role instead (campaigns 1)."""
+
+    openapi = json_schema.CUSTOMER_TAGS_IN
+    prefix, longest = "role:", json_schema.TAG_MAX_LENGTH
+    most_characters = len("-role:") + longest
 
 
 def tag(value: str) -> str:
