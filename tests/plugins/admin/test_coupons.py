@@ -47,8 +47,11 @@ def test_the_table_shows_states_and_counts(admin, browser):
     make(admin, "full", usage_limit=2, usage_count=2)
     gone = make(admin, "gone")
     admin.delete(f"/coupons/{gone['id']}")
+    make(admin, "paused", active=False)
+    make(admin, "later", starts_at="2040-01-01")
     page = browser.get("/coupons")
-    assert "All 4 Active 2 Expired 1 Used up 1 Trash 1" in page.text
+    tabs = "All 6 Active 2 Expired 1 Paused 1 Scheduled 1 Used up 1 Trash 1"
+    assert tabs in page.text
     assert [text for text in ("$12.50", "15%", "2 of 2") if text not in page.text] == []
     for state, codes in {
         "active": {"summer", "percent"}, "expired": {"old"}, "used_up": {"full"}, "trash": {"gone"},

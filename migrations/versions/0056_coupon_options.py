@@ -14,8 +14,8 @@ from app.db.migration_helpers import (
     release_locks,
 )
 
-revision = "0055"
-down_revision = "0054"
+revision = "0056"
+down_revision = "0055"
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 KEY = sa.String().with_variant(sa.String(collation="C"), "postgresql")
