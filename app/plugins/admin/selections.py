@@ -1,6 +1,6 @@
 """Actions on several selected records, in parts with a page of the progress (admin 5)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ from flask import Response, request
 
 from app.conversions.numbers import whole_number
 from app.errors import InvalidParams, ShopError
-from app.plugins.admin.calls import ApiRequest, api_request, call
+from app.plugins.admin.calls import ApiRequest, api_request
 from app.plugins.admin.forms import FieldSpec
 from app.plugins.admin.frame import render
 from app.plugins.admin.texts import gettext as _
@@ -52,6 +52,12 @@ class Action:
         except ValueError as error:
             raise InvalidParams({spec.name: str(error)}) from None
 
+    def is_done(self, record: Mapping[str, Any], body: Any) -> bool:
+        """Return whether a record has the value of the action already."""
+        if (spec := self.spec) is None:
+            return False
+        return spec.text(record[spec.name]) == spec.text(body[self.noun][spec.name])
+
     def request(self, record_id: int) -> ApiRequest:
         """Return the request for a record."""
         return api_request(self.operation, body=self.body(), **self.path(record_id))
@@ -67,6 +73,13 @@ def selected_ids() -> list[int]:
     return sorted(number for each in texts if (number := whole_number(each)) is not None)
 
 
+def shown_states() -> dict[int, str]:
+    """Return the state in which the submitted table showed each record, by its ID."""
+    parts = (each.partition(".") for each in request.form.getlist("row"))
+    found = ((whole_number(number), state) for number, _dot, state in parts)
+    return {number: state for number, state in found if number is not None}
+
+
 _STATE = {"after", "done", "failures", "failed", "failed_id", "changed"}
 """Fields of the form that describe the progress."""
 
@@ -75,14 +88,14 @@ def process(
     action: Action,
     back: tuple[str, str],
     matching_ids: Callable[[int, int], Sequence[int]],
-    is_done: Callable[[str, int, ShopError], bool],
+    run: Callable[[int, Any], None],
 ) -> Response:
     """Run an action for the next part of the records, and show the progress or the result.
 
     Args:
         back: address and text of the link to the table.
         matching_ids: returns IDs of records that match the table, after an ID.
-        is_done: returns whether the operation failed because an earlier press has done its work.
+        run: runs the action for a record, with the body of its request.
     """
     given = request.form
     last, done, failed = (
@@ -98,12 +111,11 @@ def process(
     body = action.body()
     for record_id in part:
         try:
-            call(action.operation, body=body, **action.path(record_id))
+            run(record_id, body)
         except ShopError as error:
-            if not is_done(action.operation, record_id, error):
-                failed += 1
-                failures.append((str(record_id), str(error)))
-                continue
+            failed += 1
+            failures.append((str(record_id), str(error)))
+            continue
         done += 1
         changed.append(str(record_id))
     return render(

@@ -81,6 +81,7 @@ class Table:
     tabs: Sequence[Tab] = ()  # of the parameter ``state``
     selects: bool = False  # whether several records can be selected
     name: Callable[[Row], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
+    state: Callable[[Row], str] | None = None  # what an action on selected records compares
     sorts: bool = False  # whether it is that of a list, not one within a panel
     newest: str = ""  # the addresses of a table without numbers of pages
     older: str = ""

@@ -1,5 +1,7 @@
 """The pages of orders and customers, with the test client."""
 
+import re
+
 import pytest
 
 NEW_ORDER = {
@@ -212,6 +214,51 @@ def test_status_of_everything_that_matches(browser, new_order, admin):
         browser.post(f"/orders/{each}/trash")
     values = {"action": "restore", "id": str(ids[0]), "query": "state=trash"}
     assert "1 record done" in browser.post("/orders/selected", values).text
+
+
+def selection(page, ids, **values):
+    """The form below a table, with selected rows and without those of the other tables."""
+    rows = re.findall('name="row" value="(.+?)"', page.html)
+    return {"id": [str(each) for each in ids], "row": rows, **values}
+
+
+def test_selected_orders_that_have_changed_are_left_as_they_are(browser, new_order, admin):
+    first, changed, done, trashed, other = (new_order()["id"] for _ in range(5))
+    page = browser.get("/orders")
+    admin.put(f"/orders/{changed}", {"order": {"status": "on-hold"}})
+    admin.put(f"/orders/{done}", {"order": {"status": "completed"}})
+    admin.delete(f"/orders/{trashed}")
+    admin.put(f"/orders/{other}", {"order": {"note": "The table does not show it."}})
+    sent = selection(
+        page, (first, changed, done, trashed, other), action="status", status="completed"
+    )
+    page = browser.post("/orders/selected", sent)
+    assert "3 records done , 2 failed" in page.text
+    assert f"{changed}: Someone else has changed it." in page.text
+    statuses = {each["id"]: each["status"] for each in admin.get("/orders").json["orders"]}
+    assert statuses == dict.fromkeys((first, done, other), "completed") | {changed: "on-hold"}
+    # A second press finds its own work.
+    assert "3 records done , 2 failed" in browser.post("/orders/selected", sent).text
+
+
+@pytest.mark.parametrize("kind", ["coupon", "order"])
+def test_selected_records_that_have_changed_are_not_trashed(browser, admin, kind):
+    def create(number):
+        new = {"code": f"code-{number}"} if kind == "coupon" else {"status": "pending"}
+        return admin.post(f"/{kind}s", {kind: new}).json[kind]["id"]
+
+    kept, trashed = create(1), create(2)
+    page = browser.get(f"/{kind}s")
+    change = {"description": "new"} if kind == "coupon" else {"status": "processing"}
+    admin.put(f"/{kind}s/{kept}", {kind: change})
+    sent = selection(page, (kept, trashed), action="trash")
+    assert "1 record done , 1 failed" in browser.post(f"/{kind}s/selected", sent).text
+    assert [each["id"] for each in admin.get(f"/{kind}s").json[f"{kind}s"]] == [kept]
+    # What was trashed by an earlier press is not a failure.
+    assert "1 record done , 1 failed" in browser.post(f"/{kind}s/selected", sent).text
+    # Rows that were not sent by a table are ignored.
+    hostile = selection(page, [kept], action="trash") | {"row": ["x", "1.", "9" * 5000, "٣.a"]}
+    assert "1 record done" in browser.post(f"/{kind}s/selected", hostile).text
 
 
 def test_texts_of_customers_are_escaped(browser, new_order):

@@ -8,9 +8,12 @@ records. The addresses follow from its name.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs
 
+import orjson
 from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
@@ -40,7 +43,7 @@ from app.plugins.admin.frame import (
     see_other,
 )
 from app.plugins.admin.pages import Button, Parts, Section, allowed, record_page
-from app.plugins.admin.selections import Action, process
+from app.plugins.admin.selections import Action, process, shown_states
 from app.plugins.admin.tables import Column, Filter, Tab, Table, list_query
 from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
@@ -317,6 +320,7 @@ class Noun:
         table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
         acts = self._allowed_actions(trashed=trashed).values()
         table.selects = bool(acts)
+        table.state = None if trashed else self._state
         table.own_requests = [
             *table.own_requests,
             *(
@@ -545,6 +549,45 @@ class Noun:
 
     # Actions on several records
 
+    def _state(self, record: Record) -> str:
+        """Return a hash of the fields that are compared, of those that the table has."""
+        listed = self.query({}).get("fields", "").split(",")
+        specs = [each for each in self.compared() if listed == [""] or each.name in listed]
+        texts = [*Form.of_record(specs, self.name, record).shown.values()]
+        return blake2b(orjson.dumps(texts), digest_size=8).hexdigest()
+
+    def _run_selected(
+        self, record_id: int, body: Any, *, action: Action, states: Mapping[int, str]
+    ) -> None:
+        """Run an action for a selected record.
+
+        Args:
+            record_id: the ID of the record.
+            body: the body of the request.
+            action: the action.
+            states: the states that the table showed.
+
+        Raises:
+            ShopError: someone else has changed the record in between, or the operation fails.
+        """
+        for attempt in range(ATTEMPTS):
+            try:
+                path, headers = self._path(record_id), {}
+                if shown := states.get(record_id):
+                    record, etag = record_of(f"get_{self.operation}", **path)
+                    if self._state(record) != shown and not action.is_done(record, body):
+                        text = _("Someone else has changed it. It was left as it is.")
+                        raise ShopError("shop_api_precondition_failed").with_message(text)
+                    headers = {"If-Match": etag} if etag else {}
+                call(action.operation, body=body, headers=headers, **path)
+            except ShopError as error:
+                is_changed = error.code == "shop_api_precondition_failed"
+                if is_changed and attempt < ATTEMPTS - 1:
+                    continue
+                if not self._is_done(action.operation, record_id, error):
+                    raise
+            return
+
     def _allowed_actions(self, *, trashed: bool) -> dict[str, Action]:
         return {
             name: action
@@ -572,7 +615,8 @@ class Noun:
             raise InvalidParams({"action": f"must be {' or '.join(actions)}."})
         require(actions[name].operation)
         back = self.url("show_list") + (f"?{query}" if query else ""), _(self.title)
-        return process(actions[name], back, self.matching_ids, self._is_done)
+        run = partial(self._run_selected, action=actions[name], states=shown_states())
+        return process(actions[name], back, self.matching_ids, run)
 
 
 NOUNS: dict[str, Noun] = {}
