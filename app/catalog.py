@@ -204,6 +204,8 @@ class Catalog:
         resources: names of the resources that an API key can be limited to: those of all
             blueprints that require a key.
         event_data: function that returns the data of events, by the name of the resource.
+        add_page: function that adds a page to the admin pages, if they exist.
+        add_panel: function that adds a panel to them.
         webhook_forms: forms of webhooks in addition to Standard Webhooks, by their names.
         order_extensions: extensions of order responses by their key.
         plugins: names of the loaded plugins, in loading order.
@@ -227,6 +229,8 @@ class Catalog:
     event_plugins: dict[str, str] = field(default_factory=dict)
     event_data: dict[str, EventData] = field(default_factory=dict)
     webhook_forms: dict[str, WebhookForm] = field(default_factory=dict)
+    add_page: Callable[..., None] = lambda *_, **__: None
+    add_panel: Callable[..., None] = lambda *_, **__: None
 
     resources: set[str] = field(default_factory=set)
     order_extensions: dict[str, OrderExtension] = field(default_factory=dict)

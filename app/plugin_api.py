@@ -3,6 +3,7 @@
 Other modules of this package can change in any release. The names here follow the version policy.
 """
 
+from app.api import plugin_pages as admin
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import with_etag
@@ -14,7 +15,6 @@ from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon, Order, OrderNote, OrderRefund, Redemption, User
-from app.plugins.admin import extensions as admin
 from app.schemas.base import Base
 from app.schemas.fields import output as fields
 from app.schemas.orders.order import OrderSchema

@@ -73,8 +73,8 @@ def error_page(error: ShopError) -> Response | None:
         return None
     title, advice = _PAGES[error.code]
     links = {}
-    if current_app.config["SHOP_ADMIN"]:
-        links["Admin pages, to administer the shop"] = url_for("admin_overview.show")
+    for prefix in current_app.extensions.get(_PREFIXES, ()):
+        links["Admin pages, to administer the shop"] = f"{request.script_root}{prefix}/"
     links |= {
         "Documentation, to read and try out": url_for("swagger_ui.show"),
         "OpenAPI document": url_for("api-docs.openapi_json"),

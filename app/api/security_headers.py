@@ -28,7 +28,7 @@ _SIMPLE_TYPES = frozenset(
 )
 
 _TOTALS = [f"X-{dialect}-{name}" for dialect in ("WC", "WP") for name in ("Total", "TotalPages")]
-"""Names of the totals of lists in the legacy API and in wc/v3."""
+"""Names of the totals of lists in other dialects."""
 
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row, bindparam, or_, select, update
 
-from app.auth.hashes import NO_SECRET, keyed_hash, woocommerce_hash
+from app.auth.hashes import NO_SECRET, imported_hash, keyed_hash
 from app.auth.principal_cache import cached_principal, forget_principals
 from app.auth.principals import (
     ALL_RESOURCES,
@@ -39,7 +39,7 @@ _KEY_WITH_ROLES = (
     .outerjoin(USER_ROLES, USER_ROLES.c.user_id == API_KEYS.c.user_id)
     .where(
         API_KEYS.c.consumer_key_hash.in_(
-            (bindparam("consumer_key_hash"), bindparam("woocommerce_key_hash"))
+            (bindparam("consumer_key_hash"), bindparam("imported_key_hash"))
         )
     )
     .order_by(API_KEYS.c.id)
@@ -62,7 +62,7 @@ def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
     consumer_key = consumer_key.strip()
     hashes = {
         "consumer_key_hash": keyed_hash(consumer_key),
-        "woocommerce_key_hash": woocommerce_hash(consumer_key),
+        "imported_key_hash": imported_hash(consumer_key),
     }
     rows = fetch(_KEY_WITH_ROLES, hashes)
     # If a key was created here and also imported, use the older record.

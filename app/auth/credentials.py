@@ -50,14 +50,6 @@ NO_TIMESTAMP = "The timestamp must be a number of seconds."
 WRONG_TIMESTAMP = "The timestamp differs from the server time by more than 15 minutes."
 USED_NONCE = "The nonce has already been used."
 
-REASONS = {
-    UNKNOWN_METHOD: "Invalid signature - signature method is invalid.",
-    NO_TIMESTAMP: "Invalid timestamp.",
-    WRONG_TIMESTAMP: "Invalid timestamp.",
-    USED_NONCE: "Invalid nonce - nonce has already been used.",
-}
-"""What WooCommerce says for the reasons why a signature is rejected."""
-
 QUERY_CREDENTIALS = frozenset(
     {
         "consumer_key",
@@ -198,10 +190,10 @@ def from_basic(request: Request) -> Credentials | None:
     return None if header is None else Basic(header)
 
 
-def from_legacy(
+def from_header_or_query(
     request: Request, form_of: Callable[[Request], str] = lambda _: ""
 ) -> Credentials | None:
-    """Return the credentials of a legacy API request, or None (decisions 12).
+    """Return Basic credentials, a signature, or a pair in the query, or None (decisions 12).
 
     The header takes precedence, with Basic or a signature. The query can contain a signature, or
     the consumer key and secret. These require HTTPS, because proxies log URLs.
@@ -267,7 +259,7 @@ def _signed(
         or quote(request.script_root + sent.path),
         query=sent.query,
         header=header,
-        # PHP reads the fields of POST only, so that clients of WooCommerce sign no others.
+        # PHP reads the fields of POST only, so that clients of PHP programs sign no others.
         is_form_optional=sent.method != "POST",
     )
 

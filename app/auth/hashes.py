@@ -4,8 +4,8 @@ import hmac
 
 from flask import current_app
 
-WOOCOMMERCE_HASH = "wc-api:"
-"""Prefix of a stored hash that WooCommerce made of a consumer key.
+IMPORTED_HASH = "wc-api:"
+"""Prefix of a stored hash that the shop of an imported consumer key made of it.
 
 An imported key has no other hash, because its source does not store the key itself."""
 
@@ -13,12 +13,12 @@ NO_SECRET = "0" * 64
 """A value with the length of a hash that matches no secret."""
 
 
-def woocommerce_hash(consumer_key: str) -> str:
+def imported_hash(consumer_key: str) -> str:
     """Return the stored hash of an imported consumer key: HMAC-SHA256 with a public key.
 
     This is sufficient for a consumer key with 160 random bits.
     """
-    return WOOCOMMERCE_HASH + hmac.digest(b"wc-api", consumer_key.encode(), "sha256").hex()
+    return IMPORTED_HASH + hmac.digest(b"wc-api", consumer_key.encode(), "sha256").hex()
 
 
 def keyed_hash(secret: str) -> str:

@@ -1,7 +1,7 @@
 """Verification of one-legged OAuth 1.0a signatures (RFC 5849, decisions 12).
 
-Clients of the legacy API deviate from RFC 5849 in different ways: in the order of parameters, in
-the percent-encoding and in the signing key. The signature is therefore compared with every known
+Clients deviate from RFC 5849 in different ways: in the order of parameters, in the
+percent-encoding and in the signing key. The signature is therefore compared with every known
 form of the request, the most common form first. The number of forms does not depend on the secret
 and is at most MAX_FORMS.
 """

@@ -1,4 +1,4 @@
-"""Requests of the legacy API as sent, before a method override and other changes."""
+"""Requests as sent, before a method override and other changes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ ORIGINAL_REQUEST = "shop_api.original_request"
 
 
 class OriginalRequest(NamedTuple):
-    """A request of the legacy API as sent.
+    """A request as sent.
 
     Args:
         path: the decoded path.

@@ -7,6 +7,7 @@ entry point in the group ``shop_api.plugins``. The function registers blueprints
 
 from collections import Counter
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any
 
 from flask import Flask
@@ -39,8 +40,11 @@ BUILTIN = (
             "guides",
         )
     ),
-    EntryPoint(name="admin", value="app.plugins.admin", group=PLUGINS),
-    EntryPoint(name="woocommerce", value="app.plugins.woocommerce", group=PLUGINS),
+    *(
+        EntryPoint(name=name, value=f"app.plugins.{name}", group=PLUGINS)
+        for name in ("admin", "woocommerce")
+        if find_spec(f"app.plugins.{name}")  # the service also runs without its folder
+    ),
 )
 
 

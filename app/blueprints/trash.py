@@ -1,4 +1,4 @@
-"""The trash of coupons and orders (orders 4). Native only: the legacy API has no such routes."""
+"""The trash of coupons and orders (orders 4). Only in the native API."""
 
 from flask import Response
 

@@ -1,4 +1,4 @@
-"""Webhooks and their deliveries (events 2). The legacy API has its own form (events 3)."""
+"""Webhooks and their deliveries (events 2)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -22,7 +22,6 @@ from app.import_export.file_reader import csv_lines, ndjson_lines, opened, requi
 from app.import_export.import_kinds import TARGETS
 from app.import_export.imports import FileImport, OnConflict
 from app.import_export.restore import Numbered, RestoreError, restore
-from app.plugins.woocommerce import commands  # noqa: F401  # adds its commands to the group
 from app.services.maintenance import stored_texts
 
 

@@ -86,8 +86,9 @@ def _handler(secret: str | None) -> type[BaseHTTPRequestHandler]:
 
 
 def _title(headers: Mapping[str, str], body: bytes) -> str:
-    name = headers.get("webhook-id", headers.get("x-wc-webhook-delivery-id", "-"))
-    topic = headers.get("x-wc-webhook-topic")
+    own = {name.removeprefix("x-wc-webhook-"): value for name, value in headers.items()}
+    name = headers.get("webhook-id", own.get("delivery-id", "-"))
+    topic = own.get("topic")
     if topic is None:
         try:
             topic = json.loads(body)["type"]

@@ -24,7 +24,7 @@ ADDRESS_COLUMNS = (
     *(f"shipping_{part}" for part in SHIPPING_PARTS),
 )
 SHIPPING_PHONE = "shipping_phone"
-"""A column beside the parts of the native API, which only wc/v3 shows."""
+"""A column beside the parts of the native API, which only some dialects show."""
 
 
 class BillingColumns:
@@ -44,7 +44,7 @@ class BillingColumns:
 
 
 class ShippingColumns:
-    """The columns of a shipping address: 9 parts, and a phone number that only wc/v3 shows."""
+    """The columns of a shipping address: 9 parts, and a phone number for some dialects."""
 
     shipping_first_name: Mapped[str] = mapped_column(Key)
     shipping_last_name: Mapped[str] = mapped_column(Key)

@@ -25,7 +25,7 @@ class ApiKey(Model):
     # Last characters of the consumer key, by which its owner recognizes it.
     truncated_key: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    # Encrypted secret, required to verify signatures. None if the legacy API was disabled when the
+    # Encrypted secret, required to verify signatures. None if signatures were disabled when the
     # key was created.
     consumer_secret_encrypted: Mapped[str | None]
     # Names separated by commas: ``all``, or the resources that the key can be used for.

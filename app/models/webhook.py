@@ -20,11 +20,11 @@ class WebhookStatus(StrEnum):
 
 
 class WebhookFormat(StrEnum):
-    """What a webhook sends: Standard Webhooks, or a form of the plugin for WooCommerce."""
+    """What a webhook sends: Standard Webhooks, or the form of a plugin."""
 
     STANDARD = "standard"
     LEGACY = "legacy"
-    BARE = "bare"  # stored as LEGACY with ``is_bare``
+    BARE = "bare"  # stored with ``is_bare``
 
 
 class Webhook(Model):

@@ -29,7 +29,7 @@ class WebhookDelivery(Model):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     webhook_id: Mapped[int] = mapped_column(Id, ForeignKey("webhooks.id", ondelete="CASCADE"))
-    # The number of the event. None for the first ping of a legacy webhook. No foreign key, because
+    # The number of the event. None for the first ping of a webhook. No foreign key, because
     # deliveries are created in bulk and removed together with their events.
     event_id: Mapped[int | None] = mapped_column(Id)
     # Deliveries of one resource are sent in order.

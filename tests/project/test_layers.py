@@ -33,8 +33,7 @@ MAY_IMPORT = {
     **dict.fromkeys(TOP, CORE | {*LAYERS, *TOP, "schemas", "worker", "observability"}),
 }
 MAY_IMPORT["import_export"] = CORE | {*LAYERS, "schemas"}
-MAY_IMPORT["cli"] |= {"import_export", *PLUGINS}
-MAY_IMPORT["plugin_api"] |= PLUGINS
+MAY_IMPORT["cli"] |= {"import_export"}
 for part in ("api", "blueprints"):
     MAY_IMPORT[part] |= {"schemas"}
 # Plugins are beside the blueprints, and import neither these nor each other.

@@ -8,6 +8,7 @@ from sqlalchemy import RowMapping, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
+from app.catalog import current_catalog
 from app.cli.demo.redemptions import GENERATED
 from app.models import (
     COUPONS,
@@ -99,13 +100,14 @@ def _add_note(session: Session, order: RowMapping) -> None:
 
 
 def _add_webhooks(session: Session, present: datetime, user_id: int) -> None:
-    """Add a webhook of the legacy API with a delivery, and one of this API.
+    """Add a webhook with a delivery, in the form of a plugin if there is one, and another webhook.
 
     Both are paused, so that nothing is sent.
     """
+    form_of_plugin = next(iter(current_catalog().webhook_forms), WebhookFormat.STANDARD)
     ids = []
     for name, form, topics, delivered_at in (
-        ("Warehouse", WebhookFormat.LEGACY, ["order.updated"], present),
+        ("Warehouse", form_of_plugin, ["order.updated"], present),
         ("Accounting", WebhookFormat.STANDARD, ["order.*"], None),
     ):
         webhook = {
@@ -127,7 +129,7 @@ def _add_webhooks(session: Session, present: datetime, user_id: int) -> None:
 
 
 def _delivered_ping(webhook_id: int | None, present: datetime) -> Record:
-    """Return the first ping of a legacy webhook, as it is stored after its delivery."""
+    """Return the first ping of a webhook, as it is stored after its delivery."""
     at = present + timedelta(seconds=1)
     attempt = {"at": f"{at:%Y-%m-%dT%H:%M:%SZ}", "status": 200, "duration_ms": 41, "error": None}
     sent = {"state": DeliveryState.DELIVERED, "attempts": [attempt], "attempt_count": 1}

@@ -7,7 +7,18 @@ A page shows the representations of the API and calls its operations with the pr
 from flask import Flask
 
 from app.api.error_pages import add_error_pages
-from app.plugins.admin import assets, data, frame, html, overview, refusals, search, texts
+from app.catalog import EXTENSION
+from app.plugins.admin import (
+    assets,
+    data,
+    extensions,
+    frame,
+    html,
+    overview,
+    refusals,
+    search,
+    texts,
+)
 from app.plugins.admin.nouns import NOUNS, batches, coupon_uses, events, try_it, webhooks
 from app.plugins.admin.sessions import invitations, sign_in
 
@@ -17,6 +28,8 @@ _OTHERS = (batches, coupon_uses, events, try_it, webhooks)
 
 def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature of every plugin
     """Register the pages, unless SHOP_ADMIN is off."""
+    catalog = app.extensions[EXTENSION]
+    catalog.add_page, catalog.add_panel = extensions.add_page, extensions.add_panel
     if not app.config["SHOP_ADMIN"]:
         return
     prefix = f"{app.config['SHOP_URL_PREFIX']}/admin"

@@ -3,9 +3,11 @@
 from flask import Flask
 
 from app.api.smorest import Api
-from app.plugins.woocommerce import webhook_forms
+from app.plugins.woocommerce import commands, webhook_forms
 from app.plugins.woocommerce.legacy import store
 from app.plugins.woocommerce.rest import plugin as rest
+
+__all__ = ["commands", "init_app"]  # importing the commands adds them to their group
 
 
 def init_app(app: Flask, api: Api) -> None:

@@ -264,7 +264,7 @@ def _new_credentials() -> ApiKeyCredentials:
 
 def _secret_columns(pair: ApiKeyCredentials) -> Record:
     """Return the columns that contain hashes of credentials and the encrypted secret."""
-    # Only the legacy API needs the secret itself, to verify signatures.
+    # Only signatures need the secret itself.
     signs = current_app.config["SHOP_LEGACY_API"]
     return {
         "consumer_key_hash": keyed_hash(pair.consumer_key),

@@ -107,7 +107,7 @@ def _with_value(
 def patched_entries(
     before: Sequence[MetadataEntry], given: Patches, place: str
 ) -> list[MetadataEntry]:
-    """Return the entries of a record after entries were written by ID or key (wc-v3).
+    """Return the entries of a record after entries were written by ID or key.
 
     With the ID of an entry, a key and a value change this entry, and the value null removes it.
     Otherwise, a value becomes the only one of its key, and null removes all of its entries. An

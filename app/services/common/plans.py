@@ -287,7 +287,7 @@ def _number_in_period(matching: Matching) -> Select[Any] | None:
         if not isinstance(each, BinaryExpression) or each.left is not counted.timestamp:
             return None
         if each.operator not in (ge, le) or each.operator in bounds:
-            return None  # ``after`` and ``before`` of wc/v3 exclude the bound
+            return None  # a condition that excludes the bound
         bounds[each.operator] = each.right.value  # a bound of ``between``
     weeks = whole_weeks(bounds.get(ge), bounds.get(le))
     if weeks is None:

@@ -1,4 +1,4 @@
-"""Lists of complete records, also of those in the trash, as other dialects ask for them (wc-v3)."""
+"""Lists of complete records, also of those in the trash, as other dialects ask for them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Complete coupons with their metadata and uses, also those in the trash (wc-v3)."""
+"""Complete coupons with their metadata and uses, also those in the trash."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -48,7 +48,7 @@ _ADDRESS = re.compile(rb"(?<![^\s,;:|\"'<>@])[^\s,;:|\"'<>@]++@[^\s,;:|\"'<>@]++
 """What can be an e-mail address in a file. Begins only after a separator, so it is linear."""
 
 BATCH = frozenset({"create", "update", "delete"})
-"""Names of the parts of a batch of the REST API of WooCommerce."""
+"""Names of the parts of a batch with lists of created, updated and deleted records."""
 
 _RECORDS = (
     select(IDEMPOTENCY_RECORDS.c.id, IDEMPOTENCY_RECORDS.c.response_body)

@@ -1,4 +1,4 @@
-"""Complete accounts with their metadata, as other dialects show them (wc-v3)."""
+"""Complete accounts with their metadata, as other dialects show them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

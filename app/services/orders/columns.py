@@ -135,7 +135,7 @@ def guest_key(email: str) -> str | None:
 
 
 def search_text_of(order: Mapping[str, Any]) -> str:
-    """Return the lower-cased text that searches of orders use (orders 4, wc-v3).
+    """Return the lower-cased text that searches of orders use (orders 4).
 
     Names of lines and shipping methods and the number of the payment are part of it.
     """

@@ -1,4 +1,4 @@
-"""Complete orders, notes and refunds, also of the trash, as other dialects show them (wc-v3)."""
+"""Complete orders, notes and refunds, also of the trash, as other dialects show them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

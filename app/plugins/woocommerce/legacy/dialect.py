@@ -2,7 +2,7 @@
 
 from app.api.converters import CodeConverter
 from app.api.dialect import Dialect, Schemas
-from app.auth.credentials import from_legacy
+from app.auth.credentials import from_header_or_query
 from app.plugins.woocommerce.legacy.schemas.orders import ORDERS
 from app.plugins.woocommerce.legacy.schemas.records import RECORDS, CustomerV3Schema
 from app.plugins.woocommerce.legacy.schemas.refunds import REFUNDS, LegacyOrderRefundV3Schema
@@ -34,7 +34,7 @@ def _dialect(version: str, schemas: Schemas) -> Dialect:
             "shop_api_": "woocommerce_api_",
             "X-Total": "X-WC-Total",
         },
-        credentials=from_legacy,
+        credentials=from_header_or_query,
         key_in_query=True,
         hides_methods=True,
         authenticates_first=True,

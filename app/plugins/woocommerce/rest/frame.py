@@ -22,8 +22,9 @@ from app.api.etags import with_etag
 from app.api.idempotency import idempotent_in_form
 from app.api.responses import json_bytes, json_response
 from app.api.strictness import is_strict
+from app.auth import credentials
 from app.auth.api_keys import key_with_roles
-from app.auth.credentials import REASONS, MalformedCredentials, SignedCredentials
+from app.auth.credentials import MalformedCredentials, SignedCredentials
 from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import errors, parameters
@@ -34,6 +35,14 @@ from app.plugins.woocommerce.rest.site import NAMESPACE, Site, current_site
 
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
+_REASONS = {
+    credentials.UNKNOWN_METHOD: "Invalid signature - signature method is invalid.",
+    credentials.NO_TIMESTAMP: "Invalid timestamp.",
+    credentials.WRONG_TIMESTAMP: "Invalid timestamp.",
+    credentials.USED_NONCE: "Invalid nonce - nonce has already been used.",
+}
+"""What WooCommerce says for the reasons why a signature is rejected."""
+
 _HIDDEN = ("oauth_",)
 ACCOUNTS = "customers"
 """The resource on whose records a caller has different rights."""
@@ -283,7 +292,7 @@ def _reject(given: Any, reason: str) -> None:
         is_known = bool(key_with_roles(given.consumer_key))
         wrong = "Invalid signature - provided signature does not match."
         message = wrong if is_known else "Consumer key is invalid."
-        raise _authentication_error(REASONS.get(reason, message))
+        raise _authentication_error(_REASONS.get(reason, message))
     elif not _has_secret() or not key_with_roles(given.consumer_key):
         return
     else:

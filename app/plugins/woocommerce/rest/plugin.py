@@ -12,7 +12,7 @@ from flask import Blueprint, Flask, Response, current_app, request
 from app.api.dialect import Dialect
 from app.api.mounted_requests import MountedRequests
 from app.api.smorest import Api
-from app.auth.credentials import from_legacy
+from app.auth.credentials import from_header_or_query
 from app.config import VERSION as SHOP_VERSION
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import (
@@ -48,7 +48,7 @@ def _body_of(error: ShopError) -> Any:
 
 WP_JSON = Dialect(
     "wp-json",
-    credentials=partial(from_legacy, form_of=form_of),
+    credentials=partial(from_header_or_query, form_of=form_of),
     key_in_query=True,
     hides_methods=True,
     has_strict_requests=True,

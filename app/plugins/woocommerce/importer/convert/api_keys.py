@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from app.auth.encryption import encrypt
-from app.auth.hashes import WOOCOMMERCE_HASH, keyed_hash
+from app.auth.hashes import IMPORTED_HASH, keyed_hash
 from app.auth.principals import Permission
 from app.conversions.numbers import whole_number
 from app.db.read_pool import fetch
@@ -35,7 +35,7 @@ def api_key(key_id: int, row: Sequence[str | None], accounts: dict[int, int]) ->
     values = {
         "permission": permissions,
         "description": (description or "").replace("\0", ""),
-        "consumer_key_hash": f"{WOOCOMMERCE_HASH}{key_hash.lower()}",
+        "consumer_key_hash": f"{IMPORTED_HASH}{key_hash.lower()}",
         "consumer_secret_hash": keyed_hash(secret),
         "truncated_key": truncated or "",
     }
