@@ -58,6 +58,7 @@ def state(admin):
     return lambda: [admin.get(path).get_json() for path in paths]
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
 def test_change_from_another_site(admin, make_coupon, state, method, path, body, headers):
@@ -67,6 +68,7 @@ def test_change_from_another_site(admin, make_coupon, state, method, path, body,
     assert state() == before
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("headers", FROM_HERE, ids=str)
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
 def test_change_from_the_same_site(admin, make_coupon, method, path, body, headers):
@@ -74,6 +76,7 @@ def test_change_from_the_same_site(admin, make_coupon, method, path, body, heade
     assert admin.request(method, path, json=body, headers=headers).status_code in {200, 201}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("version", ["v2", "v3"])
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
 def test_overridden_method_from_another_site(admin, make_coupon, state, headers, version):
@@ -87,6 +90,7 @@ def test_overridden_method_from_another_site(admin, make_coupon, state, headers,
     assert state() == before
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("path", ["/coupons", "/wc-api/v2/coupons", "/wc-api/v3/coupons"])
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
 def test_reads_are_not_affected(admin, headers, path):

@@ -36,6 +36,7 @@ def age(app):
 # --- the same again ---
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("method", "path", "body", "_"), REQUESTS)
 def test_request_again_gets_the_first_answer_and_does_nothing(admin, method, path, body, _):
     first = send(admin, path, body, method=method)
@@ -112,6 +113,7 @@ def test_kept_answer_is_for_who_may_still_send_the_request(app, client_for):
     assert codes(send(client)) == (401, "shop_api_authentication_error")
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("key", ["", " ", "a b", "é", "k\x7f", "k\tk", "x" * 256], ids=ascii)
 @pytest.mark.parametrize("path", CREATES)
 def test_key_that_is_none_is_rejected(admin, path, key):
@@ -171,6 +173,7 @@ def test_bulk_is_kept_with_what_it_rejected(admin, make_coupon):
     assert reply(send(admin, "/coupons/bulk", body)) == reply(first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "number"), [(2**20, 10), pytest.param(MAX_BYTES, 90, marks=pytest.mark.slow)]
 )

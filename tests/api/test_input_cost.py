@@ -217,6 +217,7 @@ def test_cost_of_each_field_of_a_body(shop, mount):
     assert too_expensive(bodies(shop, MOUNTS[mount])) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mount", EACH_MOUNT)
 def test_cost_of_each_field_of_a_refund(shop, mount):
     assert too_expensive(bodies(shop, MOUNTS[mount], "/refunds")) == []

@@ -64,6 +64,7 @@ def existing(make_coupon, make_customer):
     return {"coupon": make_coupon()["id"], "customer": make_customer()["id"]}
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(("kind", "field", "limit"), TEXTS)
 def test_text_beyond_its_limit(admin, existing, kind, field, limit):
     value = of_length(field, limit + 1)
@@ -72,6 +73,7 @@ def test_text_beyond_its_limit(admin, existing, kind, field, limit):
         assert f"is longer than {limit:,} characters." in error["message"]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("kind", "field", "limit"), TEXTS)
 def test_text_at_its_limit(admin, existing, kind, field, limit):
@@ -182,6 +184,7 @@ def test_limits_are_in_the_document(anonymous):
         assert not re.fullmatch(patterns[name], ",".join("1" * 1001))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("limits", [{}, {"BULK": 7, "CART_ITEM": 8, "CART_CODE": 9}])
 @pytest.mark.parametrize("mount", ["", "/wc-api/v3"])
 @pytest.mark.parametrize("version", ["3.1.0", "3.0.3"])
@@ -209,6 +212,7 @@ FIELDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("number", ODD)
 @pytest.mark.parametrize("field", FIELDS)
 def test_number_with_an_exponent_beyond_any(admin, field, number):
@@ -289,6 +293,7 @@ def hostile(size):
     yield "codes of a cart", "/coupons/evaluate", filled('{"cart":{"coupons":[', '"a"', "]}}", size)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("size", [MOST, FULL])
 @pytest.mark.parametrize("name", [name for name, _, _ in hostile(1000)])
 def test_request_without_capabilities_takes_little_time(client_for, name, size):

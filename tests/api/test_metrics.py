@@ -104,6 +104,7 @@ def test_requests_are_counted_by_method_route_and_status(measured):
     assert found[f"{name}_sum", "GET", code] > 0
 
 
+@pytest.mark.slow
 def test_long_list_is_counted_at_its_end(measured):
     client, metrics = measured
     name = ("shop_http_requests_total", "GET", "/customers", "200")

@@ -92,6 +92,7 @@ def test_link_of_more_bytes_than_proxies_accept_is_omitted(total, length):
     assert headers["X-Total"] == str(total)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("host", "shown"),
     [

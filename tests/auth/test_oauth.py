@@ -146,6 +146,7 @@ def ruby_target(key, version, path, method="GET", algorithm="sha256", encode=quo
     return f"{path}?{quote(sent, safe=';/?:@&=+$,[]-_.!~*()' + chr(39))}"
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
 @pytest.mark.parametrize("version", ["v2", "v3"])
 @pytest.mark.parametrize(
@@ -232,6 +233,7 @@ ENCODED = ["_method", "%5Fmethod", "%5fmethod", "_%6Dethod", "%5F%6D%65%74%68%6F
 """The name of the parameter, with any of its characters percent-encoded."""
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", ENCODED)
 @pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
 @pytest.mark.parametrize(

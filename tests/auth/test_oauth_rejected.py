@@ -71,6 +71,7 @@ def test_changed_parameter(anonymous, key, name, value):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{urlencode(query)}")) == AN_ERROR
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "%00", "%F0%9F%98%80", "%", "+"])
 @pytest.mark.parametrize("name", [*NAMES, "filter[q]", "_method"])
 def test_parameter_of_any_octets(anonymous, key, name, octets):

@@ -309,6 +309,7 @@ def sqlite_error(name):
     return error
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("error", "line"),
     [

@@ -112,6 +112,7 @@ def test_a_day_contains_the_instants_with_its_local_date(zone, around):
         instant += timedelta(minutes=15)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("zone", ZONES)
 def test_first_instant_of_a_day_follows_an_earlier_date(zone):
     day = date(1970, 1, 1)

@@ -81,6 +81,7 @@ def test_a_batch_writes_one_event(admin, make_batch):
     assert len(admin.get("/events").get_json()["events"]) == 1
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("over", "param"),
     [

@@ -46,6 +46,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("orderby", "expected"), ORDERS.items(), ids=list(ORDERS))
 def test_list_orderby(admin, pager, shop, orderby, expected):

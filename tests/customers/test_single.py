@@ -121,6 +121,7 @@ def test_avatar_is_null_when_the_setting_is_off(admin, client_with, make_custome
 # --- by e-mail ---
 
 
+@pytest.mark.sample(9)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     "email",

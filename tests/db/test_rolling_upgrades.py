@@ -157,6 +157,7 @@ def test_requests_on_a_schema_that_is_too_new_ask_for_the_newer_version(app_on_a
     assert response.get_json()["errors"][0]["message"] == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -346,6 +347,7 @@ def test_interrupted_upgrade_continues_where_it_stopped(old_app, revision):
     assert readiness(old_app) == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_upgrade_that_got_no_lock_says_so(old_app, fresh_database_url):
     upgrade()

@@ -261,6 +261,7 @@ COUNTED = (
 )
 
 
+@pytest.mark.slow
 def test_pages_of_a_counted_list_are_the_list(written_shop):
     """Weeks that are left out leave nothing out, wherever the page begins."""
     admin = written_shop(3)

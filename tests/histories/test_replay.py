@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from qa.histories.checkers.conditions import check_conditions
 from qa.histories.checkers.coupons import CouponChecker
 from qa.histories.checkers.records import RecordChecker
@@ -417,6 +419,7 @@ def test_a_reference_returns_its_reservation_for_another_address(admin, make_cou
     assert [each.checker for each in check_conditions(segment)] == ["conditions"]
 
 
+@pytest.mark.slow
 def test_an_order_of_a_bulk_request_had_the_address_that_its_events_lost(
     admin, feed, make_coupon, make_customer
 ):

@@ -57,6 +57,7 @@ def test_export_contains_all_entries_with_ids(app, admin, shop, tmp_path):
         assert [each["id"] for each in entries] == [row[0] for row in rows()["coupon_metadata"]]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_restore_brings_all_entries_with_ids(app, shop, tmp_path, make_app, fresh_database_url):
     path = tmp_path / "all.ndjson"

@@ -13,6 +13,7 @@ def kind(request):
     return request.param
 
 
+@pytest.mark.sample(2)
 @BOTH
 def test_meta_is_shown_without_hidden_keys(admin, kind, mount):
     metadata = {"erp_id": "4711", "_hidden": 1, "list": [1]}

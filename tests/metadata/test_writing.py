@@ -128,6 +128,7 @@ def test_empty_object_is_shown_and_changes_nothing(admin, kind):
     assert updated(admin, kind, record["id"], metadata={})["metadata"] == {"a": 1}
 
 
+@pytest.mark.sample(15)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("sent", "text"),
@@ -279,6 +280,7 @@ def test_bulk_items_write_metadata_and_fail_alone(admin, kind):
     assert stored(admin, kind, results[4]["id"]) == {"n": 2}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("value", ["new", None])
 def test_bulk_request_needs_at_most_two_statements_more(admin, kind, statements, value):

@@ -204,6 +204,7 @@ def test_start_page_of_plain_guides_links_every_guide_and_says_how_to_build_the_
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_site")
 def test_links_of_plain_guides_lead_to_guides(make_app):
     """The site has pages of files outside of the folder, and a page of all fields."""
@@ -215,6 +216,7 @@ def test_links_of_plain_guides_lead_to_guides(make_app):
         assert links - names == {"./"}, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("contact", "shown"),
     [

@@ -407,6 +407,7 @@ def configuration(key, phases, examples):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("database_url", "phases", "examples"),
     [

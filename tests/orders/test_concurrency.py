@@ -171,6 +171,7 @@ def test_creates_on_postgresql_do_not_wait_for_each_other(
 
 
 # SQLite has one writer at a time.
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("written", ["INSERT INTO orders", "UPDATE orders"])
 def test_orders_count_an_unlimited_coupon_after_their_own_writes(

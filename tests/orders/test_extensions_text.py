@@ -229,6 +229,7 @@ def test_view_in_a_package_whose_name_begins_like_ours_is_extended(by_hand):
     assert "customer" in by_hand(view).get("/by-hand").get_json()["order"]
 
 
+@pytest.mark.slow
 def test_plugin_names_are_in_the_document(plugged):
     document = plugged.get("/openapi.json").get_json()
     types = [

@@ -66,6 +66,7 @@ def test_a_trashed_order_is_not_found(app, admin, make_customer):
     assert admin.get("/orders/statuses").get_json()["order_statuses"].keys().isdisjoint({"trash"})
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_search_of_many_orders_leaves_out_the_trash(admin):
     city = {"billing_address": {"city": "Samarkand"}}

@@ -39,6 +39,7 @@ def changed(app, admin, make_coupon, store):
 LIMITS = [{}, {"usage_limit": 5}, {"usage_limit_per_user": 5}]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("limits", LIMITS)
 def test_use_through_the_api_changes_its_coupon(app, admin, changed, expire, limits):
@@ -74,6 +75,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("dialect", ORDERS)
 @pytest.mark.parametrize("limits", LIMITS)

@@ -49,6 +49,7 @@ def counts(app):
     return ledger
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("confirm", [False, True])
 def test_200_requests_for_50_uses(app, admin, at_once, make_coupon, confirm):
     make_coupon(code="summer", usage_limit=50)

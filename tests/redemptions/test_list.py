@@ -47,6 +47,7 @@ def test_newest_first(admin, ledger):
     assert by_expiry == expected
 
 
+@pytest.mark.sample(8)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("query", "names"),

@@ -243,6 +243,7 @@ def test_files_are_named_by_their_report_and_period(admin, make_coupon, path, na
     assert response.headers["Content-Disposition"] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.both_databases
 def test_all_rows_of_a_list_are_streamed(app, admin):

@@ -240,6 +240,7 @@ RAW_PATHS = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", RAW_PATHS)
 def test_bytes_that_are_not_utf8_in_the_path_and_the_query(service, path):
     status, body = answer(service, request(service, method="GET", path=path, body=b""))

@@ -117,6 +117,7 @@ def healthy_url(receiver):
     return receiver.url.replace("127.0.0.1", "healthy.example")
 
 
+@pytest.mark.slow
 def test_names_that_do_not_resolve_delay_no_other_name(receiver, slow_names, monkeypatch):
     """Each name is looked up once at a time, even if its deliveries have reached their limit."""
     monkeypatch.setattr(client, "CONNECT_SECONDS", 4.0)  # a slow machine starts 100 threads

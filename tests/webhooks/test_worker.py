@@ -91,6 +91,7 @@ def test_two_workers_share_the_work(shop, receivers):
         assert len(ids) == len(set(ids)) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_expired_events_and_deliveries_are_removed(client_with, receiver):
     shop = client_with(SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_EVENTS_DAYS=1)

@@ -93,6 +93,7 @@ def test_a_form_that_is_sent_twice_creates_one_coupon(admin, browser):
     assert admin.get("/coupons/count").get_json() == {"count": 1}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("field", "text", "message"),
     [
@@ -237,6 +238,7 @@ def test_undo_is_offered_for_a_minute(admin, browser):
         assert (f'action="/admin/coupons/{coupon}/restore"' in page.html) == offers, ago
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("path", "given"),
     [
@@ -511,6 +513,7 @@ def test_redeeming_now_and_releasing(admin, browser):
     assert [(row["email"], row["status"]) for row in rows] == [("ada@example.com", "released")]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_a_csv_file_has_all_uses_of_a_coupon(app, admin, browser):
     coupon, others = make(admin, "many"), 10_050

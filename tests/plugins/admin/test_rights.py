@@ -169,6 +169,7 @@ def _allows(app, browser, names):
         context.pop()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("role", ["administrator", "shop_manager", "customer", "subscriber"])
 @pytest.mark.parametrize("permission", ["read", "read_write"])
 def test_the_table_of_capabilities_is_that_of_the_services(

@@ -131,6 +131,7 @@ def ids(browser, admin):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_text_of_each_page_is_a_message(app, browser, ids, messages):
     paths = [path for method, path, _needs in pages(app, ids) if method == "GET"]
     more = ["/coupons?state=trash", "/coupons?q=9", "/orders?q=1&page=9", "/search?q=1",

@@ -91,6 +91,7 @@ def test_uses_here_are_added_to_those_at_the_source(shop_file, import_dump, erp)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_first", [True, False])
 def test_coupon_that_was_edited_and_used_here_keeps_its_edit(
     shop_file, import_dump, erp, use_first

@@ -228,6 +228,7 @@ def test_old_words_that_customers_are_sorted_by(admin, make_customer, mount, old
 # --- what docs/legacy.md promises beside, request by request: the status, and a part of the body ---
 
 
+@pytest.mark.sample(66)
 @BOTH
 @pytest.mark.parametrize(
     ("request_line", "body", "status", "shown"),

@@ -156,6 +156,7 @@ def test_native_webhook_is_not_shown(admin):
     assert codes(response) == (404, "woocommerce_api_invalid_webhook_id")
 
 
+@pytest.mark.slow
 def test_all_deliveries_are_streamed(admin):
     """Their bodies are read in batches: collecting them all takes 17 MB here."""
     webhook = admin.post("/wc-api/v3/webhooks", {"webhook": NEW}).get_json()["webhook"]

@@ -310,6 +310,7 @@ def test_resources_of_a_key(shop, app):
         assert shop.send("GET", path).status_code == (404 if path == "/nothing" else 200)
 
 
+@pytest.mark.slow
 def test_switched_off_and_prefix(shop, make_app):
     off = make_app(SHOP_WC_V3=False)
     assert off.test_client().get(f"{V3}/coupons").status_code == 404
