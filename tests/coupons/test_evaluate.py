@@ -175,6 +175,7 @@ def test_missing_cart(admin, body):
         ({"coupons": "summer"}, ["cart.coupons"]),
         ({"customer_id": "ada"}, ["cart.customer_id"]),
         ({"email": ["ada"]}, ["cart.email"]),
+        ({"email": "no address"}, ["cart.email"]),
     ],
 )
 def test_input_that_cannot_be_understood(admin, cart, params):

@@ -5,7 +5,7 @@ from sqlalchemy import update
 
 from app.conversions.numbers import MAX_COUNT
 from app.db.session import run_in_transaction
-from app.models import COUPONS, REDEMPTIONS, USERS
+from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
 from app.services.maintenance import stored_texts
 from tests.coupons.test_evaluate import reasons
 from tests.redemptions.calls import post, rejected, reserve
@@ -90,6 +90,42 @@ def test_texts_are_normalized_once_per_version(app, admin, make_coupon, normaliz
     monkeypatch.undo()
     assert not upgrade()  # a newer version has normalized them
     normalize()
+
+
+@pytest.mark.parametrize("old", ["sum\u200bmer", "\uff53ummer", "summer&amp;"])
+def test_redemptions_are_found_by_the_new_code(admin, make_coupon, normalize, old):
+    coupon = make_coupon(code="x", type="fixed_cart", amount="1", usage_limit=2)
+    alone = reserve(admin, "x", "cart")
+    item = {"name": "Mug", "quantity": 1, "subtotal": "9.00"}
+    new = {"status": "processing", "coupon_lines": [{"code": "x"}], "line_items": [item]}
+    order = admin.post("/orders", {"order": new}).get_json()["order"]
+    (line,) = order["coupon_lines"]
+    lines = update(ORDERS).where(ORDERS.c.id == order["id"])
+    stored = {"id": line["id"], "code": old, "amount": 100, "applied": True}
+    normalize(
+        code_is(coupon, old),
+        update(REDEMPTIONS).values(code=old),
+        lines.values(coupon_lines=[stored]),
+    )
+    (code,) = codes_of(admin, coupon)
+    for query in (code, old, code.upper()):
+        found = admin.get("/redemptions", {"filter[code]": query}).get_json()["redemptions"]
+        assert {each["order_id"] for each in found} == {None, order["id"]}
+    # The order keeps its use, and gives it back.
+    path = f"/orders/{order['id']}"
+    assert admin.get(path).get_json()["order"]["coupon_lines"][0]["code"] == old
+    count = f"/coupons/{coupon['id']}"
+    for status, used in (("completed", 1), ("cancelled", 0), ("processing", 1)):
+        changed = admin.put(path, {"order": {"status": status}})
+        assert changed.status_code == 200, changed.get_json()
+        assert admin.get(count).get_json()["coupon"]["usage_count"] == used
+    admin.delete(path)
+    assert admin.get(count).get_json()["coupon"]["usage_count"] == 0
+    assert admin.post(f"{path}/restore").status_code == 200
+    assert admin.get(count).get_json()["coupon"]["usage_count"] == 1
+    uses = admin.get("/redemptions", {"filter[code]": code}).get_json()["redemptions"]
+    assert sorted(each["id"] for each in uses) == sorted(each["id"] for each in found)
+    assert post(admin, code, "cart").get_json()["redemption"]["id"] == alone["id"]
 
 
 def test_counts_have_at_most_15_digits(admin, make_coupon, normalize):

@@ -46,7 +46,7 @@ RULES_OF_KEYS = {
     f"key.{name}" for name in ("user_id", "username", "role", "resources", "expires_at")
 }
 # decisions 13: the format ``email`` allows addresses that RFC 5321 does not.
-RULES_OF_ADDRESSES = {"redemption.email"}
+RULES_OF_ADDRESSES = {"redemption.email", "cart.email"}
 # decisions 15: these requests are strict, so nothing is dropped or converted, and no name is unknown.
 STRICT_INPUTS = "generate."
 STRICT_PATHS = "/keys", "/coupons/batches"

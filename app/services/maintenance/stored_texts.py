@@ -4,8 +4,8 @@
 previous version can still write such texts while the upgrade runs. Only rows that can change are
 read, and each is locked on its own.
 
-The codes of redemptions, coupon lines of orders, refusals and events are not changed: they record
-what was used, and a coupon line is compared with its redemptions.
+The codes in coupon lines of orders, refusals and events are not changed: they record what was used.
+Those of redemptions are, because lists of redemptions are filtered by them.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ from app.services.coupons.customers import ERASED
 from app.services.coupons.writes import edited_now
 from app.services.orders.columns import guest_key
 
-VERSION = 1
+VERSION = 2
 """Version of all normalizations. Increase it when one of them changes."""
 
 NORMALIZED = text("SELECT normalized_texts FROM alembic_version")
@@ -52,8 +52,6 @@ WINDOW = 5_000
 _SEARCHED = f"[{INVISIBLE[1:-1]}\u0307]"
 """Characters of a search column that searches ignore."""
 
-_CODE = COUPONS.c.code
-_MAY_CHANGE = or_(has_unicode(_CODE), _CODE.contains("&"))
 _PUBLISHED = COUPONS.c.status == CouponStatus.PUBLISHED
 
 
@@ -94,12 +92,18 @@ def normalize(*, again: bool = False) -> list[str]:
 
 
 def normalize_coupons() -> list[str]:
-    """Normalize the codes of coupons, and reduce their counts to MAX_COUNT.
+    """Normalize the codes of coupons and of redemptions, and reduce counts to MAX_COUNT.
 
     Returns:
-        A sentence for each change.
+        A sentence for each change of a coupon.
     """
     changed = [run_in_transaction(partial(_rename, coupon_id=id_)) for id_, _ in unstable_codes()]
+    for row in _rows(REDEMPTIONS, _may_change(REDEMPTIONS.c.code)):
+        # An order of an earlier version can have both forms of a code.
+        of_order = select(ORDERS.c.coupon_lines).where(ORDERS.c.id == row["order_id"])
+        used = {line["code"] for found in fetch(of_order) for line in found.coupon_lines}
+        if (code := coupon_code(row["code"])) and code not in used:
+            _store(REDEMPTIONS, row, "code", code)
     is_too_large = or_(*(COUPONS.c[name] > MAX_COUNT for name in COUNTS))
     for row in _rows(COUPONS, is_too_large):
         for name in COUNTS:
@@ -114,7 +118,7 @@ def normalize_coupons() -> list[str]:
 
 def unstable_codes() -> Iterator[tuple[int, str]]:
     """Yield the ID and the code of each coupon whose code is not normalized, the oldest first."""
-    for row in _rows(COUPONS, _MAY_CHANGE):
+    for row in _rows(COUPONS, _may_change(COUPONS.c.code)):
         if coupon_code(row["code"]) != row["code"]:
             yield row["id"], row["code"]
 
@@ -138,6 +142,10 @@ def _rows(table: Table, condition: ColumnElement[bool]) -> Iterator[dict[str, An
         found = select(table).where(condition, *is_within).order_by(table.c.id)
         yield from (dict(row._mapping) for row in fetch(found))
         after = last[0].id if last else None
+
+
+def _may_change(code: ColumnElement[str]) -> ColumnElement[bool]:
+    return or_(has_unicode(code), code.contains("&"))
 
 
 def _is_international(email: ColumnElement[str]) -> ColumnElement[bool]:

@@ -7,11 +7,12 @@ by its code.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.conversions.text import coupon_code
 from app.db.read_pool import Fetch
 from app.db.records import row_dicts
 from app.models import REDEMPTIONS
@@ -29,25 +30,43 @@ def redemptions_of(session: Session, order_id: int) -> Sequence[RedemptionRow]:
 
 
 def redemptions_of_lines(
-    lines: Iterable[Item], new: Iterable[Item], redemptions: Iterable[RedemptionRow]
+    lines: Sequence[Item], new: Sequence[Item], redemptions: Iterable[RedemptionRow]
 ) -> dict[int, RedemptionRow]:
     """Return the redemption of each coupon line that has one, by the ID of the line.
 
-    A redemption has the code of its line. If a line is removed and its code is added again, the
-    redemptions so far remain those of the removed line (redemptions 6).
+    A redemption has the code of its line, normalized (``use_code``). If a line is removed and its
+    code is added again, the redemptions so far remain those of the removed line (redemptions 6).
 
     Args:
         lines: the coupon lines of an order.
         new: those that a change adds. This function sets their EARLIER_REDEMPTIONS.
         redemptions: all redemptions of the order, the oldest first.
     """
+    added = {line["id"] for line in new}
+    codes = {line["code"] for line in lines if line["id"] not in added}
     by_code: defaultdict[str, list[RedemptionRow]] = defaultdict(list)
     for redemption in redemptions:
-        by_code[redemption["code"]].append(redemption)
+        by_code[use_code(redemption["code"], codes)].append(redemption)
     for line in new:
-        line[EARLIER_REDEMPTIONS] = len(by_code[line["code"]])
-    found = {line["id"]: by_code[line["code"]][line[EARLIER_REDEMPTIONS] :] for line in lines}
+        line[EARLIER_REDEMPTIONS] = len(by_code[use_code(line["code"], codes)])
+    found = {
+        line["id"]: by_code[use_code(line["code"], codes)][line[EARLIER_REDEMPTIONS] :]
+        for line in lines
+    }
     return {line_id: of_line[-1] for line_id, of_line in found.items() if of_line}
+
+
+def use_code(code: str, codes: Collection[str]) -> str:
+    """Return the code under which a line of an order and its redemptions are compared.
+
+    Lines keep the code that was used, and redemptions have it in the form of this version.
+
+    Args:
+        code: of a line or a redemption.
+        codes: those of the stored coupon lines. Two can have the same normalized code.
+    """
+    normalized = coupon_code(code)
+    return code if normalized in codes else normalized
 
 
 def coupons_of_lines(

@@ -11,6 +11,7 @@ from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
 from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
+from app.conversions.text import coupon_code
 from app.db.records import with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
@@ -230,7 +231,7 @@ def _store(
         )
         return with_columns(earlier, columns)
     columns |= {
-        "code": line["code"],
+        "code": coupon_code(line["code"]),
         "reference": f"order-{order_id}",
         "order_id": order_id,
         "created_at": timestamp,
@@ -247,14 +248,14 @@ def release_uses(
 
     Returns:
         The changes of the coupons, to be completed by ``notify_with_coupons``, and the status that
-        each released use had, by its code.
+        each released use had, by its normalized code.
     """
     changes: list[Change] = []
     released: dict[str, str] = {}
     for redemption in redemptions_of(session, order_id):
         if is_live(redemption):
             changes += _release(session, redemption, timestamp)
-            released[redemption["code"]] = redemption["status"]
+            released[coupon_code(redemption["code"])] = redemption["status"]
     return changes, released
 
 
@@ -266,12 +267,13 @@ def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dic
 
     Args:
         order: the order before the trash.
-        released: the status of each released use, by its code.
+        released: the status of each released use, by its normalized code.
     """
     details = dict(order["item_details"] or {})
     for line in order["coupon_lines"]:
         kept = {k: v for k, v in details.get(str(line["id"]), {}).items() if k != HELD_USE}
-        held = {HELD_USE: released[line["code"]]} if line["code"] in released else {}
+        code = coupon_code(line["code"])
+        held = {HELD_USE: released[code]} if code in released else {}
         details[str(line["id"])] = kept | held
     return details
 
