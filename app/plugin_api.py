@@ -6,8 +6,10 @@ Other modules of this package can change in any release. The names here follow t
 from app.api import plugin_pages as admin
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
+from app.api.dialect import Dialect
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
+from app.api.mounted_requests import MountedRequests
 from app.auth.principals import Capability
 from app.catalog import Change, ChangeHook, DuplicateNameError, OrderExtension
 from app.catalog import current_catalog as registry
@@ -28,8 +30,10 @@ __all__ = [
     "Change",
     "ChangeHook",
     "Coupon",
+    "Dialect",
     "DuplicateNameError",
     "InvalidParams",
+    "MountedRequests",
     "NewEvent",
     "Order",
     "OrderExtension",

@@ -17,9 +17,9 @@ from werkzeug.serving import make_server
 
 from app import create_app
 from app.auth.principals import Permission
-from app.cli.demo.command import load_demo_shop
 from app.services.api_keys.links import create_link
 from app.services.api_keys.writes import create_key
+from app.services.maintenance.demo.loading import load_demo_shop
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

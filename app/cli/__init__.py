@@ -10,7 +10,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     for name, module, attribute, summary in (
         ("coupons", "coupons", "coupons", "Coupons: generate batches of codes."),
         ("db", "db", "db", "Upgrade the database schema, show its version, and copy a shop."),
-        ("demo", "demo.command", "demo",
+        ("demo", "demo", "demo",
          "Load a demo shop into the database and print an API key for it."),
         ("doctor", "doctor", "doctor",
          "Check the settings, secret key, database, schema and clocks, and suggest fixes."),

@@ -2,17 +2,15 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from importlib import import_module
 from itertools import count
 
 import pytest
 from flask_migrate import upgrade
 
-from app.cli.demo.shop import DemoShop
+from app.services.maintenance.demo import loading as demo
+from app.services.maintenance.demo.shop import DemoShop
 from tests.api_client import Client
 from tests.schemas import create_tables
-
-demo = import_module("app.cli.demo.command")  # the package has the command under this name
 
 ARGS = ["demo", "--customers", "30", "--coupons", "20", "--orders", "60", "--now", "2026-01-01"]
 

@@ -17,7 +17,13 @@ from app.blueprints import PluginError
 from app.catalog import EXTENSION, Catalog, DuplicateNameError, current_catalog
 from app.config import PLUGINS
 from app.errors import ShopError
-from app.plugin_api import NewEvent, publish_events, run_in_transaction
+from app.plugin_api import (
+    Dialect,
+    MountedRequests,
+    NewEvent,
+    publish_events,
+    run_in_transaction,
+)
 from app.plugins.admin import extensions
 from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base
@@ -71,6 +77,17 @@ class Reviews:
     @staticmethod
     def init_app(app, api):
         app.extensions[EXTENSION].add_event_type("coupon.reviewed", "Someone read the coupon.")
+
+
+class Old:
+    """Serves coupons in a dialect of its own."""
+
+    @staticmethod
+    def init_app(app, api):
+        old = Dialect("old", {"shop_api_": "old_"}, statuses={"trashed": 202}, like_put=["POST"])
+        api.mount(old, "/old", "An old API.").register_blueprint(app.blueprints["coupons"])
+        prefix = app.config["SHOP_URL_PREFIX"]
+        app.wsgi_app = MountedRequests(app.wsgi_app, prefix, "/old/", lambda path: old)
 
 
 class Failing:
@@ -374,3 +391,24 @@ def test_the_documented_page_and_panel_of_the_admin_pages(install, monkeypatch, 
     assert browser.get("/x/gift-cards").status == 401
     with pytest.raises(ValueError, match="has no page"):
         extensions.add_panel(app, "webhook", "x", lambda record: "")
+
+
+@pytest.mark.parametrize("prefix", ["", "/shop"])
+def test_plugin_serves_a_dialect(install, admin, prefix):
+    app = install(("old", f"{HERE}:Old"), SHOP_URL_PREFIX=prefix)
+    client = Client(app, admin.key)
+    assert code(client.post(f"{prefix}/OLD/coupons", {})) == (400, "old_missing_coupon_data")
+    coupon = client.post(f"{prefix}/old/coupons", {"coupon": {"code": "a"}}).get_json()["coupon"]
+    path = f"/coupons/{coupon['id']}"
+    assert client.get(f"{prefix}{path}").get_json() == {"coupon": coupon}
+    changed = client.post(f"{prefix}/old{path}", {"coupon": {"description": "b"}})
+    assert changed.get_json()["coupon"]["description"] == "b"
+    assert code(client.post(f"{prefix}{path}", {})) == (405, "shop_api_method_not_allowed")
+    assert client.delete(f"{prefix}/old{path}").status_code == 202
+    document = client.get(f"{prefix}/old/openapi.json").get_json()
+    assert f"{prefix}/old/coupons/{{coupon_id}}" in document["paths"]
+    assert "shop_api_" not in app.json.dumps(document)
+
+
+def code(response):
+    return response.status_code, response.get_json()["errors"][0]["code"]

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, inspect, select, table
 
-from app.cli.demo.command import load_demo_shop
 from app.db.read_pool import fetch
 from app.db.session import db
+from app.services.maintenance.demo.loading import load_demo_shop
 from qa.bench.copies import COPIES, multiply
 from tests.databases import close
 

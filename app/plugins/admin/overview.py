@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-import click
 from flask import Response, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
@@ -216,14 +215,18 @@ def _has_records(operations: Sequence[str] = ("list_coupons", "list_orders")) ->
 @blp.action("/demo", "create_coupon", "create_order", "create_customer")
 def load_demo() -> BaseResponse:
     """Load the demo shop into an empty shop."""
-    from app.cli.demo import command  # noqa: PLC0415  # slow import, needed once in a shop
+    # A slow import, needed once in a shop.
+    from app.services.maintenance.demo.loading import (  # noqa: PLC0415  # see above
+        DemoError,
+        load_demo_shop,
+    )
 
     if not _can_load_demo():
         raise ShopError("shop_api_user_cannot_create_coupon")
     if _has_records():
         return see_other("admin_overview.show")
     try:
-        command.load_demo_shop(DEMO, seed=1, owner_id=current_principal().user_id)
-    except click.ClickException:  # another request loads it, or has loaded it
+        load_demo_shop(DEMO, seed=1, owner_id=current_principal().user_id)
+    except DemoError:  # another request loads it, or has loaded it
         return see_other("admin_overview.show", done="loading")
     return see_other("admin_overview.show", done="created")

@@ -11,13 +11,13 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
-from app.cli.demo import names
-from app.cli.demo.redemptions import CAMPAIGN_WEIGHTS, CAMPAIGNS, with_limits
 from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
 from app.models.user import with_normalized
 from app.services.customers.columns import BLANK
+from app.services.maintenance.demo import names
+from app.services.maintenance.demo.redemptions import CAMPAIGN_WEIGHTS, CAMPAIGNS, with_limits
 from app.services.orders.columns import BLANK as BLANK_ORDER
 from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import changed_items

@@ -1,38 +1,16 @@
-"""``shop-api demo``: load a reproducible demo shop in bulk."""
+"""Loading of a reproducible demo shop in bulk."""
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-import click
 from flask import current_app
-from flask.cli import with_appcontext
 from sqlalchemy import Table, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Permission
-from app.cli import program
-from app.cli.demo.examples import add_examples
-from app.cli.demo.metadata import (
-    metadata_of_coupons,
-    metadata_of_customers,
-    metadata_of_orders,
-)
-from app.cli.demo.names import PRODUCTS
-from app.cli.demo.redemptions import add_cart_redemptions, add_order_redemptions, limited_coupons
-from app.cli.demo.shop import (
-    ADDRESSES,
-    EXAMPLE,
-    EXAMPLE_EMAIL,
-    MAX_ITEMS,
-    DemoShop,
-    Record,
-    with_addresses,
-)
-from app.cli.keys import require_schema, show_new
-from app.conversions import dates
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records
 from app.db.read_pool import fetch
@@ -54,6 +32,27 @@ from app.services.api_keys import writes as api_keys
 from app.services.common.metadata_rules import found_text, json_text
 from app.services.customers import totals
 from app.services.customers.columns import NEW_ROLE
+from app.services.maintenance.demo.examples import add_examples
+from app.services.maintenance.demo.metadata import (
+    metadata_of_coupons,
+    metadata_of_customers,
+    metadata_of_orders,
+)
+from app.services.maintenance.demo.names import PRODUCTS
+from app.services.maintenance.demo.redemptions import (
+    add_cart_redemptions,
+    add_order_redemptions,
+    limited_coupons,
+)
+from app.services.maintenance.demo.shop import (
+    ADDRESSES,
+    EXAMPLE,
+    EXAMPLE_EMAIL,
+    MAX_ITEMS,
+    DemoShop,
+    Record,
+    with_addresses,
+)
 from app.services.maintenance.import_runs import record_import
 from app.services.orders.locks import new_ids
 
@@ -86,32 +85,30 @@ class DemoKind(NamedTuple):
         return cast("Table", self.model.__table__)  # type: ignore[attr-defined] # defined on every model
 
 
-@click.command("demo")
-@click.option("--customers", default=1000, show_default=True, type=click.IntRange(min=0))
-@click.option("--coupons", default=200, show_default=True, type=click.IntRange(min=0))
-@click.option("--orders", default=3000, show_default=True, type=click.IntRange(min=0))
-@click.option(
-    "--seed", default=1, show_default=True, help="Random seed. The same seed creates the same shop."
-)
-@click.option("--now", "at", metavar="ISO", help="Current time of the shop. Default: now.")
-@click.option("--add", is_flag=True, help="Add another demo shop to an existing one.")
-@with_appcontext
-def demo(
-    customers: int, coupons: int, orders: int, seed: int, at: str | None, *, add: bool
-) -> None:
-    """Load a demo shop into the database and print an API key for it.
+class DemoError(Exception):
+    """The demo shop cannot be loaded."""
 
-    Run the same command again to resume an interrupted run.
+
+class UnfinishedDemoError(DemoError):
+    """Another run was interrupted.
+
+    Attributes:
+        run: the run by column name.
     """
-    require_schema()
-    try:
-        present = dates.parse_timestamp(at).replace(microsecond=0) if at else None
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--now") from None
-    lengths = {"customers": customers, "coupons": coupons, "orders": orders}
-    key = load_demo_shop(lengths, seed, present, add=add)
-    if key:
-        show_new(key)
+
+    def __init__(self, run: Record) -> None:
+        super().__init__("A demo run was interrupted.")
+        self.run = run
+
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""Function that takes the name and the number of records, and returns a function that is told how
+many more are loaded."""
+
+
+@contextmanager
+def _silent(*_: object) -> Iterator[Callable[[int], None]]:
+    yield lambda _: None
 
 
 def load_demo_shop(
@@ -121,6 +118,8 @@ def load_demo_shop(
     *,
     add: bool = False,
     owner_id: int | None = None,
+    progress: Progress = _silent,
+    note_resumed: Callable[[], None] = lambda: None,
 ) -> api_keys.NewKey | None:
     """Load a demo shop, or continue an interrupted run with the same arguments.
 
@@ -130,33 +129,35 @@ def load_demo_shop(
         present: current time of the shop; None for now.
         add: whether to add to an existing demo shop.
         owner_id: the user of the example records; None creates an administrator with a key.
+        note_resumed: called if the run continues an interrupted one.
 
     Returns:
         The key of the new administrator, or None.
 
     Raises:
-        ClickException: there is a demo shop already, or another run was interrupted.
+        DemoError: there is a demo shop already, or another process loads it.
+        UnfinishedDemoError: another run was interrupted.
     """
     run = _unfinished(lengths, seed, present, add=add)
     if run is None:
         if not add and fetch(select(DemoRun.id).limit(1)):
-            raise click.ClickException(
+            raise DemoError(
                 "The database already contains a demo shop. Use --add to add another one."
             )
         wanted = lengths | {"seed": seed, "present": present or now()}
         run = run_in_transaction(lambda session: _begin(session, wanted))
     elif any(run[f"{part.name}_loaded"] for part in PARTS):
-        click.echo("Resuming the interrupted run.", err=True)
+        note_resumed()
     shop = DemoShop(run["seed"], run["present"], current_app.config["SHOP_CURRENCY"])
     taken = or_(User.username_normalized == EXAMPLE, User.email_normalized == EXAMPLE_EMAIL)
     if not fetch(select(User.id).where(taken)):
         shop.example_number = run[CUSTOMERS.first]
-    _load(CUSTOMERS, run, shop)
+    _load(CUSTOMERS, run, shop, progress)
     shop.customer_ids = _customers_of(run)
     shop.limited_coupons = limited_coupons(run[COUPONS.first])
-    _load(COUPONS, run, shop)
+    _load(COUPONS, run, shop, progress)
     run_in_transaction(lambda session: add_cart_redemptions(session, run["present"]))
-    _load(ORDERS, run, shop)
+    _load(ORDERS, run, shop, progress)
     totals.refresh()
     return run_in_transaction(lambda session: _finish(session, run, owner_id))
 
@@ -173,13 +174,7 @@ def _unfinished(
         }:
             return run
     if unfinished and not add:
-        run = unfinished[-1]
-        options = " ".join(f"--{name} {run[name]}" for name in (*lengths, "seed"))
-        resume = program.command(f"demo {options} --now {run['present'].isoformat()}")
-        raise click.ClickException(
-            f"A demo run was interrupted. Resume it with `{resume}`, or use --add to load another "
-            "shop."
-        )
+        raise UnfinishedDemoError(unfinished[-1])
     return None
 
 
@@ -204,22 +199,17 @@ def _customers_of(run: Record) -> list[int]:
     return [row[0] for row in fetch(own.order_by(User.id).limit(run["customers"]))]
 
 
-def _load(part: DemoKind, run: Record, shop: DemoShop) -> None:
+def _load(part: DemoKind, run: Record, shop: DemoShop, progress: Progress) -> None:
     """Insert the missing records of a run, with one transaction per chunk."""
     length, done = run[part.name], run[f"{part.name}_loaded"]
-    label, on_terminal = f"{part.name:>10}", sys.stderr.isatty()
-    with click.progressbar(
-        length=length, label=label, file=sys.stderr, hidden=not on_terminal
-    ) as bar:
-        bar.update(done)
+    with progress(part.name, length) as note:
+        note(done)
         while done < length:
             end = min(done + CHUNK, length)
             make = partial(_rows, part, shop, run, range(done, end))
             run_in_transaction(partial(_insert, part=part, run_id=run["id"], make=make, done=done))
-            bar.update(end - done)
+            note(end - done)
             done = end
-    if not on_terminal:
-        click.echo(f"{label}: {length:,} loaded", err=True)
 
 
 def _rows(
@@ -256,7 +246,7 @@ def _insert(
     progress = update(DemoRun).where(DemoRun.id == run_id, loaded == done)
     result: Any = session.execute(progress.values({loaded: done + len(rows)}))
     if result.rowcount != 1:
-        raise click.ClickException("Another process is loading this demo shop.")
+        raise DemoError("Another process is loading this demo shop.")
     table = part.table
     before = session.scalar(select(func.coalesce(func.max(table.c.id), 0)))
     insert_records(session, table, rows)

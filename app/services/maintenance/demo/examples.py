@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
 from app.catalog import current_catalog
-from app.cli.demo.redemptions import GENERATED
 from app.models import (
     COUPONS,
     ORDERS,
@@ -22,6 +21,7 @@ from app.models import (
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.models.webhook_delivery import DeliveryState, new_delivery
 from app.outbound.signatures import new_secret
+from app.services.maintenance.demo.redemptions import GENERATED
 
 Record = dict[str, Any]
 

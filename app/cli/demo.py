@@ -1,0 +1,69 @@
+"""``shop-api demo``: load a reproducible demo shop in bulk."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+from flask.cli import with_appcontext
+
+from app.cli import program
+from app.cli.keys import require_schema, show_new
+from app.conversions import dates
+from app.services.maintenance.demo.loading import DemoError, UnfinishedDemoError, load_demo_shop
+
+
+@click.command("demo")
+@click.option("--customers", default=1000, show_default=True, type=click.IntRange(min=0))
+@click.option("--coupons", default=200, show_default=True, type=click.IntRange(min=0))
+@click.option("--orders", default=3000, show_default=True, type=click.IntRange(min=0))
+@click.option(
+    "--seed", default=1, show_default=True, help="Random seed. The same seed creates the same shop."
+)
+@click.option("--now", "at", metavar="ISO", help="Current time of the shop. Default: now.")
+@click.option("--add", is_flag=True, help="Add another demo shop to an existing one.")
+@with_appcontext
+def demo(
+    customers: int, coupons: int, orders: int, seed: int, at: str | None, *, add: bool
+) -> None:
+    """Load a demo shop into the database and print an API key for it.
+
+    Run the same command again to resume an interrupted run.
+    """
+    require_schema()
+    try:
+        present = dates.parse_timestamp(at).replace(microsecond=0) if at else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--now") from None
+    lengths = {"customers": customers, "coupons": coupons, "orders": orders}
+    try:
+        key = load_demo_shop(
+            lengths, seed, present, add=add, progress=_progress, note_resumed=_note_resumed
+        )
+    except UnfinishedDemoError as error:
+        options = " ".join(f"--{name} {error.run[name]}" for name in (*lengths, "seed"))
+        resume = program.command(f"demo {options} --now {error.run['present'].isoformat()}")
+        raise click.ClickException(
+            f"A demo run was interrupted. Resume it with `{resume}`, or use --add to load another "
+            "shop."
+        ) from None
+    except DemoError as error:
+        raise click.ClickException(str(error)) from None
+    if key:
+        show_new(key)
+
+
+def _note_resumed() -> None:
+    click.echo("Resuming the interrupted run.", err=True)
+
+
+@contextmanager
+def _progress(name: str, length: int) -> Iterator[Callable[[int], None]]:
+    """Show the progress of one kind of records on a terminal, and otherwise its end."""
+    label, on_terminal = f"{name:>10}", sys.stderr.isatty()
+    with click.progressbar(
+        length=length, label=label, file=sys.stderr, hidden=not on_terminal
+    ) as bar:
+        yield bar.update
+    if not on_terminal:
+        click.echo(f"{label}: {length:,} loaded", err=True)
