@@ -132,3 +132,15 @@ def test_plugin_types_are_rounded_down():
         CouponTerms("half"), half, items, [11500, 100], sequential=False, smallest=100
     )
     assert found == [5700, 0]
+
+
+def test_amounts_are_stored_as_sent_and_refunded(admin):
+    """A net price in yen has decimals; the sum with its tax has none."""
+    line = LINE | {"subtotal": "909.09", "total": "909.09", "total_tax": "90.91"}
+    order = create(admin, currency="JPY", line_items=[line], status="completed")
+    assert (order["total"], order["line_items"][0]["total"]) == ("1000.00", "909.09")
+    net = create(admin, currency="JPY", line_items=[line | {"total_tax": "0"}], status="completed")
+    for each in (order, net):
+        path = f"/orders/{each['id']}/refunds"
+        refund = admin.post(path, {"order_refund": {"amount": each["total"]}})
+        assert refund.get_json()["order_refund"]["amount"] == each["total"]
