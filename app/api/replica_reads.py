@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.dialect import SAFE_METHODS
 from app.db.replicas.positions import Position, current_position
-from app.db.replicas.routing import Replicas, current_replicas, shown_position
+from app.db.replicas.routing import Replicas, current_replicas
 from app.db.session import has_committed
 
 POSITION = "X-Shop-Position"
@@ -85,13 +85,19 @@ def _routed(view: Callable[..., Any]) -> Callable[..., Any]:
         how = wanted()
         if how is None:
             return view(*args, **kwargs)
-        g.may_use_replica = True
         return _replicas().read(
-            lambda: view(*args, **kwargs), position=how.position, max_lag=how.max_lag
+            lambda: view(*args, **kwargs),
+            position=how.position,
+            max_lag=how.max_lag,
+            note_shown=_note_shown,
         )
 
     wrapper.reads_replicas = True  # type: ignore[attr-defined]  # a mark on the view
     return wrapper
+
+
+def _note_shown(position: Position | None) -> None:
+    g.shown_position = position
 
 
 def _replicas() -> Replicas:
@@ -106,12 +112,12 @@ def _add_position(response: Response) -> Response:
     A client that sends the position of its last response never sees an earlier state, whichever
     server its next read uses. Reads that the primary has served in place of a replica have one.
     """
-    may_use_replica = "may_use_replica" in g
+    may_use_replica = "shown_position" in g
     if may_use_replica or (
         request.method not in SAFE_METHODS and response.status_code < 400 and has_committed()
     ):
         try:
-            position = shown_position() if may_use_replica else current_position()
+            position = g.get("shown_position") or current_position()
             response.headers[POSITION] = str(position)
         except SQLAlchemyError:
             # The write is stored, so the response must say so. Without a position, the client

@@ -8,7 +8,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from flask import Flask, current_app
@@ -20,7 +19,7 @@ from app.db import engines
 from app.db.migrations import SchemaVersion
 from app.db.read_pool import READ, STREAM, Source, current_source, reading_from
 from app.db.replicas.monitor import Monitor
-from app.db.replicas.positions import Position, current_position
+from app.db.replicas.positions import Position
 from app.db.timeouts import is_statement_timeout
 
 T = TypeVar("T")
@@ -36,9 +35,6 @@ _INFO = "shop_replayed"
 """Key in ``Connection.info`` of the LSN that the server of a connection has replayed at least."""
 
 _EXTENSION = "shop_api_replicas"
-
-_shown: ContextVar[Position | None] = ContextVar("shown", default=None)
-"""What the last ``Replicas.read`` has shown at most, or None if it has read from the primary."""
 
 _log = logging.getLogger(__name__)
 
@@ -154,18 +150,21 @@ class Replicas:
         *,
         position: Position | None = None,
         max_lag: float | None = None,
+        note_shown: Callable[[Position | None], None] = lambda _: None,
     ) -> T:
         """Run a read on a replica if one can serve it, otherwise on the primary.
 
         If the replica fails, for example because replay cancels the statement (40001), the work is
-        run once more on the primary. ``shown_position`` then returns what the read has shown.
+        run once more on the primary.
 
         Args:
             work: reads with ``fetch``, ``snapshot`` and ``RowStream``, and has no side effects.
             position: what the read must see.
             max_lag: seconds that the replica may lag behind, at most SHOP_REPLICA_LAG_SECONDS.
+            note_shown: called with what the read has shown at most, or None if it has read from the
+                primary. The last call applies.
         """
-        _shown.set(None)
+        note_shown(None)
         self.start()
         limit = self.max_lag if max_lag is None else min(max_lag, self.max_lag)
         replica = self._find(position, limit)
@@ -186,8 +185,8 @@ class Replicas:
             finally:
                 # Also if the request is rejected, for example because a record is missing.
                 if current_source() is replica and reading.shown:
-                    _shown.set(Position(timeline, reading.shown))
-        _shown.set(None)
+                    note_shown(Position(timeline, reading.shown))
+        note_shown(None)
         self._note(replica, failure)
         return work()
 
@@ -239,8 +238,3 @@ def current_replicas() -> Replicas | None:
     """Return the replicas of the current app, or None if it has none."""
     replicas: Replicas | None = current_app.extensions.get(_EXTENSION)
     return replicas
-
-
-def shown_position() -> Position:
-    """Return a position that includes everything that the last ``Replicas.read`` has shown."""
-    return _shown.get() or current_position()
