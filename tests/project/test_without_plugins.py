@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,12 +59,29 @@ print(json.dumps({
 """
 
 
+NAMES = re.compile(r"/wc-api|/wp-json|/admin|tests\.plugins|legacy")
+"""How a test says that it uses a built-in plugin."""
+
+
 def copy_without(plugin, folder):
-    for name in ("app", "migrations", "docs", "server"):
-        shutil.copytree(
-            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "site")
-        )
+    for name in ("app", "migrations", "docs", "server", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "site", "node_modules")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
     shutil.rmtree(folder / "app" / "plugins" / plugin)
+
+
+def run(arguments, code):
+    """Run Python with the code in a folder."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=code,
+        env={**os.environ, "PYTHONPATH": str(code)},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
 
 
 @pytest.mark.slow
@@ -72,15 +90,7 @@ def test_shop_runs_without_the_folder_of_a_plugin(tmp_path, plugin):
     code, data = tmp_path / "code", tmp_path / "data"
     data.mkdir()
     copy_without(plugin, code)
-    done = subprocess.run(
-        [sys.executable, "-c", SHOP, str(data)],
-        cwd=code,
-        env={**os.environ, "PYTHONPATH": str(code)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run(["-c", SHOP, data], code)
     assert done.returncode == 0, done.stderr[-3000:]
     shop = json.loads(done.stdout.splitlines()[-1])
     assert (shop["coupon"][0], shop["order"][0]) == (201, 201)
@@ -94,3 +104,20 @@ def test_shop_runs_without_the_folder_of_a_plugin(tmp_path, plugin):
     assert shop["legacy"] == (200 if has_dialects else 404)
     assert shop["wc/v3"] == (401 if has_dialects else 404)
     assert ("woocommerce" in shop["commands"]) == has_dialects
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_tests_of_the_core_pass_without_the_folder_of_a_plugin(tmp_path, plugin):
+    copy_without(plugin, tmp_path)
+    files = [
+        path.relative_to(tmp_path)
+        for folder in ("coupons", "events")
+        for path in sorted((tmp_path / "tests" / folder).glob("test_*.py"))
+        if not NAMES.search(path.read_text())
+    ]
+    assert len(files) > 10
+    options = "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not postgresql"
+    done = run(["-m", "pytest", *options, *files], tmp_path)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"[0-9]{3,} passed", done.stdout)
