@@ -78,7 +78,7 @@ def coupon(
         "status": new_status,
         "trashed_at": None,
         "code": code,
-        "type": meta.get("discount_type") or DEFAULT_TYPE,
+        "type": altered.text(meta.get("discount_type")) or DEFAULT_TYPE,
         "created_at": created,
         "updated_at": updated,
         "amount": _amount(meta, altered),

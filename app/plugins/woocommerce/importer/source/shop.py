@@ -53,7 +53,7 @@ class ShopSource:
     @cached_property
     def _labels(self) -> dict[str, str]:
         return {
-            str(row[0]): str(row[1] or row[0])
+            str(row[0]): str(row[1] or row[0]).replace("\0", "")
             for page in self.staging.pages("woocommerce_attribute_taxonomies", 1000)
             for (row, *_) in page.values()
         }

@@ -57,7 +57,7 @@ def count_redemptions(context: ImportContext) -> int:
                 (coupon_id, email_key(text) if whole_number(text) is None else text, meta_id)
                 for coupon_id, rows in page.items()
                 for meta_id, value in rows
-                if (text := (value or "").strip())
+                if (text := (value or "").replace("\0", "").strip())
             ]
         )
     return sum(map(len, context.index.uses_beyond_orders()))
