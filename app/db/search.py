@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Select,
     String,
     TableClause,
@@ -27,7 +28,6 @@ from sqlalchemy.ext.compiler import compiles
 
 from app.conversions.emails import EMAIL_MAX_LENGTH, comparable_email
 from app.conversions.text import searchable
-from app.db.sql.index_hints import Condition
 from app.db.sql.templates import Templated
 
 # Separates the texts with a noncharacter, so that a search term never matches across two texts.
@@ -79,21 +79,20 @@ def email_key(email: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Search(Condition):
-    """The condition that records match a search.
+class Search:
+    """The condition that records match a search, in two equivalent forms.
 
     Args:
+        in_order: compares each record, which are read in the order of a list.
+        by_index: finds the matches in the search table.
+        ids: selects the IDs of the matches from the search table, if it contains the text.
         most: how many matches a page counts at most, because more would take up to a second.
     """
 
+    in_order: ColumnElement[bool]
+    by_index: ColumnElement[bool]
+    ids: Select[Any] | CompoundSelect[Any] | None = None
     most: int = 0
-
-    def matches_without(self, others: Sequence[int]) -> Select[Any] | None:
-        """Return a select of all but some matches from the index alone; None if it is inexact."""
-        if self.index is None:
-            return None
-        (found,) = self.index.selected_columns
-        return self.index.where(found.not_in(others))
 
 
 def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int]) -> Search:
@@ -101,7 +100,7 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
     if SEPARATOR in text:
         return Search(false(), false())
     text = search_term(text)
-    return _search(search, record_id, [text], has_part(search, text), index_is_exact=True)
+    return _search(search, record_id, [text], has_part(search, text), table_is_exact=True)
 
 
 def has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
@@ -135,7 +134,7 @@ def matches(
     exact = and_(
         search.like(like, escape="/"), or_(*(text.like(like, escape="/") for text in texts))
     )
-    return _search(search, record_id, parts, exact, index_is_exact=False)
+    return _search(search, record_id, parts, exact, table_is_exact=False)
 
 
 def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:
@@ -151,25 +150,23 @@ def _search(
     parts: Sequence[str],
     exact: ColumnElement[bool],
     *,
-    index_is_exact: bool,
+    table_is_exact: bool,
 ) -> Search:
     """Return the condition on an ID that the record meets the exact condition.
 
     Args:
         parts: texts that the search column of such a record contains.
-        index_is_exact: whether all records that contain the parts meet the exact condition.
+        table_is_exact: whether all records that contain the parts meet the exact condition.
     """
     records = search.table
-    # For many matches: SQLite would collect the IDs of all of them before the first.
     here = exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
     if all(len(part) < _TRIGRAM for part in parts):
         return Search(here, here, most=MOST_OF_LETTERS)
     index, match = _index(records.name, parts)
     found = select(index.c.rowid).where(match)
-    if index_is_exact:
-        return Search(here, record_id.in_(found), found, MOST_COUNTED)
-    found = select(records.c.id).where(records.c.id.in_(found), exact)
-    return Search(here, record_id.in_(found), most=MOST_COUNTED)
+    if not table_is_exact:
+        found = select(records.c.id).where(records.c.id.in_(found), exact)
+    return Search(here, record_id.in_(found), found, MOST_COUNTED)
 
 
 def is_of_models(name: str | None, *_: Any) -> bool:

@@ -20,7 +20,6 @@ from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query
 from app.schemas.redemptions import RedemptionFilter
 from app.services.common import metadata
 from app.services.common.filtering import between, require_known_status
-from app.services.common.metadata import MetadataTable
 from app.services.coupons import queries as coupon_queries
 from app.services.customers.queries import ALL_ROLES, tag_conditions
 from app.services.orders import queries as order_queries
@@ -102,13 +101,6 @@ def _name(parameter: str) -> str:
     return parameter.removeprefix("filter[").replace("]", "", 1)
 
 
-def _of_metadata(
-    kind: MetadataTable, record_id: ColumnElement[int], query: Loaded
-) -> list[ColumnElement[bool]]:
-    found = metadata.conditions_of(kind, record_id, query["metadata"])
-    return [condition.by_index for condition in found]
-
-
 def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
     coupon_queries.require_known_filter(query)
     found = coupon_queries.conditions_of(query)
@@ -118,7 +110,7 @@ def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
         found.append(COUPONS.c.status == query["status"])
     if query["q"] is not None:
         found.append(contains(COUPONS.c.search_text, query["q"], COUPONS.c.id).by_index)
-    return [*found, *_of_metadata(metadata.COUPON, COUPONS.c.id, query)]
+    return [*found, *metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query["metadata"])]
 
 
 def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
@@ -131,22 +123,22 @@ def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
     texts = [USERS.c[name] for name in names]
     search = matches(USERS.c.search_text, texts, query["q"] or "", USERS.c.id)
     found += [] if search is None else [search.by_index]
-    found += [condition.by_index for condition in tag_conditions(query)]
-    return [*found, *_of_metadata(metadata.CUSTOMER, USERS.c.id, query)]
+    found += tag_conditions(query)
+    return [*found, *metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"])]
 
 
 def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
     require_known_status(query, [*current_catalog().order_statuses, TRASH])
-    found = order_queries.conditions_of({**query, "orderby": "id"})
+    found = order_queries.conditions_of(query)
     if query["status"] is not None:
         found.append(ORDERS.c.status.in_(query["status"]))
     if query["q"] is not None:
         found.append(contains(ORDERS.c.search_text, query["q"], ORDERS.c.id).by_index)
-    return [*found, *_of_metadata(metadata.ORDER, ORDERS.c.id, query)]
+    return [*found, *metadata.conditions_of(metadata.ORDER, ORDERS.c.id, query["metadata"])]
 
 
 def _of_refunds(query: Loaded) -> list[ColumnElement[bool]]:
-    of_metadata = _of_metadata(metadata.REFUND, ORDER_REFUNDS.c.id, query)
+    of_metadata = metadata.conditions_of(metadata.REFUND, ORDER_REFUNDS.c.id, query["metadata"])
     return [*refunds.conditions_of(query), *of_metadata]
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from app.db.session import db
-from app.models import COUPON_METADATA, USERS
-from app.services.common.metadata import CUSTOMER, conditions_of
+from app.models import COUPON_METADATA
 from tests.api_client import refused_params
 from tests.metadata.calls import KINDS, bracketed, created, found
 
@@ -200,11 +199,3 @@ def test_list_without_a_limit_is_filtered(admin):
     ids = [created(admin, "customer", metadata={"a": "1"})["id"] for _ in range(3)]
     created(admin, "customer")
     assert found(admin, "customer", **bracketed(a="1"), **{"filter[limit]": "-1"}) == ids
-
-
-def test_postgresql_compares_later_filters_record_by_record():
-    """A plan of a prepared statement read all entries of a frequent value, in ten seconds."""
-    filters = [("newsletter", "true"), ("erp_id", "4711")]
-    first, second = conditions_of(CUSTOMER, USERS.c.id, filters, lambda _: [(1001, 1)])
-    assert "OFFSET 0" not in str(first.in_order)
-    assert "OFFSET 0" in str(second.in_order)

@@ -168,7 +168,6 @@ def test_order_customer_is_complete_without_the_capability_to_list(app, admin, m
 def test_orders_filters(admin, app, make_customer, monkeypatch, few):
     """The same whether few or many are found: they are counted and sorted in other ways."""
     monkeypatch.setattr("app.services.common.plans.FEW", few)
-    monkeypatch.setattr("app.services.common.plans.FEW_FOUND", few)
     customer = make_customer()
     old = insert_order(app, status="failed", created_at=TIMESTAMP - timedelta(days=9))
     own = insert_order(app, customer_id=customer["id"], total=Decimal("5.00"))

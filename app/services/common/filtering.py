@@ -2,81 +2,71 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, FromClause, Select, true
+from sqlalchemy import Column, ColumnElement, Select, select, true
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.db.read_pool import Fetch
-from app.db.sql.index_hints import Condition
+from app.db.search import Search
 from app.errors import InvalidParams
 from app.services.common.row_counts import RowCountFilter
 
 _ALL = true()
 
 
-@dataclass(frozen=True, slots=True)
-class Subset:
-    """A part of a table, such as the published coupons, which a list shows or filters.
+class OtherIndex(NamedTuple):
+    """Another table with an index in the order of a list, which the list is read from.
 
     Args:
-        condition: the condition of its records, for reading them in the order of the list.
-        by_index: the same condition for an index of its own, if there is one.
-        counted: the row counts of exactly these records, if they are counted.
-        others: all other records of the table: their condition, or the IDs of a few. None if they
-            are unknown.
-        leads: whether the indexes of the sort orders begin with the columns of the condition, so
-            that the others are not between the records of the part.
+        ids: a select of the IDs of the matching records.
+        record_id: the column with the ID in that table.
+        key: the sort key in that table.
     """
 
-    condition: ColumnElement[bool] = _ALL
-    by_index: ColumnElement[bool] | None = None
-    counted: RowCountFilter | None = None
-    others: ColumnElement[bool] | Sequence[int] | None = None
-    leads: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """A sort key that is stored in a table of its own, where some of the values are out of date.
-
-    Args:
-        key_of: function that returns the exact key of the record whose ID is in a column.
-        summed: a select of the IDs and exact keys of all records with a key other than 0.
-        index: the columns of the table with the IDs and the stored keys, which an index contains
-            in this order of the list. None if the table cannot be used.
-        stale: a select of the IDs whose stored keys are out of date.
-        fresh: a select of these IDs, each once, and their exact keys.
-    """
-
-    key_of: Callable[[ColumnElement[int]], ColumnElement[Any]]
-    summed: FromClause
-    index: tuple[ColumnElement[int], ColumnElement[Any]] | None
-    stale: Select[Any]
-    fresh: FromClause
+    ids: Select[Any]
+    record_id: ColumnElement[int]
+    key: ColumnElement[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The records that match a query: those of a part of a table that meet all conditions.
+    """The records that match a query.
 
     Args:
-        conditions: conditions that are compared with each record.
-        search: a condition with an index of its own, such as a search.
-        few: how many matches are found by ``search`` and then sorted, if not the usual number.
-        key: the sort key, if it is not a column of the record.
-        ranking: the sort key, if it is stored in a table of its own.
-        number: their number, if it is found sooner than by counting them.
+        conditions: the conditions of the filters.
+        part: the condition of the records that the list shows without a filter.
+        counted: the row counts of exactly that part, if they are counted.
+        search: the search for a text.
+        others: the condition of the records that are not in that part, if these are few.
+        number: the number of matches, if it is found sooner than by counting them.
+        index: another table that the list is read from.
     """
 
     record_id: ColumnElement[int]
     conditions: Sequence[ColumnElement[bool]] = ()
-    part: Subset = Subset()
-    search: Condition | None = None
-    few: int | None = None
-    key: ColumnElement[Any] | None = None
-    ranking: Ranking | None = None
+    part: ColumnElement[bool] = _ALL
+    counted: RowCountFilter | None = None
+    search: Search | None = None
+    others: ColumnElement[bool] | None = None
     number: ColumnElement[int] | None = None
+    index: OtherIndex | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all records of the part match."""
+        return not self.conditions and self.search is None
+
+    def found(self) -> Select[Any]:
+        """Return a select of the matching IDs, of which a search finds those of its text."""
+        return self._where(_ALL if self.search is None else self.search.by_index)
+
+    def compared(self) -> Select[Any]:
+        """Return the same select, where a search compares its text with each record."""
+        return self._where(_ALL if self.search is None else self.search.in_order)
+
+    def _where(self, search: ColumnElement[bool]) -> Select[Any]:
+        return select(self.record_id).where(self.part, *self.conditions, search)
 
 
 Find = Matching | Callable[[Fetch], Matching]

@@ -15,15 +15,14 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
-    func,
     literal_column,
     select,
     union_all,
 )
 
-from app.db.read_pool import Fetch, fetch
+from app.db.read_pool import Fetch
+from app.db.search import Search
 from app.db.sql.functions import is_one_of, json_entries
-from app.db.sql.index_hints import Condition
 from app.db.sql.types import IdList
 from app.models import (
     COUPON_METADATA,
@@ -39,9 +38,6 @@ Shown = list[tuple[int, str, Any]]
 
 Filters = Sequence[tuple[str, str | None]]
 """Keys, each with the text that a value is compared with; None for any value."""
-
-MANY = 1001
-"""Number of entries of a value that is not rare (records 5)."""
 
 METADATA, ITEMS_METADATA = "metadata", "items_metadata"
 """Names in a written record of its metadata, and of that of its items by the ID of the item."""
@@ -167,32 +163,17 @@ def first_values(entries: Shown) -> Metadata:
 
 
 def conditions_of(
-    kind: MetadataTable,
-    record_id: ColumnElement[int],
-    filters: Filters,
-    fetch: Fetch = fetch,
-) -> list[Condition]:
-    """Return the conditions that records have entries with these keys and values, rare ones first.
+    kind: MetadataTable, record_id: ColumnElement[int], filters: Filters
+) -> list[ColumnElement[bool]]:
+    """Return the conditions that records have entries with these keys and values.
 
     Args:
         record_id: the column to compare with the IDs of the records.
-        fetch: runs the select that tells rare values from frequent ones.
     """
-    if len(filters) > 1:
-        # SQLite assumes that all values of an index are equally rare.
-        numbers = fetch(select(*(_up_to_many(kind, *each) for each in filters)))[0]
-        by_number = sorted(range(len(filters)), key=numbers.__getitem__)
-        filters = [filters[place] for place in by_number]
     return [
-        _condition(kind, record_id, key, value, is_first=place == 0)
-        for place, (key, value) in enumerate(filters)
+        record_id.in_(select(kind.record_id).where(*_has(kind, key, value)))
+        for key, value in filters
     ]
-
-
-def _up_to_many(kind: MetadataTable, key: str, value: str | None) -> ColumnElement[int]:
-    """Return the number of entries that a filter finds, counted up to MANY."""
-    found = select(literal_column("1")).where(*_has(kind, key, value)).limit(MANY).subquery()
-    return select(func.count()).select_from(found).scalar_subquery()
 
 
 def _has(kind: MetadataTable, key: str, value: str | None) -> list[ColumnElement[bool]]:
@@ -201,31 +182,12 @@ def _has(kind: MetadataTable, key: str, value: str | None) -> list[ColumnElement
 
 
 def with_metadata(
-    search: Condition | None, metadata: Sequence[Condition]
-) -> tuple[Condition | None, list[ColumnElement[bool]]]:
-    """Return the search of a list that also filters by metadata, and conditions to compare.
+    search: Search | None, filters: Sequence[ColumnElement[bool]]
+) -> tuple[Search | None, Sequence[ColumnElement[bool]]]:
+    """Return the search and the conditions of a list that also filters by metadata.
 
-    The first condition on metadata becomes the search, because it is usually that of few records.
+    Such a list counts all matches of its text.
     """
-    if not metadata:
-        return search, []
-    first, *others = [*metadata, *([search] if search else [])]
-    return first, [each.in_order for each in others]
-
-
-def _condition(
-    kind: MetadataTable,
-    record_id: ColumnElement[int],
-    key: str,
-    value: str | None,
-    *,
-    is_first: bool,
-) -> Condition:
-    has = _has(kind, key, value)
-    entry: Select[Any] = select(literal_column("1")).where(kind.record_id == record_id, *has)
-    if not is_first:
-        # With an OFFSET, PostgreSQL looks up the entry of each record that the first condition
-        # finds. A prepared statement would read all entries of a frequent value.
-        entry = entry.offset(literal_column("0"))
-    found = select(kind.record_id).where(*has)
-    return Condition(entry.exists(), record_id.in_(found), found.distinct())
+    if search is None or not filters:
+        return search, filters
+    return None, [*filters, search.by_index]

@@ -11,10 +11,9 @@ from app.conversions.numbers import INT64_MAX, whole_number
 from app.conversions.text import searchable
 from app.db.read_pool import fetch
 from app.db.records import Columns, fetch_by_ids
-from app.db.search import contains, has_part
+from app.db.search import Search, contains, has_part
 from app.db.sql.functions import json_text
-from app.db.sql.index_hints import Condition
-from app.services.common.filtering import Matching
+from app.services.common.filtering import Find
 from app.services.common.plans import fetch_page
 
 Record = dict[str, Any]
@@ -90,7 +89,7 @@ def _sort_key_of(
 
 def words_of(
     text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
-) -> tuple[Condition | None, list[ColumnElement[bool]]]:
+) -> tuple[Search | None, list[ColumnElement[bool]]]:
     """Return the search for the first word, and the conditions of the other ones.
 
     A text of more than ``MAX_WORDS`` words is searched as a whole, as on the original.
@@ -110,7 +109,7 @@ def words_of(
 
 def phrase_of(
     text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
-) -> Condition | None:
+) -> Search | None:
     """Return the search for a text. A whole number also finds the record with this ID."""
     if not text.strip():
         return None
@@ -118,23 +117,23 @@ def phrase_of(
     if (number := whole_number(text)) is None:
         return found
     in_order = or_(found.in_order, record_id == number)
-    if found.index is None:  # a short text, which has no index
+    if found.ids is None:  # a short text
         return replace(found, in_order=in_order, by_index=in_order)
-    by_index = record_id.in_(union_all(found.index, select(literal(number))))
-    return replace(found, in_order=in_order, by_index=by_index, index=None)
+    ids = union_all(found.ids, select(literal(number)))
+    return replace(found, in_order=in_order, by_index=record_id.in_(ids), ids=ids)
 
 
 def fetch_records(
     columns: Columns,
-    matching: Matching,
+    find: Find,
     query: RecordListQuery,
     *,
     keys: Mapping[str, ColumnElement[Any]],
     may_read: bool,
 ) -> tuple[list[Record], int]:
     """Return a page of records by column name, and the number of all that match."""
-    key = _sort_key_of(query, keys, matching.record_id)
-    page = fetch_page(columns, matching, query.window, key=key, may_read=may_read)
+    key = _sort_key_of(query, keys, keys["id"])
+    page = fetch_page(columns, find, query.window, key=key, may_read=may_read)
     rows: Any = page.rows  # a short page, read as a whole
     return as_records(columns, rows), page.total or 0
 

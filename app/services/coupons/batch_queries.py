@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, exists, func, literal_col
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
-from app.db.sql.index_hints import frequent, has_constant
+from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
@@ -41,8 +41,7 @@ def _number(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
     )
 
 
-# The hint lets SQLite use the index of used coupons of batches, not that of all used coupons.
-_USED = _number(frequent(PUBLISHED), COUPONS.c.usage_count > _ZERO)
+_USED = _number(PUBLISHED, COUPONS.c.usage_count > _ZERO)
 _RESERVED = _number(PUBLISHED, COUPONS.c.usage_count == 0, _IS_RESERVED)
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **COUPON_BATCHES.c,

@@ -9,9 +9,8 @@ from sqlalchemy import ColumnElement, select, union_all
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import Fetch, fetch
 from app.models import COUPONS, REDEMPTIONS
-from app.models.coupon import CouponStatus
 from app.models.redemption import RedemptionStatus
-from app.services.common.filtering import Matching, Subset
+from app.services.common.filtering import Matching
 from app.services.common.metadata import COUPON, entries_of
 from app.services.common.records import (
     Record,
@@ -21,8 +20,7 @@ from app.services.common.records import (
     records_with_ids,
     words_of,
 )
-from app.services.common.row_counts import RowCountFilter
-from app.services.coupons.queries import PUBLISHED, TRASHED
+from app.services.coupons.queries import COUNTED, PUBLISHED, TRASHED
 
 COLUMNS = tuple(COUPONS.c)
 MAX_USES = 1000
@@ -35,9 +33,6 @@ _KEYS: Mapping[str, ColumnElement[Any]] = {
     "title": COUPONS.c.code,
     "slug": COUPONS.c.code,
 }
-
-
-_EVERY = RowCountFilter("coupons", COUPONS.c.created_at, (CouponStatus.PUBLISHED,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +54,8 @@ def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Recor
     conditions = [*conditions_of(query, COUPONS.c, COUPONS.c.id), *compared]
     if query.code is not None:
         conditions.append(COUPONS.c.code == query.code)
-    part = (
-        Subset(TRASHED)
-        if query.is_trashed
-        else Subset(PUBLISHED, counted=_EVERY, others=TRASHED, leads=True)
-    )
-    matching = Matching(COUPONS.c.id, conditions, part, search)
+    part, counted = (TRASHED, None) if query.is_trashed else (PUBLISHED, COUNTED)
+    matching = Matching(COUPONS.c.id, conditions, part, counted, search)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_COUPONS)
     records, total = fetch_records(COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
     return _completed(fetch, records), total

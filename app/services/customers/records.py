@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, case, exists, select
@@ -12,9 +13,7 @@ from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
-from app.services.common.filtering import Matching, Subset
 from app.services.common.metadata import CUSTOMER, entries_of
-from app.services.common.plans import FEW_FOUND
 from app.services.common.records import (
     Record,
     RecordListQuery,
@@ -24,8 +23,7 @@ from app.services.common.records import (
     phrase_of,
     records_with_ids,
 )
-from app.services.common.row_counts import RowCountFilter
-from app.services.customers.queries import ALL_ROLES
+from app.services.customers.queries import of_role
 from app.services.customers.statistics import COLUMNS
 
 _SHOWN = {
@@ -87,14 +85,9 @@ def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Rec
     conditions = conditions_of(query, USERS.c, USERS.c.id)
     if query.email is not None:
         conditions.append(USERS.c.email_normalized == comparable_email(query.email))
-    part = Subset(counted=RowCountFilter("users", USERS.c.created_at), others=())
-    if query.role != ALL_ROLES:
-        counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (query.role,))
-        has_role = USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role
-        part = Subset(exists().where(*has_role), counted=counted)
-    matching = Matching(USERS.c.id, conditions, part, search, FEW_FOUND)
+    find = partial(of_role, query.role, conditions, search)
     may_read = actor.can(Capability.LIST_USERS)
-    records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
+    records, total = fetch_records(_COLUMNS, find, query, keys=_KEYS, may_read=may_read)
     return _with_metadata(records), total
 
 

@@ -14,15 +14,20 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Select,
+    and_,
     bindparam,
+    cast,
     delete,
     exists,
+    false,
     func,
     insert,
     literal,
     or_,
     select,
+    true,
     union,
+    union_all,
     update,
 )
 from sqlalchemy.orm import Session
@@ -35,7 +40,6 @@ from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import CUSTOMER_TOTALS, ORDER_SUMS, STALE_TOTALS, TOTAL_STATUSES, USERS
-from app.services.common.filtering import Ranking
 from app.services.customers.statistics import SUMS, total_of
 
 MOST_STALE = 5000
@@ -66,13 +70,32 @@ _TAKE = (
 )
 
 
-def _fresh(name: str) -> Select[Any]:
-    """Return a select of the IDs of customers with stale totals, and their exact values."""
-    stale = _STALE.distinct().subquery()
-    return select(stale.c.customer_id, total_of(name, stale.c.customer_id).label("value"))
+def _stored(name: str) -> Select[Any]:
+    """Return the stored totals, and the exact values of customers whose totals are stale.
+
+    PostgreSQL reads the index of totals, and merges the exact values, only if the types of the two
+    are the same and neither has a condition of its own.
+    """
+    total, stale = CUSTOMER_TOTALS.c[name], _STALE.distinct().subquery()
+    fresh = cast(total_of(name, stale.c.customer_id), total.type)
+    every = union_all(
+        select(CUSTOMER_TOTALS.c.customer_id, total.label("value"), true()),
+        select(stale.c.customer_id, fresh, false()),
+    ).subquery()
+    record_id, value, is_stored = every.c
+    return select(record_id, value).where(~and_(is_stored, record_id.in_(_STALE)))
 
 
-_FRESH = {name: _fresh(name).subquery() for name in SUMS}
+def _summed(name: str) -> Select[Any]:
+    """Return the sums of all customers, and 0 for users without orders."""
+    sums = SUMS[name]
+    value = func.coalesce(sums.c.value, literal(0)).label("value")
+    users = USERS.outerjoin(sums, sums.c.customer_id == USERS.c.id)
+    every = select(USERS.c.id, value).select_from(users).subquery()
+    return select(*every.c)
+
+
+_RANKS, _SUMS = ({name: of(name) for name in SUMS} for of in (_stored, _summed))
 
 
 def number_of_wrong(after: ColumnElement[int], until: ColumnElement[int]) -> Select[Any]:
@@ -103,21 +126,15 @@ def number_of_wrong(after: ColumnElement[int], until: ColumnElement[int]) -> Sel
     return wrong.where(range_of(USERS.c.id), or_(*differs), is_used, ~is_stale)
 
 
-def ranking(name: str, select_rows: Fetch) -> Ranking:
-    """Return how to sort customers by ``orders_count`` or ``total_spent``.
+def ranks(name: str, select_rows: Fetch) -> Select[Any]:
+    """Return a select of the IDs and the ``orders_count`` or ``total_spent`` of all users.
 
-    The index is used if the totals are those of the statuses that count in this process, and only
-    few are stale.
+    They are read from the index of totals if these are those of the statuses that count in this
+    process, and only few are stale.
     """
     statuses, number = select_rows(_STATE)[0]
-    usable = statuses == counted_statuses() and number <= MOST_STALE
-    return Ranking(
-        key_of=lambda record_id: total_of(name, record_id),
-        summed=SUMS[name],
-        index=(CUSTOMER_TOTALS.c.customer_id, CUSTOMER_TOTALS.c[name]) if usable else None,
-        stale=_STALE,
-        fresh=_FRESH[name],
-    )
+    is_usable = statuses == counted_statuses() and number <= MOST_STALE
+    return _RANKS[name] if is_usable else _SUMS[name]
 
 
 def refresh(most: int | None = None) -> None:

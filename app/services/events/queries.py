@@ -11,7 +11,6 @@ from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, as_printed, select_where
-from app.db.sql.index_hints import unindexed
 from app.errors import InvalidParams, ShopError
 from app.models import EVENT_FEED, EVENTS
 from app.services.common.filtering import between
@@ -125,9 +124,7 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
             if value not in choices:
                 reason = f"unknown {name} {value!r}. Known {name}s: {', '.join(choices)}."
                 raise InvalidParams({f"filter[{name}]": reason})
-        # Events of a frequent resource would be sorted.
-        column = EVENTS.c.type if name == "type" else unindexed(EVENTS.c.resource)
-        conditions.append(column.in_(wanted))
+        conditions.append(EVENTS.c[name].in_(wanted))
     if (resource_id := query["resource_id"]) is not None:
         conditions.append(EVENTS.c.resource_id == min(resource_id, INT64_MAX))
         resources = query["resource"]

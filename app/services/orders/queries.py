@@ -10,14 +10,13 @@ from app.catalog import TRASH, current_catalog
 from app.conversions.numbers import INT64_MAX, whole_number
 from app.db.read_pool import RowStream, every_row, fetch
 from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
-from app.db.search import contains
+from app.db.search import Search, contains
 from app.db.session import now
-from app.db.sql.index_hints import Condition, frequent
 from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import DOWNLOADS, ORDERS
 from app.services.common import metadata, plans
-from app.services.common.filtering import Matching, Subset, between, require_known_status
+from app.services.common.filtering import Matching, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -27,16 +26,9 @@ from app.services.customers.statistics import COLUMNS as CUSTOMER_COLUMNS
 DOWNLOADABLE = ("processing", "completed")
 
 IS_TRASHED = ORDERS.c.status == TRASH
-_NOT_IN_TRASH = Subset(
-    frequent(ORDERS.c.status != TRASH),
-    counted=RowCountFilter("orders", ORDERS.c.created_at, without=TRASH),
-    others=IS_TRASHED,
-)
+_COUNTED = RowCountFilter("orders", ORDERS.c.created_at, without=TRASH)
 _HAS_ID = and_(ORDERS.c.id == bindparam(WANTED), ORDERS.c.status != TRASH)
 _IS_OF_CUSTOMER = and_(ORDERS.c.customer_id == bindparam(WANTED), ORDERS.c.status != TRASH)
-# Always true. Because of this column, SQLite counts the orders of guests in their own index, which
-# takes half of the time of comparing the entries in the index of customers.
-_HAS_DATE = ORDERS.c.created_at.is_not(None)
 _OLDEST_FIRST = (ORDERS.c.created_at, ORDERS.c.id)
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
@@ -210,15 +202,14 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
         # An ID beyond 64 bits identifies no account.
         conditions.append(ORDERS.c.customer_id == min(query["customer_id"], INT64_MAX))
     elif query["customer_id"] is not None:
-        # 0 is the customer ID of guest orders (spec 2.3). Sorted by total or ID, they are read from
-        # the index of customers; otherwise from the index of the sort order.
-        of_guests = ORDERS.c.customer_id.is_(None)
-        in_index = query["orderby"] in {"total", "id"}
-        conditions += [of_guests] if in_index else [frequent(of_guests), _HAS_DATE]
+        # 0 is the customer ID of guest orders (spec 2.3).
+        conditions.append(ORDERS.c.customer_id.is_(None))
     return conditions
 
 
-def _search_of(query: Mapping[str, Any]) -> tuple[Condition | None, list[ColumnElement[bool]]]:
+def _search_of(
+    query: Mapping[str, Any],
+) -> tuple[Search | None, Sequence[ColumnElement[bool]]]:
     """Return the search of a loaded ``OrderFilter`` by text and metadata, and its conditions."""
     q, of_metadata = query["q"], query["metadata"]
     search = None if q is None else contains(ORDERS.c.search_text, q, ORDERS.c.id)
@@ -229,25 +220,19 @@ def _search_of(query: Mapping[str, Any]) -> tuple[Condition | None, list[ColumnE
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the orders that match a loaded ``OrderFilter``, without those in the trash."""
     search, compared = _search_of(query)
-    conditions = [*conditions_of(query), *compared]
-    by_date, is_search = query["orderby"] == "date", search is not None
-    part = part_of(query["status"], by_date=by_date, is_search=is_search)
-    return Matching(ORDERS.c.id, conditions, part, search)
+    return of_statuses(query["status"], [*conditions_of(query), *compared], search)
 
 
-def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -> Subset:
+def of_statuses(
+    statuses: Sequence[str] | None, conditions: Sequence[ColumnElement[bool]], search: Search | None
+) -> Matching:
     """Return the orders with one of some statuses; with None, all but those in the trash."""
     if statuses is None:
-        return _NOT_IN_TRASH
-    has_status = ORDERS.c.status.in_(statuses)
-    # One status by date has its own index. Otherwise, the status is part of the index of the sort
-    # order.
-    one_by_date = by_date and len(statuses) == 1
-    return Subset(
-        ORDERS.c.status == statuses[0] if one_by_date else frequent(has_status),
-        by_index=frequent(has_status) if is_search else has_status,
-        counted=RowCountFilter("orders", ORDERS.c.created_at, tuple(sorted(set(statuses)))),
-    )
+        has_status = ORDERS.c.status != TRASH
+        return Matching(ORDERS.c.id, conditions, has_status, _COUNTED, search, IS_TRASHED)
+    names = tuple(sorted(set(statuses)))
+    counted = RowCountFilter("orders", ORDERS.c.created_at, names)
+    return Matching(ORDERS.c.id, conditions, ORDERS.c.status.in_(names), counted, search)
 
 
 def _in_trash(query: Mapping[str, Any]) -> Matching:
@@ -270,5 +255,4 @@ def ids_after(
     """
     require_known_status(query, current_catalog().order_statuses)
     actor.require("shop_api_user_cannot_read_orders_count")
-    by_id = {**query, "orderby": "id"}
-    return plans.ids_after(_in_trash(by_id) if trashed else _matching(by_id), after, limit)
+    return plans.ids_after(_in_trash(query) if trashed else _matching(query), after, limit)

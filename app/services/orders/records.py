@@ -29,7 +29,7 @@ from app.services.common.records import (
 )
 from app.services.customers.records import records_without_metadata as accounts_by_id
 from app.services.orders.items import COUPON_ID
-from app.services.orders.queries import COLUMNS, part_of
+from app.services.orders.queries import COLUMNS, of_statuses
 
 _UNUSED = {
     "search_text",
@@ -103,8 +103,7 @@ def list_records(
         *conditions_of(query, ORDERS.c, ORDERS.c.id),
         *_own_conditions(query),
     ]
-    part = part_of(query.statuses, by_date=query.orderby == "date", is_search=search is not None)
-    matching = Matching(ORDERS.c.id, conditions, part, search)
+    matching = of_statuses(query.statuses, conditions, search)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
     records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
     return _completed(records, with_customers=with_customers), total

@@ -24,8 +24,8 @@ from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
 from app.models.order_refund import OrderRefundRow
 from app.services.common import metadata as metadata_tables
 from app.services.common.bulk import Precondition, Record
-from app.services.common.filtering import Matching, Subset, between
-from app.services.common.metadata import METADATA, with_metadata
+from app.services.common.filtering import Matching, between
+from app.services.common.metadata import METADATA
 from app.services.common.metadata_writes import delete_items, without_metadata
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
@@ -307,11 +307,6 @@ _OF_ORDERS = (
     .where(is_one_of(ORDER_REFUNDS.c.order_id, _IDS))
     .order_by(ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.id)
 )
-# All refunds and those of trashed orders are counted, because orders are rarely in the trash.
-_SHOWN = Subset(
-    ~_IS_OF_TRASHED,
-    others=ORDER_REFUNDS.c.order_id.in_(select(ORDERS.c.id).where(ORDERS.c.status == TRASH)),
-)
 
 
 def _matching(query: Mapping[str, Any]) -> Matching:
@@ -319,9 +314,7 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     filters = metadata_tables.conditions_of(
         metadata_tables.REFUND, ORDER_REFUNDS.c.id, query["metadata"]
     )
-    search, compared = with_metadata(None, filters)
-    conditions = [*conditions_of(query), *compared]
-    return Matching(ORDER_REFUNDS.c.id, conditions, _SHOWN, search)
+    return Matching(ORDER_REFUNDS.c.id, [*conditions_of(query), *filters], ~_IS_OF_TRASHED)
 
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:

@@ -10,7 +10,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import email_key
-from app.db.sql.index_hints import has_constant, unindexed
+from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
 from app.models import REDEMPTIONS
 from app.models.redemption import (
@@ -20,7 +20,7 @@ from app.models.redemption import (
     NOW,
     RedemptionStatus,
 )
-from app.services.common.filtering import Matching, Subset, between, require_known_status
+from app.services.common.filtering import Matching, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -39,7 +39,7 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
         (IS_EXPIRED_RESERVATION, REDEMPTIONS.c.expires_at), else_=REDEMPTIONS.c.updated_at
     ),
 }
-_EVERY = Subset(counted=RowCountFilter("redemptions", REDEMPTIONS.c.created_at))
+_COUNTED = RowCountFilter("redemptions", REDEMPTIONS.c.created_at)
 _IS_AS_STORED = not_(func.coalesce(IS_EXPIRED_RESERVATION, false()))
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "date": REDEMPTIONS.c.created_at,
@@ -47,10 +47,8 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "expires_at": REDEMPTIONS.c.expires_at,
 }
 _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
-    # In a frequent value of an index, SQLite would find all uses that do not expire.
     RedemptionStatus.RESERVED: and_(
-        IS_RESERVED,
-        or_(unindexed(REDEMPTIONS.c.expires_at).is_(None), REDEMPTIONS.c.expires_at > NOW),
+        IS_RESERVED, or_(REDEMPTIONS.c.expires_at.is_(None), REDEMPTIONS.c.expires_at > NOW)
     ),
     RedemptionStatus.CONFIRMED: IS_CONFIRMED,
     RedemptionStatus.RELEASED: or_(
@@ -97,24 +95,22 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     conditions = conditions_of(query)
     is_only = len(conditions) == 1 and (query["updated_at_min"] or query["updated_at_max"])
     number = _number_of_changed(query) if is_only else None
-    return Matching(REDEMPTIONS.c.id, conditions, _EVERY, number=number)
+    return Matching(REDEMPTIONS.c.id, conditions, counted=_COUNTED, number=number)
 
 
 def _number_of_changed(query: Mapping[str, Any]) -> ColumnElement[int]:
     """Return the number of redemptions that changed in a period.
 
-    Those that changed according to the index of changes are counted without comparing each one,
-    and then the few corrected that have expired since.
+    Those that changed according to the index of changes are counted, and then the few corrected
+    that have expired since. To compare each of a million takes twice as long.
     """
     stored, expired = (
         select(func.count()).select_from(REDEMPTIONS).where(*_updated(column, query))
         for column in (REDEMPTIONS.c.updated_at, REDEMPTIONS.c.expires_at)
     )
-    wrong = select(func.count()).where(
-        IS_EXPIRED_RESERVATION, *_updated(unindexed(REDEMPTIONS.c.updated_at), query)
-    )
-    missing = expired.where(IS_EXPIRED_RESERVATION)
-    return stored.scalar_subquery() - wrong.scalar_subquery() + missing.scalar_subquery()
+    missing = expired.where(IS_EXPIRED_RESERVATION).scalar_subquery()
+    wrong = stored.where(IS_EXPIRED_RESERVATION).scalar_subquery()
+    return stored.scalar_subquery() - wrong + missing
 
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:

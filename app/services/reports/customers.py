@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, String, case, func, literal, selec
 
 from app.auth.principals import Capability, Principal
 from app.conversions.emails import comparable_email
-from app.db.read_pool import Fetch
+from app.db.read_pool import Fetch, on_postgresql
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import ORDERS, USERS
@@ -17,7 +17,7 @@ from app.services.reports.figures import ORDER_FIGURES, by_group, figures_of, sh
 from app.services.reports.lists import TOTAL, Report, fetch_list, in_order
 from app.services.reports.period import CANNOT_VIEW, Period
 from app.services.reports.sales import orders_of, refunds_of
-from app.services.reports.scope import Scope, on_postgresql
+from app.services.reports.scope import Scope
 
 PERSON = ("id", "email", "first_name", "last_name")
 

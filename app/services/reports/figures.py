@@ -33,11 +33,11 @@ from sqlalchemy import (
     union_all,
 )
 
-from app.db.read_pool import Fetch
+from app.db.read_pool import Fetch, on_postgresql
 from app.db.sql.functions import id_list, json_list, json_record
 from app.services.orders.sums import amount_text, divided
 from app.services.reports.period import text_of
-from app.services.reports.scope import on_postgresql, within
+from app.services.reports.scope import within
 
 NUMBERS = {"orders", "items", "customers", "refunds", "new_customers", "uses"}
 """Figures that are numbers. All others except TIMES are amounts in cents."""

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, exists, func, select
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
-from app.db.read_pool import Fetch
+from app.db.read_pool import Fetch, on_postgresql
 from app.db.sql.functions import is_indexed, person
 from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.services.reports.figures import (
@@ -29,7 +29,6 @@ from app.services.reports.figures import (
 from app.services.reports.period import Period
 from app.services.reports.scope import (
     Scope,
-    on_postgresql,
     reading,
     scope_of,
     within,

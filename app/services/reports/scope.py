@@ -21,14 +21,13 @@ from sqlalchemy import (
     case,
     exists,
     func,
-    literal,
     or_,
 )
 from sqlalchemy.exc import DBAPIError
 
 from app.auth.principals import Principal
 from app.db import read_pool, timeouts
-from app.db.read_pool import Fetch, RowStream, read_engine
+from app.db.read_pool import Fetch, RowStream
 from app.db.sql.functions import email_is
 from app.errors import InvalidParams, unavailable
 from app.models import ORDERS, REDEMPTIONS
@@ -135,20 +134,5 @@ def scope_of(currency: str, statuses: Sequence[str] | None = None) -> Scope:
 
 
 def within(column: ColumnElement[datetime], span: Any) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions of a time from ``since``, and before ``until``, of a span.
-
-    Times are constants of the statement on PostgreSQL, which otherwise plans for a period of
-    any length after ten runs: the coupons of a year then take twice as long.
-    """
-    since, until = (
-        literal(end, column.type, literal_execute=on_postgresql())
-        if isinstance(end, datetime)
-        else end
-        for end in (span.since, span.until)
-    )
-    return column >= since, column < until
-
-
-def on_postgresql() -> bool:
-    """Return whether the database is PostgreSQL."""
-    return read_engine().dialect.name == "postgresql"
+    """Return the conditions of a time from ``since``, and before ``until``, of a span."""
+    return column >= span.since, column < span.until
