@@ -29,6 +29,9 @@ TRASH = "trash"
 
 
 EVENT_TYPES: Mapping[str, str] = {
+    "campaign.created": "A campaign was created.",
+    "campaign.updated": "A campaign was updated.",
+    "campaign.deleted": "A campaign was permanently deleted.",
     "coupon.created": "A coupon was created.",
     "coupon.updated": "A coupon was updated.",
     "coupon.deleted": "A coupon was moved to the trash, or permanently deleted.",

@@ -17,8 +17,9 @@ from app.api.serializers import Serializer, names_in, narrowed, require_known
 from app.catalog import EXTENSION, OrderExtension, current_catalog
 from app.db.read_pool import fetch
 from app.db.session import reading_own_writes
-from app.models import COUPONS, ORDER_NOTES, ORDER_REFUNDS, WEBHOOK_DELIVERIES, WEBHOOKS
+from app.models import CAMPAIGNS, COUPONS, ORDER_NOTES, ORDER_REFUNDS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.schemas.api_keys import ApiKeySchema
+from app.schemas.campaigns import CampaignSchema, EventCampaign
 from app.schemas.coupons.batch import CouponBatchSchema
 from app.schemas.coupons.coupon import CouponSchema, TrashedCouponSchema
 from app.schemas.customers import CustomerSchema
@@ -30,6 +31,7 @@ from app.schemas.orders.refund import OrderRefundSchema
 from app.schemas.redemptions import RedemptionSchema
 from app.schemas.webhooks import WebhookDeliverySchema, WebhookSchema
 from app.services.api_keys import queries as api_key_queries
+from app.services.campaigns import queries as campaign_queries
 from app.services.common import metadata
 from app.services.coupons import batch_queries
 from app.services.customers import statistics as customer_statistics
@@ -42,6 +44,8 @@ from app.services.redemptions import queries as redemption_queries
 Record = Mapping[str, Any]
 Body = dict[str, Any]
 
+CAMPAIGN = Serializer(CampaignSchema, campaign_queries.COLUMNS)
+EVENT_CAMPAIGN = Serializer(EventCampaign, dict(CAMPAIGNS.c))
 COUPON = Serializer(CouponSchema, dict(COUPONS.c))
 TRASHED_COUPON = Serializer(TrashedCouponSchema, dict(COUPONS.c))
 COUPON_BATCH = Serializer(CouponBatchSchema, batch_queries.COLUMNS)
@@ -61,6 +65,7 @@ API_KEY = Serializer(ApiKeySchema, api_key_queries.COLUMNS)
 def init_app(app: Flask) -> None:
     """Let the services of an app write events with these representations."""
     app.extensions[EXTENSION].event_data |= {
+        "campaign": lambda found: [{"campaign": EVENT_CAMPAIGN.record(each)} for each in found],
         "coupon": _coupons,
         "customer": _customers,
         "order": _orders,

@@ -47,6 +47,17 @@ _READ_COUPONS = (Capability.READ_PRIVATE_SHOP_COUPONS,)
 _READ_ORDERS = (Capability.READ_PRIVATE_SHOP_ORDERS,)
 
 CAPABILITIES: dict[str, tuple[Capability, ...]] = {
+    "shop_api_user_cannot_create_campaign": (Capability.PUBLISH_SHOP_COUPONS,),
+    "shop_api_user_cannot_read_campaign": _READ_COUPONS,
+    "shop_api_user_cannot_read_campaigns_count": _READ_COUPONS,
+    "shop_api_user_cannot_edit_campaign": (
+        Capability.EDIT_SHOP_COUPONS,
+        Capability.EDIT_OTHERS_SHOP_COUPONS,
+    ),
+    "shop_api_user_cannot_delete_campaign": (
+        Capability.DELETE_SHOP_COUPONS,
+        Capability.DELETE_OTHERS_SHOP_COUPONS,
+    ),
     "shop_api_user_cannot_create_coupon": (Capability.PUBLISH_SHOP_COUPONS,),
     "shop_api_user_cannot_read_coupon": _READ_COUPONS,
     "shop_api_user_cannot_read_coupons": _READ_COUPONS,

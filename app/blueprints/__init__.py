@@ -20,6 +20,7 @@ BUILTIN = (
     *(
         EntryPoint(name=name.rpartition(":")[2], value=f"app.blueprints.{name}", group=PLUGINS)
         for name in (
+            "campaigns",
             "coupons",
             "coupon_batches",
             "coupon_evaluation",

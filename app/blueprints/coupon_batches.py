@@ -40,6 +40,7 @@ init_app = blp.init_app
     "shop_api_pattern_too_small",
     "shop_api_cannot_create_coupon",
 )
+@blp.errors_as(400, "shop_api_invalid_campaign_id")
 @blp.arguments(CouponBatchCreateRequest, example={"generate": examples.NEW_BATCH})
 @idempotent
 @blp.response(201, CouponBatchResponse, example={"batch": examples.BATCH})

@@ -63,6 +63,7 @@ def list_coupons(query: Query) -> Response:
     "shop_api_cannot_create_coupon",
     "shop_api_invalid_metadata",
 )
+@blp.errors_as(400, "shop_api_invalid_campaign_id")
 @blp.arguments(schemas.CouponCreateRequest, example={"coupon": examples.NEW_COUPON})
 @idempotent
 @blp.response(201, schemas.CouponResponse, example={"coupon": examples.COUPON})
@@ -113,6 +114,7 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
     "shop_api_cannot_update_coupon",
     "shop_api_invalid_metadata",
 )
+@blp.errors_as(400, "shop_api_invalid_campaign_id")
 @blp.arguments(schemas.CouponUpdateRequest, example={"coupon": examples.COUPON_UPDATE})
 @blp.response(200, schemas.CouponResponse, example={"coupon": examples.UPDATED_COUPON})
 def update_coupon(body: Body, coupon_id: int) -> Response:

@@ -30,6 +30,7 @@ from app.db.schema_differences import HOW_TO_RESTORE, differences_from
 from app.db.session import schema_state
 from app.db.sql.functions import clock_seconds
 from app.services.api_keys import queries as api_key_queries
+from app.services.campaigns.writes import wrong_numbers
 from app.services.maintenance import order_sums, stored_texts
 from app.services.maintenance.sequences import sequences_behind
 from app.services.webhooks.deliveries import statistics as delivery_statistics
@@ -97,6 +98,7 @@ def _check() -> Iterator[Finding]:
             yield _key()
             yield _webhooks()
             yield from _sums()
+            yield _campaigns()
             yield from _texts()
             yield from _sequences()
         yield _clock("database", _database_time())
@@ -263,6 +265,16 @@ def _sums() -> Iterator[Finding]:
             yield Finding(subject, state, program.command("db rebuild-sums"))
         else:
             yield Finding(subject, f"equal to the {source}")
+
+
+def _campaigns() -> Finding:
+    if wrong := wrong_numbers():
+        first = ", ".join(map(str, wrong[:10]))
+        state = f"{len(wrong)} store other numbers than those of their uses: {first}"
+        return Finding(
+            "campaigns", state, "Set their limit or budget again, which counts the uses."
+        )
+    return Finding("campaigns", "stored numbers are equal to the uses")
 
 
 def _texts() -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Classification of database errors."""
 
 import sqlite3
+from collections.abc import Callable
 
 from sqlalchemy.exc import (
     DatabaseError,
@@ -39,6 +40,18 @@ _UNAVAILABLE = (
 
 # Of what psycopg cannot read, without a code, also while it connects.
 _OF_DRIVER = {DatabaseError, InterfaceError, InternalError, OperationalError}
+
+
+class TryAgain(Exception):  # it is not an error
+    """A transaction read what has changed since, so it starts again.
+
+    Args:
+        before: called after the rollback, before the next attempt.
+    """
+
+    def __init__(self, before: Callable[[], object] | None = None) -> None:
+        super().__init__("The transaction starts again.")
+        self.before = before
 
 
 class OutcomeUnknown(DBAPIError):

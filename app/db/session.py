@@ -23,6 +23,7 @@ from sqlalchemy.orm import DeclarativeBase, Session
 from app.db import deadline, engines, sqlite
 from app.db.errors import (
     OutcomeUnknown,
+    TryAgain,
     is_foreign_key_violation,
     is_retryable,
     is_schema_mismatch,
@@ -131,8 +132,9 @@ def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = Fals
     """Run ``work`` in one write transaction and commit.
 
     ``work`` checks before it writes, so that errors have their specified order. After a conflict
-    with another transaction (a unique or foreign key violation, or a deadlock), the transaction is
-    rolled back and ``work`` is called again. It then sees the changes of the other transaction.
+    with another transaction (a unique or foreign key violation, a deadlock, or ``TryAgain``), the
+    transaction is rolled back and ``work`` is called again. It then sees the changes of the other
+    transaction.
 
     Within another ``run_in_transaction``, the work is part of that transaction.
 
@@ -162,13 +164,8 @@ def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = Fals
             break
         except OutcomeUnknown:
             raise
-        except DBAPIError as error:
-            is_missing = is_foreign_key_violation(error)
-            most = MAX_ATTEMPTS_WITH_MISSING_RECORD if is_missing else MAX_ATTEMPTS
-            if attempt >= most or not is_retryable(error):
-                raise
-            if attempt == LOGGED_RETRY:
-                _log.warning("A transaction is retried for the third time because of conflicts.")
+        except (TryAgain, DBAPIError) as error:
+            _prepare_retry(error, attempt)
         time.sleep(RETRY_SECONDS * attempt * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
     if not is_internal:
         session.info[_HAS_COMMITTED] = True
@@ -176,6 +173,22 @@ def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = Fals
     for function in after_commit:
         function()
     return result
+
+
+def _prepare_retry(error: TryAgain | DBAPIError, attempt: int) -> None:
+    """Raise the error of an attempt, unless another attempt can help."""
+    if isinstance(error, TryAgain):
+        if attempt >= MAX_ATTEMPTS:
+            raise error
+        if error.before:
+            error.before()
+        return
+    is_missing = is_foreign_key_violation(error)
+    most = MAX_ATTEMPTS_WITH_MISSING_RECORD if is_missing else MAX_ATTEMPTS
+    if attempt >= most or not is_retryable(error):
+        raise error
+    if attempt == LOGGED_RETRY:
+        _log.warning("A transaction is retried for the third time because of conflicts.")
 
 
 def run_statement(statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> None:

@@ -34,6 +34,34 @@ ERRORS: dict[str, tuple[int, str]] = {
         "The pattern has {size} possible codes, but needs {minimum} for so many coupons. {remedy}",
     ),
     "shop_api_invalid_coupon_batch_id": (404, "No batch of coupons has this ID."),
+    # campaigns 2
+    "shop_api_missing_campaign_data": (400, "The request body has no 'campaign' object."),
+    "shop_api_missing_campaign_name": (400, "The name of the campaign is required."),
+    "shop_api_invalid_campaign_id": (404, "No campaign has this ID."),
+    "shop_api_cannot_delete_campaign": (
+        400,
+        "The campaign has coupons or uses. End or pause it instead.",
+    ),
+    "shop_api_user_cannot_create_campaign": (
+        401,
+        "You do not have permission to create campaigns.",
+    ),
+    "shop_api_user_cannot_read_campaign": (
+        401,
+        "You do not have permission to read this campaign.",
+    ),
+    "shop_api_user_cannot_read_campaigns_count": (
+        401,
+        "You do not have permission to count campaigns.",
+    ),
+    "shop_api_user_cannot_edit_campaign": (
+        401,
+        "You do not have permission to update this campaign.",
+    ),
+    "shop_api_user_cannot_delete_campaign": (
+        401,
+        "You do not have permission to delete this campaign.",
+    ),
     # redemptions 1, 4 and 6
     "shop_api_missing_cart_data": (400, "The request body has no 'cart' object."),
     "shop_api_cart_request_entity_too_large": (413, "A cart can contain at most {limit} {what}."),

@@ -20,6 +20,7 @@ from app.db.records import as_printed
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import (
+    CAMPAIGNS,
     COUPON_BATCHES,
     COUPONS,
     DOWNLOADS,
@@ -31,6 +32,7 @@ from app.models import (
     USERS,
 )
 from app.schemas.base import excluding
+from app.schemas.campaigns import EventCampaign
 from app.schemas.coupons.batch import CouponBatchSchema
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields.output import Composite, Identifiers, Lines, Metadata, StringList
@@ -236,10 +238,16 @@ KINDS: Mapping[str, Kind] = {
             related_names=("roles", METADATA),
         ),
         Kind(
+            "campaigns",
+            "campaign",
+            CAMPAIGNS,
+            Serializer(EventCampaign, dict(CAMPAIGNS.c)),
+        ),
+        Kind(
             "batches",
             "batch",
             COUPON_BATCHES,
-            Serializer(_StoredBatchSchema, dict(COUPON_BATCHES.c)),
+            Serializer(_StoredBatchSchema, dict(COUPON_BATCHES.c)).complete(),
             ("author_id",),
         ),
         Kind(
@@ -281,7 +289,7 @@ KINDS: Mapping[str, Kind] = {
             "redemptions",
             "redemption",
             REDEMPTIONS,
-            Serializer(RedemptionSchema, dict(REDEMPTIONS.c)),
+            Serializer(RedemptionSchema, dict(REDEMPTIONS.c)).complete(),
             stored=("holds_slot",),
         ),
     )

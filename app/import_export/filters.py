@@ -13,11 +13,13 @@ from app.db.search import contains, matches
 from app.errors import InvalidParams
 from app.models import COUPON_BATCHES, COUPONS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
 from app.models.coupon import CouponStatus
+from app.schemas.campaigns import CampaignFilter
 from app.schemas.fields.query import ChoiceParam, TextParam
 from app.schemas.loading import invalid_params
 from app.schemas.orders.refund import RefundFilter
 from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query, Times
 from app.schemas.redemptions import RedemptionFilter
+from app.services.campaigns import queries as campaign_queries
 from app.services.common import metadata
 from app.services.common.filtering import between, require_known_status
 from app.services.coupons import queries as coupon_queries
@@ -50,6 +52,7 @@ _QUERIES: Mapping[str, type[Query]] = {
     "refunds": RefundFilter,
     "redemptions": RedemptionFilter,
     "batches": Times,
+    "campaigns": CampaignFilter,
 }
 
 
@@ -148,5 +151,6 @@ _CONDITIONS: Mapping[str, Callable[[Loaded], list[ColumnElement[bool]]]] = {
     "orders": _of_orders,
     "refunds": _of_refunds,
     "redemptions": redemption_queries.conditions_of,
+    "campaigns": campaign_queries.conditions_of,
     "batches": lambda query: between({"created_at": COUPON_BATCHES.c.created_at}, query),
 }

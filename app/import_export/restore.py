@@ -14,6 +14,7 @@ from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.file_reader import Line
 from app.import_export.restored_values import Rows, rows_of
 from app.models import (
+    COUPON_BATCHES,
     COUPON_METADATA,
     COUPONS,
     CUSTOMER_METADATA,
@@ -26,6 +27,7 @@ from app.models import (
     REDEMPTIONS,
     REFUND_METADATA,
 )
+from app.services.campaigns.writes import count_all
 from app.services.maintenance.import_runs import record_import
 
 BATCH = 1000
@@ -50,6 +52,7 @@ _WITHOUT_KIND = [
 _ALSO_USED: Mapping[str, ColumnElement[Any]] = {
     "orders": REDEMPTIONS.c.order_id,
     "coupon_batches": COUPONS.c.batch_id,
+    "campaigns": COUPON_BATCHES.c.campaign_id,
     # Items have no table.
     "item_ids": ORDERS.c.next_item_id - 1,
 }
@@ -95,6 +98,7 @@ def restore(
             note_progress(sum(numbers.values()))
         for table in [*(kind.table for kind in KINDS.values()), *_WITHOUT_KIND]:
             _advance_ids(session, table)
+        count_all(session)
         if numbers:
             record_import(session, "restore", numbers)
 

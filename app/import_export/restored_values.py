@@ -46,6 +46,7 @@ from app.schemas.fields.output import (
 from app.schemas.loading import instance_of
 from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import RefundItemSchema
+from app.services.campaigns.writes import with_search_text
 from app.services.common.metadata import METADATA
 from app.services.common.metadata_rules import json_text
 from app.services.common.metadata_writes import with_found_value, without_metadata
@@ -72,6 +73,7 @@ _ENTRIES: Mapping[str, type] = {
     "product_category_ids": int,
     "exclude_product_category_ids": int,
     "customer_emails": str,
+    "combines_with": str,
     "tags": str,
     "line_items": dict,
     "shipping_lines": dict,
@@ -88,6 +90,7 @@ _ADDED: Mapping[tuple[str, str], Any] = {
     ("orders", "prices_include_tax"): False,
     **{(table, SHIPPING_PHONE): "" for table in ("orders", "users")},
     ("order_notes", "author"): "",
+    **{(table, "campaign_id"): None for table in ("coupons", "coupon_batches", "redemptions")},
     ("coupons", "active"): True,
     ("coupons", "starts_at"): None,
     ("users", "tags"): None,
@@ -154,6 +157,14 @@ def _coupon(table: Table, record: Record) -> Rows:
     row = _row(table, record, search_text="", options=_options(record))
     row["search_text"] = search_text(row["code"], row["description"])
     return {table: [row], **_metadata(COUPON_METADATA, record, coupon_id=row["id"])}
+
+
+def _campaign(table: Table, record: Record) -> Rows:
+    record |= {name: record[name] or 0 for name in _NO_LIMIT if name in record}
+    record |= {"budget": None if record.get("budget") == "0.00" else record.get("budget")}
+    numbers = {"stored_uses": 0, "stored_discount": Decimal(0)}  # counted after all records
+    row = _row(table, record, search_text="", **numbers)
+    return {table: [with_search_text(row)]}
 
 
 def _options(record: Record) -> CouponOptions:
@@ -258,6 +269,7 @@ def _redemption(table: Table, record: Record) -> Rows:
 
 _ROWS: Mapping[str, Callable[[Table, Record], Rows]] = {
     "customers": _customer,
+    "campaigns": _campaign,
     "batches": lambda table, record: {table: [_row(table, record)]},
     "coupons": _coupon,
     "orders": _order,

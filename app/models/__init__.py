@@ -2,6 +2,7 @@
 
 from app.models.admin_session import ADMIN_SESSIONS, SIGN_IN_LINKS
 from app.models.api_key import API_KEYS, ApiKey
+from app.models.campaign import CAMPAIGNS, Campaign
 from app.models.coupon import COUPONS, Coupon
 from app.models.coupon_batch import COUPON_BATCHES, CouponBatch
 from app.models.coupon_refusal import COUPON_REFUSALS

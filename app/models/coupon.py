@@ -89,6 +89,8 @@ class Coupon(Model):
     # False pauses the coupon (campaigns 1).
     active: Mapped[bool] = mapped_column(server_default=true(), sort_order=3)
     starts_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=3)
+    # No foreign key: services.campaigns.uses holds the campaign while a coupon is added.
+    campaign_id: Mapped[int | None] = mapped_column(Id, sort_order=4)
     options: Mapped[CouponOptions] = mapped_column(
         JsonFields(CouponOptions), nullable=True, sort_order=3
     )
@@ -150,6 +152,14 @@ class Coupon(Model):
             postgresql_where=text("NOT active"),
         ),
         Index("ix_coupons_starts", "status", "starts_at", "id", **_where("starts_at IS NOT NULL")),
+        Index(
+            "ix_coupons_campaign",
+            "campaign_id",
+            "status",
+            "created_at",
+            "id",
+            **_where("campaign_id IS NOT NULL"),
+        ),
         # Few coupons are generated, and few generated ones are used.
         Index(
             "ix_coupons_batch",
@@ -210,4 +220,5 @@ class CouponRow(TypedDict):
     revision: int
     active: bool
     starts_at: datetime | None
+    campaign_id: int | None
     options: CouponOptions

@@ -31,6 +31,9 @@ class CouponBatch(Model):
     # What people call the batch, such as the campaign.
     name: Mapped[str] = mapped_column(Key, server_default=text("''"))
 
+    # The campaign for which it was generated.
+    campaign_id: Mapped[int | None] = mapped_column(Id)
+
     __table_args__ = (
         CheckConstraint("count > 0", name="count_positive"),
         Index("ix_coupon_batches_created", "created_at", "id"),

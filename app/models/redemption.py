@@ -52,6 +52,8 @@ class Redemption(Model):
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     # The last confirmation. None unless the use is confirmed.
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # The campaign for which the use counts: that of the coupon when the use was taken.
+    campaign_id: Mapped[int | None] = mapped_column(Id)
 
     __table_args__ = (
         CheckConstraint("status IN ('reserved', 'confirmed', 'released')", name="status"),
@@ -134,6 +136,21 @@ class Redemption(Model):
             sqlite_where=text("status = 'confirmed'"),
             postgresql_where=text("status = 'confirmed'"),
         ),
+        # Number and amount of the uses of a campaign, and its reservations that have expired.
+        *(
+            Index(
+                f"ix_redemptions_campaign{suffix}",
+                "campaign_id",
+                *columns,
+                sqlite_where=text(condition),
+                postgresql_where=text(condition),
+            )
+            for suffix, columns, condition in (
+                ("", ("status", "expires_at", "amount"), "campaign_id IS NOT NULL"),
+                ("_customer", ("customer_id",), "campaign_id IS NOT NULL"),
+                ("_email", ("email_normalized",), "campaign_id IS NOT NULL"),
+            )
+        ),
         Index("ix_redemptions_customer", "customer_id"),
         Index("ix_redemptions_email", "email_normalized"),
         Index("ix_redemptions_reference", "reference"),
@@ -163,6 +180,7 @@ class RedemptionRow(TypedDict):
     updated_at: datetime
     expires_at: datetime | None
     confirmed_at: datetime | None
+    campaign_id: int | None
 
 
 # The value is computed for each execution, so that a statement is built once.

@@ -3,8 +3,10 @@
 Pure: plain values that the caller converts from a request, an order or database rows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -43,6 +45,44 @@ class Cart:
     emails: Collection[str] = ()
     labels: Collection[str] = ()
     has_ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignTerms:
+    """Conditions and limits of a campaign, and what its uses have taken (campaigns 2).
+
+    Args:
+        uses, uses_by_customer, discount: of confirmed and reserved uses, only if it has a limit or
+            a budget. ``discount`` is in cents, ``uses_by_customer`` None if unknown.
+    """
+
+    id: int
+    active: bool = True
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    usage_limit: int = 0
+    usage_limit_per_user: int = 0
+    budget: Decimal | None = None
+    tags: Collection[str] = ()
+    combines_with: Collection[str] = ()
+    uses: int = 0
+    uses_by_customer: int | None = None
+    discount: int = 0
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether it has a limit or a budget."""
+        return bool(self.usage_limit or self.usage_limit_per_user or self.budget)
+
+    def with_use(self, cents: int) -> CampaignTerms:
+        """Return the terms after another use by the same customer."""
+        by_customer = self.uses_by_customer
+        return replace(
+            self,
+            uses=self.uses + 1,
+            uses_by_customer=None if by_customer is None else by_customer + 1,
+            discount=self.discount + max(cents, 0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +126,7 @@ class CouponTerms:
     buy_quantity: int = 0
     get_quantity: int = 0
     get_product_ids: frozenset[int] = NONE
+    campaign: CampaignTerms | None = None
 
     def includes(self, item: CartItem) -> bool:
         """Return whether the item is among the products or categories, if there are any."""

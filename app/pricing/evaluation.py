@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from app.conversions.emails import comparable_email
-from app.pricing.carts import Cart, CartItem, CouponTerms, line_value
+from app.pricing.carts import CampaignTerms, Cart, CartItem, CouponTerms, line_value
 from app.pricing.discounts import COUPON_TYPES, CouponType, apply_coupon, no_discount
 
 # redemptions 2, campaigns 3: code and message. Braces are filled by the check.
@@ -18,6 +18,7 @@ REASONS: dict[str, str] = {
     "not_found": "No published coupon has this code.",
     "usage_limit": "The coupon has reached its usage limit of {limit}.",
     "usage_limit_per_user": "The customer has reached the usage limit per user of {limit}.",
+    "campaign_budget": "The budget of the coupon does not cover the discount.",
     "paused": "The coupon is paused.",
     "not_started": "The coupon cannot be used before {time}.",
     "expired": "The coupon expired on {date}.",
@@ -32,6 +33,9 @@ REASONS: dict[str, str] = {
     "individual_use": "The coupon cannot be combined with the coupon {code}.",
     "not_combinable": "The coupon cannot be combined with the coupon {code}.",
 }
+_NO_MORE_USES = "The coupon has reached its usage limit."
+_NO_MORE_USES_BY_CUSTOMER = "The customer has reached the usage limit per user."
+_ENDED = "The coupon has expired."
 _NO_ELIGIBLE_ITEM = "No item meets the product conditions of the coupon."
 _NO_DISCOUNTED_UNIT = "The cart has too few units of the products of the coupon."
 _UNKNOWN_TYPE = CouponType(no_discount)
@@ -93,6 +97,7 @@ def evaluate(
     now: datetime,
     coupon_types: Mapping[str, CouponType] = COUPON_TYPES,
     smallest: int = 1,
+    in_budget: bool = True,
 ) -> Evaluation:
     """Return the discounts of a cart, and the reasons why coupons are not applicable.
 
@@ -101,30 +106,29 @@ def evaluate(
         sequential: SHOP_SEQUENTIAL_DISCOUNTS.
         now: time of the evaluation, with a time zone.
         coupon_types: every type that the app knows. Any other gives no discount.
-        smallest: smallest amount of the currency in cents. Discounts are multiples of it.
+        smallest: smallest amount of the currency in cents.
+        in_budget: whether the currency is that of the budgets of campaigns.
     """
-    left = [item.value for item in cart.items]
-    results: list[CouponResult] = []
-    applied: dict[str, CouponTerms] = {}
-    for code, coupon in coupons.items():
-        if coupon is None:
+    left, results = [item.value for item in cart.items], list[CouponResult]()
+    applied, campaigns = dict[str, CouponTerms](), dict[int, CampaignTerms]()
+    for code, listed in coupons.items():
+        if listed is None:
             results.append(CouponResult(code, reasons=(_reason("not_found"),)))
             continue
-        coupon_type = coupon_types.get(coupon.type, _UNKNOWN_TYPE)
-        reasons = (
-            *limit_reasons(coupon),
-            *_time_reasons(coupon, now),
-            *_cart_reasons(coupon, coupon_type, cart.items, left),
-            *_customer_reasons(coupon, cart),
-            *_combination_reasons(code, coupon, applied),
-        )
+        coupon = _with_uses(listed, campaigns)
+        kind = coupon_types.get(coupon.type, _UNKNOWN_TYPE)
+        reasons = _reasons_of(code, coupon, kind, cart, left=left, others=applied, now=now)
+        if not reasons:
+            discounts = apply_coupon(
+                coupon, kind, cart.items, left, sequential=sequential, smallest=smallest
+            )
+            reasons = tuple(budget_reasons(coupon.campaign, sum(discounts), in_budget=in_budget))
         if reasons:
             results.append(CouponResult(code, reasons=reasons))
             continue
+        if coupon.campaign:
+            campaigns[coupon.campaign.id] = coupon.campaign.with_use(sum(discounts))
         applied[code] = coupon
-        discounts = apply_coupon(
-            coupon, coupon_type, cart.items, left, sequential=sequential, smallest=smallest
-        )
         left = [cents - discount for cents, discount in zip(left, discounts, strict=True)]
         results.append(CouponResult(code, discount=sum(discounts)))
     return Evaluation(
@@ -135,6 +139,33 @@ def evaluate(
         coupons=tuple(results),
         items=_item_results(cart.items, left),
     )
+
+
+def _reasons_of(
+    code: str,
+    coupon: CouponTerms,
+    coupon_type: CouponType,
+    cart: Cart,
+    *,
+    left: Sequence[int],
+    others: Mapping[str, CouponTerms],
+    now: datetime,
+) -> tuple[Reason, ...]:
+    """Return all reasons that do not depend on the discount."""
+    return (
+        *limit_reasons(coupon),
+        *_time_reasons(coupon, now),
+        *_cart_reasons(coupon, coupon_type, cart.items, left),
+        *_customer_reasons(coupon, cart),
+        *_combination_reasons(code, coupon, others),
+    )
+
+
+def _with_uses(coupon: CouponTerms, campaigns: Mapping[int, CampaignTerms]) -> CouponTerms:
+    """Return the terms of a coupon with the uses of its campaign by earlier coupons of the cart."""
+    if coupon.campaign is None:
+        return coupon
+    return replace(coupon, campaign=campaigns.get(coupon.campaign.id, coupon.campaign))
 
 
 def _item_results(items: Sequence[CartItem], totals: Sequence[int]) -> tuple[ItemResult, ...]:
@@ -154,28 +185,66 @@ def redemption_reasons(coupon: CouponTerms, cart: Cart, now: datetime) -> tuple[
 
 def limit_reasons(coupon: CouponTerms) -> Iterator[Reason]:
     """Yield the reasons that an order checks for a recorded coupon (redemptions 6)."""
+    campaign = {reason.code: reason for reason in campaign_limit_reasons(coupon.campaign)}
     if coupon.usage_limit and coupon.uses >= coupon.usage_limit:
         yield _reason("usage_limit", limit=coupon.usage_limit)
+    elif reached := campaign.get("usage_limit"):
+        yield reached
     if (
         coupon.usage_limit_per_user
         and coupon.uses_by_customer is not None
         and coupon.uses_by_customer >= coupon.usage_limit_per_user
     ):
         yield _reason("usage_limit_per_user", limit=coupon.usage_limit_per_user)
+    elif reached := campaign.get("usage_limit_per_user"):
+        yield reached
+
+
+def campaign_limit_reasons(campaign: CampaignTerms | None) -> Iterator[Reason]:
+    """Yield the limits of a campaign that are reached. Customers see neither name nor number."""
+    if campaign is None:
+        return
+    if campaign.usage_limit and campaign.uses >= campaign.usage_limit:
+        yield Reason("usage_limit", _NO_MORE_USES)
+    of_customer = campaign.uses_by_customer
+    if campaign.usage_limit_per_user and (of_customer or 0) >= campaign.usage_limit_per_user:
+        yield Reason("usage_limit_per_user", _NO_MORE_USES_BY_CUSTOMER)
+
+
+def budget_reasons(
+    campaign: CampaignTerms | None, cents: int, *, in_budget: bool = True
+) -> Iterator[Reason]:
+    """Yield the reason that another discount exceeds what is left of a budget (campaigns 3).
+
+    0.00 fits even if nothing is left.
+
+    Args:
+        in_budget: whether the currency is that of the budget.
+    """
+    if campaign is None or not campaign.budget:
+        return
+    exceeds = cents > 0 and campaign.discount + cents > line_value(campaign.budget)
+    if exceeds or not in_budget:
+        yield _reason("campaign_budget")
 
 
 def pause_reasons(coupon: CouponTerms) -> Iterator[Reason]:
     """Yield the reason that a new use checks when it is taken (campaigns 7)."""
-    if not coupon.active:
+    if not coupon.active or (coupon.campaign and not coupon.campaign.active):
         yield _reason("paused")
 
 
 def _time_reasons(coupon: CouponTerms, now: datetime) -> Iterator[Reason]:
     yield from pause_reasons(coupon)
-    if coupon.starts_at and now < coupon.starts_at:
-        yield _reason("not_started", time=f"{coupon.starts_at:%Y-%m-%dT%H:%M:%SZ}")
+    campaign = coupon.campaign
+    starts = [coupon.starts_at, campaign.starts_at if campaign else None]
+    start = max(filter(None, starts), default=None)
+    if start and now < start:
+        yield _reason("not_started", time=f"{start:%Y-%m-%dT%H:%M:%SZ}")
     if coupon.expiry_date and now.astimezone(UTC).date() >= coupon.expiry_date:
         yield _reason("expired", date=coupon.expiry_date)
+    elif campaign and campaign.ends_at and now >= campaign.ends_at:
+        yield Reason("expired", _ENDED)
 
 
 def _cart_reasons(
@@ -237,8 +306,12 @@ def _combination_reasons(
 
 def _accepts(coupon: CouponTerms, code: str, other: CouponTerms) -> bool:
     """Return whether a coupon can be combined with another one, for its part (campaigns 4)."""
-    labels = {*other.tags, f"code:{code}"}
-    return _are_accepted(labels, coupon.combines_with, unless_named=not coupon.individual_use)
+    labels = {*other.tags, *(other.campaign.tags if other.campaign else ()), f"code:{code}"}
+    conditions = {
+        *coupon.combines_with,
+        *(coupon.campaign.combines_with if coupon.campaign else ()),
+    }
+    return _are_accepted(labels, conditions, unless_named=not coupon.individual_use)
 
 
 def _are_accepted(

@@ -12,6 +12,7 @@ import marshmallow as ma
 
 from app.catalog import EVENT_TYPES
 from app.schemas.base import Base
+from app.schemas.campaigns import EventCampaign
 from app.schemas.coupons.coupon import CouponSchema
 from app.schemas.customers import CustomerSchema
 from app.schemas.events import EventSchema
@@ -45,6 +46,12 @@ class EventRedemption(Base):
     status = RedemptionStatusField("Status. An expired reservation is released.")
     reference = fields.String("The caller's cart or order number; `order-<ID>` for an order.")
     order_id = fields.OptionalIdentifier("ID of the order that controls the redemption, or null.")
+    campaign_id = fields.Identifier(
+        "ID of the campaign for which the use counts. Only if it counts for one.", required=False
+    )
+    amount = fields.OptionalAmount(
+        "Discount, or null. Only if the use counts for a campaign.", required=False
+    )
 
 
 class CouponBatchSummary(Base):
@@ -134,6 +141,7 @@ def _title(name: str) -> str:
     return "".join(part.title() for part in re.split("[._]", name))
 
 
+_CAMPAIGN = _data("Campaign", "Campaign after the change.", campaign=EventCampaign)
 _COUPON = _data("Coupon", "Coupon after the change.", coupon=CouponSchema)
 _USE = _data(
     "CouponUse",
@@ -146,6 +154,7 @@ _ORDER = _data("Order", "Order after the change, with its customer.", order=Orde
 _REFUND = _data("OrderRefund", "Refund after the change.", order_refund=OrderRefundSchema)
 
 _DATA: Mapping[str, type[Base]] = {
+    **dict.fromkeys(("campaign.created", "campaign.updated"), _CAMPAIGN),
     **dict.fromkeys(("coupon.created", "coupon.updated", "coupon.restored"), _COUPON),
     **dict.fromkeys(("coupon.redeemed", "coupon.released"), _USE),
     **dict.fromkeys(("customer.created", "customer.updated"), _CUSTOMER),
@@ -160,7 +169,8 @@ _DATA: Mapping[str, type[Base]] = {
     **{
         f"{resource}.deleted": _deleted(resource, f"ID of the deleted {words}.")
         for resource, words in (
-            ("coupon", "coupon"), ("customer", "customer"), ("order", "order"),
+            ("campaign", "campaign"), ("coupon", "coupon"),
+            ("customer", "customer"), ("order", "order"),
             ("order_refund", "refund"),
         )
     },

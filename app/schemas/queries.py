@@ -237,6 +237,7 @@ class CouponFilter(Times, MetadataFilter):
     batch = params.IntegerParam(
         "filter[batch]", "Only coupons that were generated with this batch."
     )
+    campaign = params.IntegerParam("filter[campaign]", "Only coupons of this campaign.")
 
 
 class CouponOrder(CouponFilter):

@@ -71,6 +71,9 @@ class RedemptionSchema(Base):
     expires_at = fields.OptionalTimestamp(
         "Time when the reservation expires, in UTC. Null once confirmed, and for orders."
     )
+    campaign_id = fields.OptionalIdentifier(
+        "ID of the campaign for which the use counts, or null.", on_request=True
+    )
 
 
 class RedemptionCreate(Base):
@@ -115,6 +118,7 @@ class RedemptionFilter(Times):
 
     code = CodeParam("filter[code]", "Only redemptions of this coupon code.")
     coupon_id = IntegerParam("filter[coupon_id]", "Only redemptions of this coupon.")
+    campaign = IntegerParam("filter[campaign]", "Only redemptions that count for this campaign.")
     customer_id = IntegerParam(
         "filter[customer_id]", "Only redemptions of this customer. 0 means guests."
     )

@@ -28,6 +28,7 @@ DEFAULTS = {
 BLANK = {
     "active": True,
     "starts_at": None,
+    "campaign_id": None,
     "tags": [],
     "combines_with": [],
     "customer_tags": [],

@@ -6,7 +6,8 @@ import pytest
 
 from tests.api_client import refused_params
 from tests.coupons.batches import generate, listed
-from tests.coupons.calls import BLANK, edit, read
+from tests.coupons.calls import BLANK as DEFAULTS_ON_REQUEST
+from tests.coupons.calls import edit, read
 from tests.orders.calls import LINE, change, create
 from tests.redemptions.calls import expire, move, post, rejected, reserve
 
@@ -36,6 +37,7 @@ SHOWN = {
     "get_quantity": 1,
     "get_product_ids": [7, 9],
 }
+BLANK = {name: value for name, value in DEFAULTS_ON_REQUEST.items() if name != "campaign_id"}
 NAMES = ",".join(BLANK)
 
 

@@ -86,10 +86,12 @@ def test_redemptions_and_batches(admin, exported, make_coupon):
     make_coupon(code="summer")
     body = {"redemption": {"code": "summer", "reference": "cart-1", "amount": "2.50"}}
     use = admin.post("/redemptions", body).get_json()["redemption"]
-    assert exported("redemptions", "-") == [{"kind": "redemption", **use, "holds_slot": False}]
+    assert exported("redemptions", "-") == [
+        {"kind": "redemption", **use, "campaign_id": None, "holds_slot": False}
+    ]
     batch = admin.post("/coupons/generate", {"generate": {"count": 2}}).get_json()["batch"]
     names = ("id", "name", "created_at", "count", "prefix", "pattern", "charset")
-    kept = {name: batch[name] for name in names}
+    kept = {name: batch[name] for name in names} | {"campaign_id": None}
     author = {"author_id": admin.key.user_id}
     assert exported("batches", "-") == [{"kind": "batch", **kept, **author}]
 

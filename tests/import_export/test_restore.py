@@ -390,7 +390,7 @@ INVALID = [
         ("coupons", {"customer_emails": "a"}, "customer_emails: must be an array of strings."),
         ("coupons", {"status": "draft"}, "the database rejects the record: "),
         ("coupons", {"author_id": 999}, "It refers to a record that does not come before it in the files."),
-        ("coupons", {"kind": "cupon"}, "kind: must be one of customer, batch, coupon, order, order_refund, redemption."),
+        ("coupons", {"kind": "cupon"}, "kind: must be one of customer, campaign, batch, coupon, order, order_refund, redemption."),
         ("coupons", {"kind": "order"}, "payment_details: must be an object."),
         ("customers", {"billing_address": []}, "billing_address: must be an object."),
         ("customers", {"billing_address": {}}, "billing_first_name: is missing."),
@@ -419,7 +419,7 @@ INVALID = [
         ("coupons", {"id": -1}, "id: must be at least 1."),
         ("coupons", {"usage_count": -1}, "usage_count: must be at least 0."),
         ("coupons", {"customer_emails": ["\0"]}, "customer_emails: must be a string without NUL."),
-        ("coupons", {"kind": []}, "kind: must be one of customer, batch, "),
+        ("coupons", {"kind": []}, "kind: must be one of customer, campaign, batch, "),
     ]  # fmt: skip
 
 

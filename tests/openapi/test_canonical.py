@@ -17,7 +17,7 @@ ON_REQUEST = {
 }  # fmt: skip
 OPTIONAL = {
     ("ApiError", "param"), ("ApiError", "reasons"), ("BulkError", "reasons"), ("Store", "version"),
-    ("Readiness", "replicas"), ("WebhookWithSecret", "secret"),
+    ("Readiness", "replicas"), ("EventRedemption", "campaign_id"), ("EventRedemption", "amount"), ("WebhookWithSecret", "secret"),
     *(("ImportSummary", name) for name in ("kind", "created", "updated", "interrupted")),
     *(("InvitationSummary", name) for name in ("permission", "resources", "expires_at", "key_id")),
 }  # fmt: skip

@@ -733,13 +733,13 @@ def test_line_of_an_earlier_release(app, admin, make_coupon, uses, recomputed):
 @pytest.mark.parametrize(
     ("status", "limit", "email", "count"),
     [
-        ("pending", {}, "own", 9),
-        ("completed", {}, "own", 10),  # the use is counted at the end
-        ("pending", {"usage_limit": 9}, "own", 9),
-        ("completed", {"usage_limit": 9}, "own", 9),
-        ("pending", {"usage_limit_per_user": 9}, "own", 10),  # the coupon is locked first
-        ("pending", {}, "", 9),
-        ("pending", {}, "other@example.com", 10),  # the account with the other e-mail
+        ("pending", {}, "own", 10),
+        ("completed", {}, "own", 11),  # the use is counted at the end
+        ("pending", {"usage_limit": 9}, "own", 10),
+        ("completed", {"usage_limit": 9}, "own", 10),
+        ("pending", {"usage_limit_per_user": 9}, "own", 11),  # the coupon is locked first
+        ("pending", {}, "", 10),
+        ("pending", {}, "other@example.com", 11),  # the account with the other e-mail
     ],
 )
 def test_statements_of_an_order_with_a_coupon(

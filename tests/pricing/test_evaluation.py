@@ -166,7 +166,9 @@ def test_reasons_come_in_the_specified_order():
     result = evaluate(Cart([SALE], has_ordered=True), listed, sequential=False, now=NOW)
     first, cart, no_item = result.coupons
     assert first.applicable
-    in_order = [code for code in REASONS if code not in {"not_found", "not_combinable"}]
+    in_order = [
+        code for code in REASONS if code not in {"not_found", "campaign_budget", "not_combinable"}
+    ]
     assert [reason.code for reason in cart.reasons] == in_order
     in_order.remove("sale_items_excluded")
     assert [reason.code for reason in no_item.reasons] == in_order

@@ -43,7 +43,7 @@ MAY_IMPORT["woocommerce.rest"] |= {"woocommerce"}
 MAY_IMPORT["woocommerce.importer"] = CORE | {*LAYERS[:5], "woocommerce"}
 # A folder of services imports only the folders to its left.
 SERVICES = [
-    "common", "events", "webhooks", "coupons", "redemptions", "customers", "orders", "reports",
+    "common", "events", "webhooks", "campaigns", "coupons", "redemptions", "customers", "orders", "reports",
     "api_keys", "maintenance",
 ]  # fmt: skip
 BELOW_THE_REQUEST = {

@@ -337,12 +337,12 @@ def test_live_reservations_are_counted_only_at_the_limit(app, admin, make_coupon
         def skips_a_count():
             with db.engines["read"].connect() as connection:
                 rows = connection.exec_driver_sql(f"EXPLAIN ANALYZE {read[0]}", read[1])
-                return any("never executed" in row[0] for row in rows)
+                return sum("never executed" in row[0] for row in rows)
 
         reserve(admin, reference="first")
-        assert skips_a_count()
+        skipped = skips_a_count()
         reserve(admin, reference="second")
-        assert not skips_a_count()
+        assert skips_a_count() < skipped
 
 
 @pytest.mark.both_databases

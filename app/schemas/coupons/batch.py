@@ -11,7 +11,7 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
 from app.schemas.fields.form import FormField, set_form
-from app.schemas.fields.query import TimestampParam
+from app.schemas.fields.query import IntegerParam, TimestampParam
 from app.schemas.queries import TIMES, LimitQuery, PageQuery, Query, ReadQuery
 
 MAX_COUNT = 10_000
@@ -148,6 +148,9 @@ class CouponBatchSchema(Base):
     )
     used = fields.Number("Number of published coupons with a confirmed use.")
     trashed = fields.Number("Number of coupons in the trash.")
+    campaign_id = fields.OptionalIdentifier(
+        "ID of the campaign for which it was generated, or null.", on_request=True
+    )
 
 
 class CouponBatchFilter(Query):
@@ -159,6 +162,8 @@ class CouponBatchFilter(Query):
     created_at_max = TimestampParam(
         "filter[created_at_max]", f"Only batches created at or before this time. {TIMES}"
     )
+
+    campaign = IntegerParam("filter[campaign]", "Only batches of this campaign.")
 
 
 class CouponBatchListQuery(PageQuery, LimitQuery, CouponBatchFilter, ReadQuery):

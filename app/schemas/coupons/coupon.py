@@ -84,6 +84,9 @@ class CouponSchema(Base):
     description = fields.String("Description for the shop's staff.")
     active = fields.Boolean(_ACTIVE, on_request=True)
     starts_at = fields.OptionalTimestamp(f"{_STARTS} Null means at once.", on_request=True)
+    campaign_id = fields.OptionalIdentifier(
+        "ID of the campaign of the coupon, or null.", on_request=True
+    )
     tags = fields.StringList(_TAGS, on_request=True)
     combines_with = fields.StringList(_COMBINES, on_request=True)
     customer_tags = fields.StringList(_CUSTOMER_TAGS, on_request=True)
@@ -151,6 +154,7 @@ class CouponCreate(OptionalFields):
     )
     active = inputs.StrictTrue(f"{_ACTIVE} Coupons are created active.")
     starts_at = inputs.MomentText(f"{_STARTS} An empty string removes the start.")
+    campaign_id = inputs.CampaignId("ID of the campaign of the coupon. 0 removes it.")
     tags = list_inputs.TagArray(_TAGS)
     combines_with = list_inputs.CombinationArray(_COMBINES)
     customer_tags = list_inputs.CustomerTagArray(_CUSTOMER_TAGS)

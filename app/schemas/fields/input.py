@@ -315,6 +315,13 @@ class AccountId(Input):
         return numbers.integer(value)
 
 
+class CampaignId(AccountId):
+    """The ID of a campaign. 0 and empty text mean none."""
+
+    def convert(self, value: Any) -> int | None:  # type: ignore[override] # None is no campaign
+        return None if value == "" else super().convert(value) or None
+
+
 class Quantity(Input):
     """A number of units, from 1 to 1,000,000,000. Never a part of another value."""
 

@@ -1,6 +1,7 @@
 """Locks of accounts, which events, orders and notes refer to.
 
-All transactions lock orders first, then accounts, then coupons, each in the order of their IDs.
+All transactions lock orders first, then accounts, campaigns and coupons, each in the order of
+their IDs.
 """
 
 from collections.abc import Iterable

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, exists, func, literal_column, select
 
 from app.auth.principals import Capability, Principal
+from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.sql.index_hints import has_constant
@@ -61,6 +62,8 @@ def list_batches(actor: Principal, query: Mapping[str, Any], columns: Columns) -
         query: a loaded ``CouponBatchListQuery``.
     """
     conditions = between({"created_at": COUPON_BATCHES.c.created_at}, query)
+    if query["campaign"] is not None:
+        conditions.append(COUPON_BATCHES.c.campaign_id == min(query["campaign"], INT64_MAX))
     matching = Matching(COUPON_BATCHES.c.id, conditions)
     return fetch_page(
         columns,

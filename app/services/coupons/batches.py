@@ -15,6 +15,7 @@ from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS
 from app.models.coupon import CouponStatus
+from app.services.campaigns.locks import keep_campaigns
 from app.services.coupons.batch_queries import IS_UNUSED
 from app.services.coupons.code_patterns import CodePattern
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
@@ -23,6 +24,7 @@ from app.services.coupons.writes import (
     require_known_type,
     require_own,
     trashed_now,
+    unknown_campaign,
 )
 from app.services.events.bulk import notify_deleted, record_summary
 
@@ -55,8 +57,7 @@ def generate(
         actor: the author of the coupons.
         data: a loaded ``CodesInput``.
         count: number of coupons, at least 1.
-        note_progress: called with the number of inserted coupons. The number starts again at 0
-            when the transaction is retried.
+        note_progress: called with the number of inserted coupons, again from 0 after a retry.
 
     Returns:
         The batch by its column names.
@@ -73,7 +74,10 @@ def generate(
         reason = "the fields of all coupons together are too large. Shorten the description."
         raise ShopError("shop_api_cannot_create_coupon", reason=reason)
 
+    campaign_id = coupon.get("campaign_id") or None
+
     def work(session: Session) -> Record:
+        _require_campaign(session, campaign_id, only_checks=True)
         batch = _insert_batch(session, actor, data, pattern, count)
         shared = columns_of(coupon) | {
             "status": CouponStatus.PUBLISHED,
@@ -83,10 +87,19 @@ def generate(
             "batch_id": batch["id"],
         }
         _insert_coupons(session, pattern, shared, count, note_progress)
+        _require_campaign(session, campaign_id)  # at the end only, so that it can be paused
         _report(session, actor, batch)
         return batch
 
     return run_in_transaction(work)
+
+
+def _require_campaign(
+    session: Session, campaign_id: int | None, *, only_checks: bool = False
+) -> None:
+    """Raise ShopError if a campaign does not exist. Otherwise, it stays until the commit."""
+    if campaign_id and not keep_campaigns(session, [campaign_id], only_checks=only_checks):
+        raise unknown_campaign("generate.coupon.campaign_id")
 
 
 def _insert_batch(
@@ -96,6 +109,7 @@ def _insert_batch(
         "author_id": actor.user_id or None,
         "created_at": now(),
         "name": data["name"],
+        "campaign_id": data["coupon"].get("campaign_id") or None,
         "count": count,
         "prefix": data["prefix"],
         "pattern": data["pattern"],

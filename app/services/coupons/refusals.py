@@ -27,6 +27,7 @@ from app.db.locks import lock_until_commit
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPON_REFUSALS, COUPONS
+from app.pricing.evaluation import REASONS, Reason
 
 FLUSH_SECONDS = 3.0
 MAX_UNKNOWN = 5000
@@ -69,6 +70,17 @@ class CouponRefused(ShopError):
             "shop_api_coupon_not_applicable", coupon=coupon, reasons=reasons, **details
         )
         self.coupon, self.amount = coupon, amount
+
+
+NOT_FOUND = Reason("not_found", REASONS["not_found"])
+
+
+def not_applicable(code: str, reasons: Iterable[Reason], param: str) -> ShopError:
+    """Return the error for a coupon that is not applicable, with all reasons."""
+    first, *others = reasons
+    listed = [{"code": each.code, "message": each.text} for each in (first, *others)]
+    reason = " ".join(each["message"] for each in listed)
+    return CouponRefused(code, listed, first.amount, param=param, reason=reason)
 
 
 @dataclass(slots=True)

@@ -22,15 +22,16 @@ from sqlalchemy import (
 from app.db.read_pool import Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import Id, IdList, TextList
-from app.models import COUPONS, REDEMPTIONS
+from app.models import CAMPAIGNS, COUPONS, REDEMPTIONS
 from app.models.coupon import CouponOptions, CouponStatus
 from app.models.redemption import IS_CONFIRMED, IS_LIVE_RESERVATION, IS_RESERVED
-from app.pricing.carts import CouponTerms
+from app.pricing.carts import CampaignTerms, CouponTerms
+from app.services.campaigns.queries import COLUMNS, of_uses
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import HAS_ONE_OF_CODES
 
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
-_IS_OF_CUSTOMER = or_(
+IS_OF_CUSTOMER = or_(
     is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
     is_one_of(REDEMPTIONS.c.email_normalized, bindparam("emails_normalized", type_=TextList)),
 )
@@ -46,12 +47,12 @@ def number_of_redemptions(*conditions: ColumnElement[bool]) -> ColumnElement[int
 
 
 _USES_BY_CUSTOMER = number_of_redemptions(
-    _IS_OF_CUSTOMER,
+    IS_OF_CUSTOMER,
     _IS_OF_ANOTHER_ORDER,
     or_(IS_CONFIRMED, IS_LIVE_RESERVATION),
 )
 STORED_USES_BY_CUSTOMER = number_of_redemptions(
-    _IS_OF_CUSTOMER,
+    IS_OF_CUSTOMER,
     _IS_OF_ANOTHER_ORDER,
     or_(IS_CONFIRMED, IS_RESERVED),
 )
@@ -94,7 +95,22 @@ _TERMS = (
 )
 
 
-def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:
+_OF_CAMPAIGN = (
+    "active",
+    "starts_at",
+    "ends_at",
+    "usage_limit",
+    "usage_limit_per_user",
+    "budget",
+    "tags",
+    "combines_with",
+)
+"""Columns of the campaign of a coupon, which ``_terms`` selects after those of the coupon."""
+
+
+def _terms(
+    uses_by_customer: ColumnElement[Any], uses_of_campaign: ColumnElement[Any]
+) -> Select[Any]:
     return select(
         COUPONS.c.id,
         COUPONS.c.code,
@@ -109,11 +125,24 @@ def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:
             else_=_RESERVED,
         ).label("reserved"),
         uses_by_customer.label("uses_by_customer"),
-    )
+        CAMPAIGNS.c.id.label("campaign_id"),
+        *(CAMPAIGNS.c[name].label(f"campaign_{name}") for name in _OF_CAMPAIGN),
+        *(COLUMNS[name].label(f"campaign_{name}") for name in ("live_uses", "live_discount")),
+        uses_of_campaign.label("campaign_uses_by_customer"),
+    ).select_from(COUPONS.outerjoin(CAMPAIGNS, CAMPAIGNS.c.id == COUPONS.c.campaign_id))
 
 
-_OF_CUSTOMER = _terms(case((COUPONS.c.usage_limit_per_user > 0, _USES_BY_CUSTOMER), else_=null()))
-_OF_GUEST = _terms(null())
+_OF_CUSTOMER = _terms(
+    case((COUPONS.c.usage_limit_per_user > 0, _USES_BY_CUSTOMER), else_=null()),
+    case(
+        (
+            CAMPAIGNS.c.usage_limit_per_user > 0,
+            of_uses(func.count(), IS_OF_CUSTOMER, or_(IS_CONFIRMED, IS_LIVE_RESERVATION)),
+        ),
+        else_=null(),
+    ),
+)
+_OF_GUEST = _terms(null(), null())
 _HAS_ONE_OF_IDS = is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList))
 _WITH_CODES = _OF_CUSTOMER.where(HAS_ONE_OF_CODES)
 _WITH_CODES_OF_GUEST = _OF_GUEST.where(HAS_ONE_OF_CODES)
@@ -128,6 +157,11 @@ class FoundCoupon:
     code: str
     is_published: bool
     terms: CouponTerms
+
+    @property
+    def campaign_id(self) -> int | None:
+        """Return the ID of its campaign, or None."""
+        return self.terms.campaign.id if self.terms.campaign else None
 
     @property
     def is_limited(self) -> bool:
@@ -170,6 +204,26 @@ def coupons_by_id(
     return {row.id: _found(row, customer) for row in fetch(_WITH_IDS, parameters)}
 
 
+def _campaign(row: Any) -> CampaignTerms | None:
+    """Return the terms of the campaign of a coupon, if it has one."""
+    if row.campaign_id is None:
+        return None
+    return CampaignTerms(
+        id=row.campaign_id,
+        active=row.campaign_active,
+        starts_at=row.campaign_starts_at,
+        ends_at=row.campaign_ends_at,
+        usage_limit=row.campaign_usage_limit,
+        usage_limit_per_user=row.campaign_usage_limit_per_user,
+        budget=row.campaign_budget,
+        tags=row.campaign_tags,
+        combines_with=row.campaign_combines_with,
+        uses=row.campaign_live_uses,
+        uses_by_customer=row.campaign_uses_by_customer,
+        discount=int(row.campaign_live_discount.scaleb(2)),
+    )
+
+
 def _terms_of(options: CouponOptions) -> dict[str, Any]:
     """Return the terms of fields that few coupons use."""
     if options == _NO_OPTIONS:
@@ -207,6 +261,7 @@ def _found(row: Any, customer: Customer) -> FoundCoupon:
             uses_by_customer=row.uses_by_customer if customer.is_known else None,
             active=row.active,
             starts_at=row.starts_at,
+            campaign=_campaign(row),
             **_terms_of(row.options),
         ),
     )

@@ -21,6 +21,7 @@ from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import COUPONS
 from app.models.coupon import CouponOptions, CouponRow, CouponStatus
+from app.services.campaigns.locks import keep_campaigns
 from app.services.common.bulk import (
     BulkItem,
     Earlier,
@@ -91,6 +92,7 @@ def check_coupons(
             records=coupons,
             holders=taken | {each["code"]: each["id"] for each in rows},
             metadata=metadata,
+            campaigns=keep_campaigns(session, _campaigns_of(items), only_checks=True),
         )
         results = prepared("coupon", writes, items, _prepare_create, _prepare_update)
     earlier.update(("code", each["code"]) for each in writes.created)
@@ -177,16 +179,19 @@ class _CouponWrites(Writes):
     Attributes:
         holders: the coupon that has each code of the request, or None for a new coupon. An item
             that uses a code takes it, and an item that no longer uses its code leaves it.
+        campaigns: the campaigns of the request that exist, which stay until the commit.
     """
 
     holders: dict[str, int | None]
     metadata: MetadataWrites
+    campaigns: set[int]
 
 
 def _lock(
     session: Session, actor: Principal, items: Sequence[BulkItem], *, trashed_too: bool
 ) -> _CouponWrites:
-    """Lock the coupons that the items name, and read the metadata that they change."""
+    """Lock the campaigns and coupons of the items, and read the metadata that they change."""
+    campaigns = keep_campaigns(session, _campaigns_of(items))
     coupons = lock_coupons(session, items, trashed_too=trashed_too)
     return _CouponWrites(
         session=session,
@@ -194,7 +199,13 @@ def _lock(
         records=coupons,
         holders={each["code"]: each["id"] for each in coupons.values() if _is_published(each)},
         metadata=MetadataWrites.of_items(session, COUPON, items, coupons),
+        campaigns=campaigns,
     )
+
+
+def _campaigns_of(items: Sequence[BulkItem]) -> set[int]:
+    given = {item.data.get("campaign_id") or 0 for item in items}
+    return {campaign_id for campaign_id in given if 0 < campaign_id <= INT64_MAX}
 
 
 def lock_coupons(
@@ -227,6 +238,7 @@ def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
         raise ShopError("shop_api_coupon_code_already_exists")
     require_known_type(data["type"])
     _require_storable(data["code"], "shop_api_cannot_create_coupon")
+    _require_campaign(writes, data)
     timestamp = now()
     created: Record = {
         **_BLANK,
@@ -258,6 +270,7 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
         require_known_type(data["type"])
     if "code" in data:
         _require_storable(data["code"], "shop_api_cannot_update_coupon")
+    _require_campaign(writes, data)
     if not data:
         return with_columns(coupon, {})  # a copy, without the metadata of an earlier item
     columns = columns_of(data, coupon["options"])
@@ -271,7 +284,12 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
     return after
 
 
-_BLANK: Record = {"active": True, "starts_at": None, "options": CouponOptions()}
+_BLANK: Record = {
+    "active": True,
+    "starts_at": None,
+    "campaign_id": None,
+    "options": CouponOptions(),
+}
 """The columns of a new coupon that a request need not contain."""
 
 
@@ -285,7 +303,21 @@ def columns_of(data: Mapping[str, Any], options: CouponOptions = _BLANK["options
     given = {name: columns.pop(name) for name in CouponOptions._fields if name in data}
     if "maximum_discount" in given:
         given["maximum_discount"] = str(given["maximum_discount"] or "") or None
+    if "campaign_id" in columns:
+        columns["campaign_id"] = columns["campaign_id"] or None
     return columns | {"options": options._replace(**given)} if given else columns
+
+
+def _require_campaign(writes: _CouponWrites, data: Mapping[str, Any]) -> None:
+    """Raise ShopError if a campaign of a request does not exist."""
+    campaign_id = data.get("campaign_id")
+    if campaign_id and campaign_id not in writes.campaigns:
+        raise unknown_campaign("coupon.campaign_id")
+
+
+def unknown_campaign(param: str) -> ShopError:
+    """Return the error for a campaign that a coupon names and that does not exist."""
+    return ShopError("shop_api_invalid_campaign_id", param=param).with_status(400)
 
 
 def _note_written(

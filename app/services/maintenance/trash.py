@@ -85,9 +85,10 @@ def restore_order(actor: Principal, order_id: int) -> Record:
             "updated_at": now(),
         }
         after = {**order, **restored}
-        lock_coupons(session, [order])
+        held = lock_coupons(session, [order])
         uses: list[Change] = []
-        if plan := plan_coupons(session, order, after, items_of(order), recompute=False):
+        items = items_of(order)
+        if plan := plan_coupons(session, order, after, items, recompute=False, held=held):
             uses = plan.write(session, order_id)
         session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(restored))
         changes = [Change("order.restored", order, after), *uses]

@@ -5,6 +5,7 @@ The functions read and compute but do not write, so that the order can still be 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
@@ -18,9 +19,11 @@ from app.db.read_pool import Fetch
 from app.db.session import now
 from app.errors import InvalidOrderItems
 from app.models.redemption import RedemptionRow, is_live
-from app.pricing.carts import CartItem, CouponTerms
+from app.pricing.carts import CampaignTerms, CartItem, CouponTerms
 from app.pricing.evaluation import Reason, evaluate, limit_reasons
+from app.services.campaigns.locks import Held
 from app.services.coupons.customers import cart_of, find_customer
+from app.services.coupons.refusals import not_applicable
 from app.services.coupons.terms import FoundCoupon
 from app.services.orders.coupon_lines import (
     coupons_of_lines,
@@ -29,7 +32,8 @@ from app.services.orders.coupon_lines import (
 )
 from app.services.orders.items import COUPON_ID, Item, OrderItems, items_of
 from app.services.orders.redemptions import CouponPlan
-from app.services.redemptions.slots import fetch_in, not_applicable
+from app.services.redemptions.campaign_numbers import counted_amount
+from app.services.redemptions.slots import fetch_in
 
 
 def plan_coupons(
@@ -39,16 +43,17 @@ def plan_coupons(
     items: OrderItems,
     *,
     recompute: bool,
+    held: Held,
     accounts: Mapping[int, Any] = MappingProxyType({}),
 ) -> CouponPlan | None:
     """Compute coupon amounts and discounts, and return the resulting changes to uses.
 
     Args:
-        before: the stored order; None for a new order.
-        after: the order after the change, without its items and sums.
-        items: its items after the change, modified in place. A coupon line without a recorded
-            amount has ``applied``. A line with ``own_total`` keeps its total.
+        before, after: the order, None if it is new, and after the change without items and sums.
+        items: its items after the change, modified in place. Applied coupon lines have
+            ``applied``. A line with ``own_total`` keeps its total.
         recompute: whether lines or coupons have changed.
+        held: their locked campaigns.
         accounts: rows of ACCOUNTS that have been read, by ID.
 
     Returns:
@@ -72,7 +77,7 @@ def plan_coupons(
     )
     of_lines, removed = _recorded_uses(session, before, lines)
     coupons = coupons_of_lines(fetch, lines, of_lines, customer, order_id)
-    plan = CouponPlan(before, after, items, customer, coupons, of_lines, removed)
+    plan = CouponPlan(before, after, items, customer, coupons, of_lines, removed, held)
     for line_id in _lines_of_held_coupons(plan):
         del coupons[line_id]
     for line in lines:
@@ -144,6 +149,7 @@ def _apply(plan: CouponPlan, fetch: Fetch) -> None:
             now=now(),
             coupon_types=current_catalog().coupon_types,
             smallest=smallest_amount(plan.after["currency"]),
+            in_budget=plan.in_budget,
         )
         results = {result.code: result for result in evaluation.coupons}
         reasons |= {code: result.reasons for code, result in results.items()}
@@ -181,14 +187,40 @@ def _applied_terms(
             # wrote it.
             gone.add(line["id"])
         else:  # the order's own use never counts against it
-            listed[code] = replace(coupon.terms, usage_limit=None, usage_limit_per_user=None)
+            listed[code] = replace(
+                coupon.terms,
+                usage_limit=None,
+                usage_limit_per_user=None,
+                campaign=_without_limits(coupon.terms.campaign),
+            )
     return listed, reasons, gone
 
 
 def _terms_for_new_line(plan: CouponPlan, coupon: FoundCoupon) -> CouponTerms:
     """Return the terms of a coupon, without the use that a removed line of the order releases."""
     released = any(redemption["coupon_id"] == coupon.id for redemption in plan.removed)
-    return replace(coupon.terms, uses=coupon.terms.uses - released)
+    campaign = coupon.terms.campaign
+    if campaign:
+        freed = [each for each in plan.removed if each["campaign_id"] == campaign.id]
+        amounts = sum((counted_amount(each["amount"]) for each in freed), Decimal(0))
+        by_customer = campaign.uses_by_customer
+        campaign = replace(
+            campaign,
+            uses=campaign.uses - len(freed),
+            uses_by_customer=None if by_customer is None else by_customer - len(freed),
+            discount=campaign.discount - int(amounts.scaleb(2)),
+        )
+    return replace(coupon.terms, uses=coupon.terms.uses - released, campaign=campaign)
+
+
+def _without_limits(campaign: CampaignTerms | None) -> CampaignTerms | None:
+    """Return the terms of a campaign for a line that holds its place.
+
+    It has no ID, because the use is already among those that count for other lines.
+    """
+    if campaign is None:
+        return None
+    return replace(campaign, id=0, usage_limit=0, usage_limit_per_user=0, budget=None)
 
 
 def _cart_item(item: Item) -> CartItem:

@@ -11,6 +11,7 @@ from app.db.locks import has_one_writer
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDERS, REDEMPTIONS
+from app.services.campaigns.locks import Held, hold_campaigns
 from app.services.common.bulk import BulkItem
 from app.services.coupons.queries import PUBLISHED
 from app.services.orders.columns import Record
@@ -18,6 +19,7 @@ from app.services.orders.items import COUPON_ID
 
 _USES = {
     "status",
+    "currency",
     "payment_details",
     "customer_id",
     "billing_address",
@@ -56,8 +58,10 @@ def clear_parents(session: Session, deleted: Collection[int]) -> None:
         session.execute(statement, {"parents": list(deleted)})
 
 
-def lock_coupons(session: Session, orders: Collection[Record], codes: Collection[str] = ()) -> None:
-    """Lock the coupons of several coupon lines until the commit, and limited coupons exclusively.
+def lock_coupons(session: Session, orders: Collection[Record], codes: Collection[str] = ()) -> Held:
+    """Lock the campaigns of coupon lines until the commit, and the coupons of several lines.
+
+    Limited coupons are locked exclusively.
 
     Without this, the lines would lock their coupons in their own order, and requests with the same
     coupons in different orders would deadlock.
@@ -65,34 +69,40 @@ def lock_coupons(session: Session, orders: Collection[Record], codes: Collection
     Args:
         orders: stored orders whose uses can change.
         codes: codes of other coupons that can be used.
+
+    Returns:
+        The campaigns of the coupons and of their uses.
     """
     used = [line["code"] for order in orders for line in order["coupon_lines"]]
     # Lines with the same code can have different coupons, since a coupon was renamed.
-    if len(used) + len(codes) < 2 or has_one_writer(session):
-        return
+    if not used and not codes:
+        return {}
     details = [details for order in orders for details in (order["item_details"] or {}).values()]
     kept = {detail[COUPON_ID] for detail in details if detail.get(COUPON_ID) is not None}
     references = [f"order-{order['id']}" for order in orders]
     of_orders = select(REDEMPTIONS.c.coupon_id).where(REDEMPTIONS.c.reference.in_(references))
     of_codes = select(COUPONS.c.id).where(COUPONS.c.code.in_({*used, *codes}), PUBLISHED)
-    coupons = (
-        select(COUPONS.c.id)
-        .where(or_(COUPONS.c.id.in_(kept), COUPONS.c.id.in_(union(of_orders, of_codes))))
-        .order_by(COUPONS.c.id)
-    )
+    is_theirs = or_(COUPONS.c.id.in_(kept), COUPONS.c.id.in_(union(of_orders, of_codes)))
+    of_uses = select(REDEMPTIONS.c.campaign_id).where(REDEMPTIONS.c.reference.in_(references))
+    of_coupons = select(COUPONS.c.campaign_id).where(is_theirs)
+    held = hold_campaigns(session, union(of_uses, of_coupons))
+    if len(used) + len(codes) < 2 or has_one_writer(session):
+        return held
+    coupons = select(COUPONS.c.id).where(is_theirs).order_by(COUPONS.c.id)
     is_limited = or_(COUPONS.c.usage_limit > 0, COUPONS.c.usage_limit_per_user > 0)
     # First against changes of their terms, which bulk updates of coupons make in the same order.
     session.execute(coupons.with_for_update(read=True, key_share=True))
     session.execute(coupons.where(is_limited).with_for_update(key_share=True))
+    return held
 
 
 def lock_coupons_of_items(
     session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
-) -> None:
-    """Lock the coupons of several coupon lines in creates and updates of orders."""
+) -> Held:
+    """Lock the campaigns and coupons of coupon lines in creates and updates of orders."""
     changing = [item for item in items if not _USES.isdisjoint(item.data)]
     lines = (line for item in changing for line in item.data.get("coupon_lines") or ())
-    lock_coupons(
+    return lock_coupons(
         session,
         [orders[item.id] for item in changing if item.id is not None and item.id in orders],
         {line["code"] for line in lines if line.get("code")},

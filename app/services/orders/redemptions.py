@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 
+from flask import current_app
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
@@ -16,19 +17,21 @@ from app.db.records import with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
+from app.services.campaigns.locks import Held
 from app.services.coupons.customers import Customer, counted_customer, email_columns
+from app.services.coupons.refusals import NOT_FOUND, not_applicable
 from app.services.coupons.terms import FoundCoupon
 from app.services.orders.coupon_lines import redemptions_of
 from app.services.orders.items import COUPON_ID, Item, OrderItems
+from app.services.redemptions.campaign_numbers import (
+    change_numbers,
+    counted_amount,
+    give_back_to_campaign,
+)
+from app.services.redemptions.campaigns import CampaignUse
 from app.services.redemptions.changes import REDEEMED, count_use, expiries, use_change
 from app.services.redemptions.changes import RELEASED as RELEASED_USE
-from app.services.redemptions.slots import (
-    NOT_FOUND,
-    CouponSlot,
-    not_applicable,
-    require_use_left,
-    take_slot,
-)
+from app.services.redemptions.slots import CouponSlot, require_use_left, take_slot
 from app.services.redemptions.stored import uses_of
 
 CONFIRMED, RESERVED, RELEASED = (
@@ -53,6 +56,7 @@ class CouponPlan:
         coupons: the coupons of the coupon lines, by the ID of the line, published or not.
         redemptions: the redemptions of the coupon lines, by the ID of the line.
         removed: live redemptions of removed lines.
+        held: the locked campaigns of the coupons and of their uses.
     """
 
     before: Mapping[str, Any] | None
@@ -62,6 +66,12 @@ class CouponPlan:
     coupons: Mapping[int, FoundCoupon]
     redemptions: Mapping[int, RedemptionRow]
     removed: Sequence[RedemptionRow]
+    held: Held
+
+    @property
+    def in_budget(self) -> bool:
+        """Return whether the currency of the order is that of the budgets of campaigns."""
+        return bool(self.after["currency"] == current_app.config["SHOP_CURRENCY"])
 
     def write(self, session: Session, order_id: int) -> list[Change]:
         """Reserve, confirm and release the uses.
@@ -75,10 +85,10 @@ class CouponPlan:
         lines = self.items.lists["coupon_lines"]
         # If a coupon is rejected, undo the changes for the coupons before it.
         several = len(lines) + len(self.removed) > 1
-        with savepoint(session) if several else nullcontext():
+        with savepoint(session) if several or self.held else nullcontext():
             changes: list[Change] = []
             for redemption in self.removed:
-                changes += _release(session, redemption)
+                changes += _release(session, self.held, redemption)
             for line in lines:
                 changes += self._write_line(session, order_id, line)
             return changes
@@ -88,7 +98,7 @@ class CouponPlan:
         live = redemption if redemption and is_live(redemption) else None
         status = self.status_of(line)
         if status == RELEASED:
-            return _release(session, live) if live else []
+            return _release(session, self.held, live) if live else []
         if live:
             return self._keep(session, order_id, line, live, status or live["status"])
         if status:
@@ -138,6 +148,10 @@ class CouponPlan:
                 session, redemption["coupon_id"], self.customer, order_id, self.place(line)
             )
             changes = expiries(expired)
+            self._change_of_campaign(line, redemption).take(
+                session, redemption["campaign_id"], self.customer
+            )
+        self._change_amount(session, line, redemption, columns["amount"])
         if status != redemption["status"]:
             confirmed = status == CONFIRMED
             usage, reserved = (1, -int(redemption["holds_slot"])) if confirmed else (-1, 1)
@@ -156,6 +170,48 @@ class CouponPlan:
                 update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changed)
             )
         return changes
+
+    def _use_of_campaign(
+        self, line: Item, earlier: RedemptionRow | None, amount: Decimal
+    ) -> CampaignUse:
+        """Return a new use of a campaign, or an earlier one that is taken again."""
+        return CampaignUse(
+            held=self.held,
+            code=line["code"],
+            param=self.place(line),
+            amount=amount,
+            in_budget=self.in_budget,
+            active=line["applied"] and self.is_new(line),
+            own_id=earlier["id"] if earlier else 0,
+        )
+
+    def _change_of_campaign(
+        self, line: Item, redemption: RedemptionRow, amount: Decimal | None = None
+    ) -> CampaignUse:
+        """Return a change of a use of a campaign. Its own use does not count."""
+        changes_currency = self.before and self.before["currency"] != self.after["currency"]
+        return CampaignUse(
+            held=self.held,
+            code=line["code"],
+            param=self.place(line),
+            amount=amount,
+            is_new=False,
+            in_budget=self.in_budget if amount else not changes_currency,
+            active=False,
+            own_id=redemption["id"],
+        )
+
+    def _change_amount(
+        self, session: Session, line: Item, redemption: RedemptionRow, amount: Decimal
+    ) -> None:
+        """Add the increase of a discount to the campaign of a use, within its budget."""
+        more = counted_amount(amount) - counted_amount(redemption["amount"])
+        changes_currency = self.before and self.before["currency"] != self.after["currency"]
+        if more > 0 or changes_currency:
+            use = self._change_of_campaign(line, redemption, max(more, Decimal(0)))
+            use.take(session, redemption["campaign_id"], None)
+        if more < 0:
+            change_numbers(session, self.held, redemption["campaign_id"], 0, more)
 
     def _take(
         self,
@@ -179,6 +235,10 @@ class CouponPlan:
             return []
         columns = {**self._columns(line, earlier), "status": status, "holds_slot": False}
         slot: CouponSlot | None = None
+        campaign_id = coupon.campaign_id if coupon else earlier and earlier["campaign_id"]
+        use = self._use_of_campaign(line, earlier, columns["amount"])
+        use.take(session, campaign_id, counted_customer(self.customer, earlier))
+        columns["campaign_id"] = campaign_id
         if coupon:
             slot = take_slot(
                 session,
@@ -242,7 +302,7 @@ def _store(
 
 
 def release_uses(
-    session: Session, order_id: int, timestamp: datetime
+    session: Session, order_id: int, timestamp: datetime, held: Held
 ) -> tuple[list[Change], dict[str, str]]:
     """Release the uses of an order that is moved to the trash or deleted.
 
@@ -254,7 +314,7 @@ def release_uses(
     released: dict[str, str] = {}
     for redemption in redemptions_of(session, order_id):
         if is_live(redemption):
-            changes += _release(session, redemption, timestamp)
+            changes += _release(session, held, redemption, timestamp)
             released[coupon_code(redemption["code"])] = redemption["status"]
     return changes, released
 
@@ -279,8 +339,9 @@ def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dic
 
 
 def _release(
-    session: Session, redemption: RedemptionRow, timestamp: datetime | None = None
+    session: Session, held: Held, redemption: RedemptionRow, timestamp: datetime | None = None
 ) -> list[Change]:
+    give_back_to_campaign(session, held, redemption)
     usage, reserved = uses_of(redemption)
     released = {
         "status": RELEASED,

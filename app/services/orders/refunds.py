@@ -346,8 +346,8 @@ def _refund_of(session: Session, order_id: int, refund_id: int) -> Record:
 def _become_refunded(session: Session, order: Record, after: Record) -> list[Change]:
     """Give a fully refunded order its status, with its note; return the further changes."""
     after["status"] = REFUNDED
-    lock_coupons(session, [order])
-    plan = plan_coupons(session, order, after, items_of(order), recompute=False)
+    held = lock_coupons(session, [order])
+    plan = plan_coupons(session, order, after, items_of(order), recompute=False, held=held)
     uses = plan.write(session, order["id"]) if plan else []
     note = status_note(after, order["status"], {})
     added = insert(ORDER_NOTES).values(note).returning(ORDER_NOTES.c.id)

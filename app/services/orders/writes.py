@@ -18,6 +18,7 @@ from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
 from app.models.order_refund import OrderRefundRow
+from app.services.campaigns.locks import Held
 from app.services.common.bulk import (
     BulkItem,
     Precondition,
@@ -128,8 +129,8 @@ def delete_order(
             precondition(columns.with_total_tax(order))
         after: Record | None = None
         timestamp = now()
-        lock_coupons(session, [order])
-        uses, released = release_uses(session, order_id, timestamp)
+        held = lock_coupons(session, [order])
+        uses, released = release_uses(session, order_id, timestamp, held)
         refunds: list[Change] = []
         if force:
             refunds = deleted_refunds(session, [order])
@@ -158,6 +159,7 @@ class _OrderWrites(Writes):
     Attributes:
         stored: the stored orders, by ID. ``records`` has those that are not in the trash.
         accounts: rows of ACCOUNTS for the customers of the request, by ID.
+        held: the locked campaigns of the coupons of the request.
         parents: the parents of the request that are orders and not in the trash.
         taken_keys: the order keys of the request that orders have.
         permissions: the download permissions of stored orders that the request can change.
@@ -168,6 +170,7 @@ class _OrderWrites(Writes):
 
     stored: Mapping[int, Record]
     accounts: Mapping[int, Any]
+    held: Held
     parents: set[int]
     taken_keys: set[str]
     new_ids: Iterator[int]
@@ -192,7 +195,7 @@ def _lock(
         if trashed_too or order["status"] != TRASH
     }
     accounts = hold_accounts(session, [item.data.get("customer_id") or 0 for item in items])
-    lock_coupons_of_items(session, items, orders)
+    held = lock_coupons_of_items(session, items, orders)
     keys = [item.data["order_key"] for item in items if item.data.get("order_key")]
     taken_keys: set[str] = set()
     if keys:
@@ -205,6 +208,7 @@ def _lock(
         records=orders,
         stored=stored,
         accounts=accounts,
+        held=held,
         parents=held_parents(session, [item.data.get("parent_id") or 0 for item in items]),
         taken_keys=taken_keys,
         refunds=_refunds(session, items, orders),
@@ -285,7 +289,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     if data.get("order_key") in writes.taken_keys:
         reason = "another order has this order key."
         raise ShopError("shop_api_cannot_create_order", reason=reason)
-    plan = plan_coupons(session, None, order, items, recompute=True, accounts=writes.accounts)
+    plan = _plan(writes, None, order, items, recompute=True)
     items.own_shipping_tax = "shipping_tax" in data
     order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
     order["id"] = next(writes.new_ids)
@@ -370,11 +374,28 @@ def _plan_update(
 ) -> CouponPlan | None:
     """Return the changes to coupons, or None if the update does not affect them."""
     recompute = not {"line_items", "coupon_lines"}.isdisjoint(changed)
-    concerned = ("status", "customer_id", "billing_email")
+    concerned = ("status", "customer_id", "billing_email", "currency")
     if not recompute and all(order[name] == after[name] for name in concerned):
         return None
+    return _plan(writes, order, after, items, recompute=recompute)
+
+
+def _plan(
+    writes: _OrderWrites,
+    before: Record | None,
+    after: Record,
+    items: OrderItems,
+    *,
+    recompute: bool,
+) -> CouponPlan | None:
     return plan_coupons(
-        writes.session, order, after, items, recompute=recompute, accounts=writes.accounts
+        writes.session,
+        before,
+        after,
+        items,
+        recompute=recompute,
+        held=writes.held,
+        accounts=writes.accounts,
     )
 
 

@@ -14,7 +14,7 @@ from app.models.redemption import RedemptionRow
 from app.services.events.hooks import described, notify
 from app.services.events.outbox import Cause
 from app.services.redemptions.counts import change_counts
-from app.services.redemptions.slots import hold_unlimited, lock_coupon
+from app.services.redemptions.locks import hold_unlimited, lock_coupon
 
 REDEEMED, RELEASED = "coupon.redeemed", "coupon.released"
 
@@ -57,12 +57,16 @@ def expiries(expired: Iterable[RedemptionRow]) -> list[Change]:
 
 def shown_use(redemption: RedemptionRow) -> dict[str, Any]:
     """Return a redemption as the events of its coupon contain it, without personal data."""
-    return {
+    shown: dict[str, Any] = {
         "id": redemption["id"],
         "status": redemption["status"],
         "reference": redemption["reference"],
         "order_id": redemption["order_id"],
     }
+    if (campaign_id := redemption.get("campaign_id")) is not None:
+        amount = redemption["amount"]
+        shown |= {"campaign_id": campaign_id, "amount": None if amount is None else str(amount)}
+    return shown
 
 
 def count_use(

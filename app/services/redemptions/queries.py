@@ -130,6 +130,8 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     # Larger IDs identify no record.
     if query["coupon_id"] is not None:
         conditions.append(REDEMPTIONS.c.coupon_id == min(query["coupon_id"], INT64_MAX))
+    if query["campaign"] is not None:
+        conditions.append(REDEMPTIONS.c.campaign_id == min(query["campaign"], INT64_MAX))
     if query["order_id"] is not None:
         conditions.append(is_of_order(min(query["order_id"], INT64_MAX)))
     if (customer_id := query["customer_id"]) is not None:

@@ -1,6 +1,7 @@
 """The rules for reserving a use of a coupon through the API (redemptions 4 and 6)."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -16,11 +17,12 @@ from app.catalog import Change
 from app.conversions.currencies import in_smallest_amounts
 from app.db.read_pool import Fetch, fetch
 from app.db.records import row_dicts
-from app.db.session import now, run_in_transaction
-from app.errors import ShopError
+from app.db.session import now, run_in_transaction, savepoint
+from app.errors import InvalidParams, ShopError
 from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.pricing.evaluation import Reason, redemption_reasons
+from app.services.campaigns.locks import Held, hold_known
 from app.services.coupons.customers import (
     Customer,
     cart_of,
@@ -28,21 +30,16 @@ from app.services.coupons.customers import (
     find_customer,
     require_customer_access,
 )
-from app.services.coupons.refusals import counting_refusals
+from app.services.coupons.refusals import NOT_FOUND, counting_refusals, not_applicable
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.events.hooks import notify
+from app.services.redemptions.campaign_numbers import change_numbers, counted_amount
+from app.services.redemptions.campaigns import CampaignUse, require_stored_expiry
 from app.services.redemptions.changes import REDEEMED, RELEASED, shown_use
 from app.services.redemptions.counts import change_counts
-from app.services.redemptions.slots import (
-    NOT_FOUND,
-    CouponSlot,
-    fetch_in,
-    lock_coupon,
-    not_applicable,
-    store_expiry,
-    take_slot,
-)
-from app.services.redemptions.stored import CODE, update_redemption
+from app.services.redemptions.locks import lock_coupon
+from app.services.redemptions.slots import CouponSlot, fetch_in, take_slot
+from app.services.redemptions.stored import CODE, store_expiry, update_redemption
 
 _OF_REFERENCE = select(REDEMPTIONS).where(
     REDEMPTIONS.c.reference == bindparam("reference"), REDEMPTIONS.c.order_id.is_(None)
@@ -108,8 +105,12 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
         if existing and is_live(existing):
             return existing, False, []
         raise not_applicable(code, reasons, CODE)
+    _require_amount(coupon, data)
+    campaign = coupon.terms.campaign
+    held = hold_known(session, {campaign.id: campaign.is_limited} if campaign else {})
     try:
-        slot, redemption = _insert(session, coupon, customer, data)
+        with savepoint(session) if held else nullcontext():  # the numbers of the campaign, too
+            slot, redemption = _insert(session, held, coupon, customer, data)
     except ShopError:
         # The code and reference can have the last slot, since another request took it.
         existing = _existing(fetch_in(session), coupon, data)
@@ -118,7 +119,18 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
         raise
     if redemption is not None:
         return redemption, True, _changes(slot, redemption)
-    return _reserve_again(session, slot, customer, data)
+    if held:
+        amount = counted_amount(_whole(data["amount"]))
+        change_numbers(session, held, coupon.campaign_id, -1, -amount)
+    return _reserve_again(session, held, slot, customer, data)
+
+
+def _require_amount(coupon: FoundCoupon, data: Mapping[str, Any]) -> None:
+    """Raise InvalidParams without an amount, if the campaign has a budget (campaigns 7)."""
+    if data["amount"] is None and coupon.terms.campaign and coupon.terms.campaign.budget:
+        raise InvalidParams(
+            {"redemption.amount": "is required, because the campaign has a budget."}
+        )
 
 
 def _changes(slot: CouponSlot, redemption: RedemptionRow | None = None) -> list[Change]:
@@ -130,18 +142,25 @@ def _changes(slot: CouponSlot, redemption: RedemptionRow | None = None) -> list[
 
 
 def _insert(
-    session: Session, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
+    session: Session, held: Held, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
 ) -> tuple[CouponSlot, RedemptionRow | None]:
     """Take a slot and insert a redemption: None if the code and reference have one."""
     connection = session.connection()
+    given = _new(customer, data)
+    use = CampaignUse(held=held, code=coupon.code, param=CODE, amount=given["amount"])
+    use.take(session, coupon.campaign_id, customer)
     slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
-    columns = _new(customer, data) | {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
+    columns = given | {
+        "coupon_id": coupon.id,
+        "holds_slot": slot.is_counted,
+        "campaign_id": coupon.campaign_id,
+    }
     new_id = connection.execute(_INSERT[connection.dialect.name], columns).scalar()
     return slot, cast("RedemptionRow", columns | {"id": new_id}) if new_id is not None else None
 
 
 def _reserve_again(
-    session: Session, slot: CouponSlot, customer: Customer, data: Mapping[str, Any]
+    session: Session, held: Held, slot: CouponSlot, customer: Customer, data: Mapping[str, Any]
 ) -> tuple[RedemptionRow, bool, list[Change]]:
     """Return the redemption that a code and a reference have, with a use (redemptions 6).
 
@@ -155,12 +174,21 @@ def _reserve_again(
     if is_live(redemption):
         return redemption, False, changes
     is_stored = redemption["status"] == RedemptionStatus.RELEASED
+    if not is_stored:
+        require_stored_expiry(redemption)
     expired = store_expiry(session, [] if is_stored else [redemption])
     coupon = coupons_by_id(fetch_in(session), [coupon_id], customer)[coupon_id]
+    given = _given(customer, data)
+    use = CampaignUse(held=held, code=coupon.code, param=CODE, amount=given["amount"])
+    use.take(session, coupon.campaign_id, customer)
     slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
     slot = replace(slot, expired=[*expired, *slot.expired])
     again = update_redemption(
-        session, redemption, **_given(customer, data), holds_slot=slot.is_counted
+        session,
+        redemption,
+        **given,
+        holds_slot=slot.is_counted,
+        campaign_id=coupon.campaign_id,
     )
     return again, False, changes + _changes(slot, again)
 

@@ -13,17 +13,14 @@ paragraph). Coupons without limits do not count reservations, and their reservat
 each other.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
-    Boolean,
     ColumnElement,
-    Executable,
     Integer,
-    and_,
     bindparam,
     or_,
     select,
@@ -32,21 +29,19 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetching
-from app.db.records import row_dicts, with_columns
+from app.db.records import row_dicts
 from app.db.session import now
-from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import (
     IS_EXPIRED_RESERVATION,
     IS_RESERVED,
     RedemptionRow,
-    RedemptionStatus,
 )
-from app.pricing.evaluation import REASONS, Reason, limit_reasons, pause_reasons
+from app.pricing.evaluation import limit_reasons, pause_reasons
 from app.services.coupons.customers import Customer
-from app.services.coupons.queries import PUBLISHED
-from app.services.coupons.refusals import CouponRefused
+from app.services.coupons.refusals import NOT_FOUND, not_applicable
 from app.services.coupons.terms import (
     IS_BELOW_LIMIT,
     STORED_USES_BY_CUSTOMER,
@@ -54,33 +49,19 @@ from app.services.coupons.terms import (
     coupon_by_id,
     number_of_redemptions,
 )
-from app.services.redemptions.counts import TIMES, change_counts
+from app.services.redemptions.counts import TIMES
+from app.services.redemptions.expiry import expire_reservations
+from app.services.redemptions.locks import HOLD_UNLIMITED, IS_FOUND, THIS, lock_coupon, row_of
+from app.services.redemptions.stored import store_expiry
 
-NOT_FOUND = Reason("not_found", REASONS["not_found"])
-
-_THIS = COUPONS.c.id == bindparam("this")
-_IS_FOUND = and_(
-    or_(PUBLISHED, bindparam("also_in_trash", type_=Boolean)),
-    or_(COUPONS.c.active, bindparam("also_paused", type_=Boolean)),
-)
-_ANY = {"also_in_trash": True, "also_paused": True}
 _HAS_SLOT = or_(COUPONS.c.usage_limit == 0, IS_BELOW_LIMIT)
 _HAS_SLOT_FOR_CUSTOMER = or_(
     COUPONS.c.usage_limit_per_user == 0,
     COUPONS.c.usage_limit_per_user > STORED_USES_BY_CUSTOMER,
 )
-_IS_UNLIMITED = and_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_limit_per_user == 0)
-# The foreign key of a new redemption takes the same lock, and an update that sets a limit waits for
-# it.
-_HOLD_UNLIMITED = (
-    select(COUPONS)
-    .where(_THIS, _IS_UNLIMITED, _IS_FOUND)
-    .with_for_update(read=True, key_share=True)
-)
-_LOCK = select(COUPONS.c.id).where(_THIS).with_for_update(key_share=True)
 _RECOUNT = (
     update(COUPONS)
-    .where(_THIS)
+    .where(THIS)
     .values(reserved_count=number_of_redemptions(IS_RESERVED, REDEMPTIONS.c.holds_slot))
 )
 BATCH = 100
@@ -121,7 +102,7 @@ def _taking(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
         column: COUPONS.c[column] + bindparam(f"more_{column}", type_=Integer)
         for column in ("usage_count", "reserved_count")
     }
-    taking = update(COUPONS).where(_THIS, _IS_FOUND, *conditions)
+    taking = update(COUPONS).where(THIS, IS_FOUND, *conditions)
     return taking.values({**more, **TIMES}).returning(*COUPONS.c)
 
 
@@ -134,24 +115,6 @@ _TAKE_OF_ALL_USES = _taking(_HAS_SLOT, COUPONS.c.usage_limit_per_user == 0)
 def fetch_in(session: Session) -> Fetch:
     """Return a function that runs selects in the transaction of a session."""
     return fetching(session.connection())
-
-
-def not_applicable(code: str, reasons: Iterable[Reason], param: str) -> ShopError:
-    """Return the error for a coupon that is not applicable, with all reasons."""
-    first, *others = reasons
-    listed = [{"code": each.code, "message": each.text} for each in (first, *others)]
-    reason = " ".join(each["message"] for each in listed)
-    return CouponRefused(code, listed, first.amount, param=param, reason=reason)
-
-
-def lock_coupon(session: Session, coupon_id: int) -> bool:
-    """Lock a coupon until the commit. Return whether it exists."""
-    return session.scalar(_LOCK, {"this": coupon_id}) is not None
-
-
-def hold_unlimited(session: Session, coupon_id: int) -> bool:
-    """Return whether a coupon has no limits. If so, no update sets one before the commit."""
-    return _row(session, _HOLD_UNLIMITED, {"this": coupon_id, **_ANY}) is not None
 
 
 def take_slot(
@@ -179,8 +142,8 @@ def take_slot(
         ShopError: a limit is reached, or the coupon is paused; with the reasons.
     """
     this = {"this": coupon.id, "also_in_trash": not published, "also_paused": not active}
-    if not coupon.is_limited and (held := _row(session, _HOLD_UNLIMITED, this)):
-        return CouponSlot(held, is_counted=False, uncounted=int(confirmed))
+    if not coupon.is_limited and (held := row_of(session, HOLD_UNLIMITED, this)):
+        return _of_campaign(coupon, CouponSlot(held, is_counted=False, uncounted=int(confirmed)))
     parameters = {
         **this,
         "own_order_id": own_order_id,
@@ -190,11 +153,18 @@ def take_slot(
         "used_at": now() if confirmed else None,
     }
     if not coupon.terms.usage_limit_per_user and (
-        taken := _row(session, _TAKE_OF_ALL_USES, parameters)
+        taken := row_of(session, _TAKE_OF_ALL_USES, parameters)
     ):
-        return CouponSlot(taken, is_counted=not confirmed)
+        return _of_campaign(coupon, CouponSlot(taken, is_counted=not confirmed))
     taken, expired = _take_locked(session, coupon, customer, parameters, param)
-    return CouponSlot(taken, is_counted=not confirmed, expired=expired)
+    return _of_campaign(coupon, CouponSlot(taken, is_counted=not confirmed, expired=expired))
+
+
+def _of_campaign(coupon: FoundCoupon, slot: CouponSlot) -> CouponSlot:
+    """Return a slot, or raise TryAgain if the coupon has another campaign than it was read with."""
+    if slot.coupon["campaign_id"] != coupon.campaign_id:
+        raise TryAgain
+    return slot
 
 
 def _take_locked(
@@ -212,12 +182,13 @@ def _take_locked(
     lock_coupon(session, coupon.id)  # so that the count of the customer's uses cannot change
     expired: list[RedemptionRow] = []
     is_recounted = False
-    while not (taken := _row(session, _TAKE, parameters)):
+    while not (taken := row_of(session, _TAKE, parameters)):
         found = coupon_by_id(fetch_in(session), coupon.id, customer, parameters["own_order_id"])
         if found is None or not (found.is_published or parameters["also_in_trash"]):
             raise not_applicable(coupon.code, [NOT_FOUND], param)
-        pauses = () if parameters["also_paused"] else pause_reasons(found.terms)
-        if reasons := [*limit_reasons(found.terms), *pauses]:
+        terms = replace(found.terms, campaign=None)  # it was checked before the coupon
+        pauses = () if parameters["also_paused"] else pause_reasons(terms)
+        if reasons := [*limit_reasons(terms), *pauses]:
             raise not_applicable(coupon.code, reasons, param)
         if some := _expire_some(session, coupon.id):
             expired += some
@@ -245,7 +216,7 @@ def require_use_left(
     coupon = coupon_by_id(fetch_in(session), coupon_id, customer, own_order_id)
     if coupon is None or not coupon.terms.usage_limit_per_user:
         return []
-    terms = replace(coupon.terms, usage_limit=None)
+    terms = replace(coupon.terms, usage_limit=None, campaign=None)
     if reasons := list(limit_reasons(terms)):
         raise not_applicable(coupon.code, reasons, param)
     expired: list[RedemptionRow] = []
@@ -255,37 +226,12 @@ def require_use_left(
 
 
 def _expire_some(session: Session, coupon_id: int) -> list[RedemptionRow]:
-    """Store the expiry of the oldest expired reservations of a locked coupon."""
-    return store_expiry(session, row_dicts(session.execute(_EXPIRED, {"this": coupon_id})))
+    """Store the expiry of the oldest expired reservations of a locked coupon.
 
-
-def store_expiry(session: Session, expired: Sequence[RedemptionRow]) -> list[RedemptionRow]:
-    """Store that reservations have expired, and free their slots.
-
-    From the commit, the reservations are released for all processes, whatever their clocks say.
-
-    Args:
-        expired: reservations that have expired. They and their coupons are locked.
-
-    Returns:
-        The redemptions as stored. The caller reports them.
+    Raises:
+        TryAgain: some count for a campaign, which must be locked before the coupon.
     """
-    if not expired:
-        return []
-    released = {"status": RedemptionStatus.RELEASED, "holds_slot": False}
-    session.execute(
-        update(REDEMPTIONS)
-        .where(REDEMPTIONS.c.id.in_([row["id"] for row in expired]))
-        .values(**released, updated_at=REDEMPTIONS.c.expires_at)
-    )
-    slots = Counter(row["coupon_id"] for row in expired if row["holds_slot"])
-    for coupon_id, number in slots.items():
-        change_counts(session, coupon_id, [(0, -number)])
-    return [with_columns(row, released | {"updated_at": row["expires_at"]}) for row in expired]
-
-
-def _row(
-    session: Session, statement: Executable, parameters: dict[str, Any]
-) -> Mapping[str, Any] | None:
-    row = session.connection().execute(statement, parameters).mappings().first()
-    return dict(row) if row else None
+    expired = row_dicts(session.execute(_EXPIRED, {"this": coupon_id}))
+    if any(each["campaign_id"] is not None for each in expired):
+        raise TryAgain(partial(expire_reservations, REDEMPTIONS.c.coupon_id == coupon_id))
+    return store_expiry(session, expired)

@@ -1,5 +1,7 @@
 """Stored redemptions and changes of a row (redemptions 4)."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, update
@@ -42,3 +44,28 @@ def update_redemption(session: Session, redemption: RedemptionRow, **columns: An
         changes["confirmed_at"] = changes["updated_at"]
     session.execute(update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changes))
     return with_columns(redemption, changes)
+
+
+def store_expiry(session: Session, expired: Sequence[RedemptionRow]) -> list[RedemptionRow]:
+    """Store that reservations have expired, and free their slots.
+
+    From the commit, the reservations are released for all processes, whatever their clocks say.
+
+    Args:
+        expired: reservations that have expired. They and their coupons are locked.
+
+    Returns:
+        The redemptions as stored. The caller reports them.
+    """
+    if not expired:
+        return []
+    released = {"status": RedemptionStatus.RELEASED, "holds_slot": False}
+    session.execute(
+        update(REDEMPTIONS)
+        .where(REDEMPTIONS.c.id.in_([row["id"] for row in expired]))
+        .values(**released, updated_at=REDEMPTIONS.c.expires_at)
+    )
+    slots = Counter(row["coupon_id"] for row in expired if row["holds_slot"])
+    for coupon_id, number in slots.items():
+        change_counts(session, coupon_id, [(0, -number)])
+    return [with_columns(row, released | {"updated_at": row["expires_at"]}) for row in expired]

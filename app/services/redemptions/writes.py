@@ -1,19 +1,25 @@
 """The rules for confirming and releasing redemptions through the API (redemptions 4 and 6)."""
 
+from typing import Any
+
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.catalog import Change
 from app.conversions.numbers import INT64_MAX
+from app.db.errors import TryAgain
 from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import REDEMPTIONS
+from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, as_shown, has_expired, is_live
+from app.services.campaigns.locks import Held, hold_campaigns
 from app.services.coupons.customers import counted_customer, find_customer
 from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.terms import coupon_by_id
+from app.services.redemptions.campaign_numbers import give_back_to_campaign
+from app.services.redemptions.campaigns import CampaignUse, require_stored_expiry
 from app.services.redemptions.changes import (
     REDEEMED,
     RELEASED,
@@ -22,8 +28,9 @@ from app.services.redemptions.changes import (
     use_change,
 )
 from app.services.redemptions.counts import change_counts
-from app.services.redemptions.slots import fetch_in, lock_coupon, store_expiry, take_slot
-from app.services.redemptions.stored import CODE, give_back, update_redemption
+from app.services.redemptions.locks import lock_coupon
+from app.services.redemptions.slots import fetch_in, take_slot
+from app.services.redemptions.stored import CODE, give_back, store_expiry, update_redemption
 
 _HAS_ID = select(REDEMPTIONS).where(REDEMPTIONS.c.id == bindparam("redemption_id"))
 _LOCK = _HAS_ID.with_for_update()
@@ -41,18 +48,21 @@ def confirm_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
     """
 
     def work(session: Session) -> RedemptionRow:
-        redemption = _locked(session, actor, redemption_id)
+        redemption, held = _locked(session, actor, redemption_id)
         if redemption["status"] == RedemptionStatus.CONFIRMED:
             return redemption
         if redemption["status"] == RedemptionStatus.RELEASED and not has_expired(redemption):
             raise ShopError("shop_api_invalid_redemption_status", reason="it has been released.")
         changes: list[Change] = []
         if is_live(redemption):
-            held = int(redemption["holds_slot"])
-            change_counts(session, redemption["coupon_id"], [(1, -held)])
+            slots = int(redemption["holds_slot"])
+            change_counts(session, redemption["coupon_id"], [(1, -slots)])
         else:
-            changes = expiries(_take_slot_again(session, redemption))
-        status = {"status": RedemptionStatus.CONFIRMED, "expires_at": None}
+            expired, campaign_id = _take_slot_again(session, held, redemption)
+            changes = expiries(expired)
+        status: dict[str, Any] = {"status": RedemptionStatus.CONFIRMED, "expires_at": None}
+        if not is_live(redemption):
+            status["campaign_id"] = campaign_id
         confirmed = update_redemption(session, redemption, **status)
         notify_with_coupons(session, actor, [*changes, *use_change(REDEEMED, confirmed)])
         return confirmed
@@ -69,10 +79,11 @@ def release_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
     """
 
     def work(session: Session) -> RedemptionRow:
-        redemption = _locked(session, actor, redemption_id)
+        redemption, held = _locked(session, actor, redemption_id)
         timestamp = now()
         if not is_live(redemption, timestamp):
             return as_shown(redemption)
+        give_back_to_campaign(session, held, redemption)
         give_back(session, redemption)
         status = {"status": RedemptionStatus.RELEASED, "updated_at": timestamp}
         released = update_redemption(session, redemption, **status)
@@ -82,8 +93,8 @@ def release_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
     return run_in_transaction(work)
 
 
-def _locked(session: Session, actor: Principal, redemption_id: int) -> RedemptionRow:
-    """Lock a redemption that the API may change, and return it."""
+def _locked(session: Session, actor: Principal, redemption_id: int) -> tuple[RedemptionRow, Held]:
+    """Lock a redemption that the API may change, and the campaigns that the change concerns."""
     this = {"redemption_id": redemption_id}
     found = session.execute(_HAS_ID, this).first() if redemption_id <= INT64_MAX else None
     if found is None:
@@ -94,28 +105,51 @@ def _locked(session: Session, actor: Principal, redemption_id: int) -> Redemptio
             "shop_api_invalid_redemption_status",
             reason="it belongs to an order. Update the order instead.",
         )
+    of_coupon = select(COUPONS.c.campaign_id).where(COUPONS.c.id == found.coupon_id)
+    wanted = {found.campaign_id, *session.scalars(of_coupon)} - {None}
+    held = hold_campaigns(session, wanted) if wanted else {}
     if found.coupon_id is not None:
         lock_coupon(session, found.coupon_id)  # all transactions lock the coupon first
     locked: list[RedemptionRow] = row_dicts(session.execute(_LOCK, this))
-    return locked[0]
+    if locked[0]["campaign_id"] != found.campaign_id:
+        raise TryAgain
+    return locked[0], held
 
 
-def _take_slot_again(session: Session, redemption: RedemptionRow) -> list[RedemptionRow]:
-    """Take a slot for an expired reservation; return those whose expiry was stored."""
+def _take_slot_again(
+    session: Session, held: Held, redemption: RedemptionRow
+) -> tuple[list[RedemptionRow], int | None]:
+    """Take a slot for an expired reservation, also of its campaign.
+
+    Returns:
+        The reservations whose expiry was stored, and the campaign for which the use counts now.
+    """
     is_stored = redemption["status"] == RedemptionStatus.RELEASED
+    if not is_stored:
+        require_stored_expiry(redemption)
     expired = store_expiry(session, [] if is_stored else [redemption])
-    if redemption["coupon_id"] is None:
-        return expired  # a deleted coupon has no limit
     fetch_here = fetch_in(session)
     customer = find_customer(
         fetch_here, redemption["customer_id"] or 0, redemption["email"], param="redemption"
     )
     customer = counted_customer(customer, redemption)
-    coupon = coupon_by_id(fetch_here, redemption["coupon_id"], customer)
+    coupon_id = redemption["coupon_id"]
+    coupon = None if coupon_id is None else coupon_by_id(fetch_here, coupon_id, customer)
+    # A deleted coupon has no limit, but its use stays in its campaign.
+    campaign_id = coupon.campaign_id if coupon else redemption["campaign_id"]
+    use = CampaignUse(
+        held=held,
+        code=redemption["code"],
+        param=CODE,
+        amount=redemption["amount"],
+        active=False,
+        own_id=redemption["id"],
+    )
+    use.take(session, campaign_id, customer)
     if coupon is not None:
         slot = take_slot(
             session, coupon, customer, confirmed=True, published=False, active=False, param=CODE
         )
         change_counts(session, coupon.id, [(slot.uncounted, 0)])
         expired += slot.expired
-    return expired
+    return expired, campaign_id

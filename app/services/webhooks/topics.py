@@ -11,6 +11,7 @@ EVENTS = "events"
 """The resource of the feed. A key that allows it reads every event."""
 
 RESOURCES: Mapping[str, str] = {
+    "campaign": "coupons",
     "coupon": "coupons",
     "coupon_batch": "coupons",
     "customer": "customers",

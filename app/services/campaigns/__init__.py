@@ -1,0 +1,1 @@
+"""Campaigns: one limit for many codes (campaigns 2 and 7)."""

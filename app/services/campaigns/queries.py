@@ -1,0 +1,138 @@
+"""The rules for reading campaigns (campaigns 2)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    bindparam,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    type_coerce,
+)
+
+from app.auth.principals import Capability, Principal
+from app.conversions.numbers import INT64_MAX
+from app.conversions.text import searchable
+from app.db.read_pool import fetch
+from app.db.records import WANTED, Columns, Row, select_where
+from app.db.search import has_part
+from app.db.sql.types import Money, UtcDateTime
+from app.errors import ShopError
+from app.models import CAMPAIGNS, REDEMPTIONS
+from app.models.campaign import IS_LIMITED
+from app.models.redemption import IS_CONFIRMED, IS_EXPIRED_RESERVATION, IS_LIVE_RESERVATION
+from app.services.common.filtering import Matching, between
+from app.services.common.pagination import Page
+from app.services.common.plans import count, fetch_page
+
+_HAS_ID = CAMPAIGNS.c.id == bindparam(WANTED)
+_NOW: Any = bindparam("moment", callable_=lambda: datetime.now(UTC), type_=UtcDateTime)
+_LIVE = or_(IS_CONFIRMED, IS_LIVE_RESERVATION)
+
+NUMBER = func.count()
+AMOUNT = func.coalesce(
+    func.sum(
+        case((REDEMPTIONS.c.amount > Decimal(0), REDEMPTIONS.c.amount), else_=Decimal(0)),
+        type_=Money(),
+    ),
+    literal(Decimal(0), Money()),
+    type_=Money(),
+)
+"""Number and amount of uses. A negative recorded amount counts as 0 (campaigns 7)."""
+
+
+def of_uses(value: ColumnElement[Any], *conditions: ColumnElement[bool]) -> ColumnElement[Any]:
+    """Return a sum over the uses of the campaign that a statement is about."""
+    theirs: Select[Any] = select(value).where(
+        REDEMPTIONS.c.campaign_id == CAMPAIGNS.c.id, *conditions
+    )
+    return theirs.correlate(CAMPAIGNS).scalar_subquery()
+
+
+# Of a campaign with a limit or a budget, both are stored, with reservations that have expired.
+_LEFT = CAMPAIGNS.c.stored_uses - of_uses(NUMBER, IS_EXPIRED_RESERVATION)
+_DISCOUNT_LEFT = type_coerce(
+    CAMPAIGNS.c.stored_discount - of_uses(AMOUNT, IS_EXPIRED_RESERVATION), Money()
+)
+_IS_USED_UP = or_(
+    (CAMPAIGNS.c.usage_limit > 0) & (CAMPAIGNS.c.usage_limit <= _LEFT),
+    (CAMPAIGNS.c.budget > Decimal(0)) & (CAMPAIGNS.c.budget <= _DISCOUNT_LEFT),
+)
+STATE: ColumnElement[str] = case(
+    (CAMPAIGNS.c.ends_at <= _NOW, "ended"),
+    (~CAMPAIGNS.c.active, "paused"),
+    (CAMPAIGNS.c.starts_at > _NOW, "scheduled"),
+    (_IS_USED_UP, "used_up"),
+    else_="active",
+)
+"""The first state that holds."""
+
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **CAMPAIGNS.c,
+    "state": STATE,
+    # Of a campaign without a limit and a budget 0, because nothing compares them.
+    "live_uses": case((IS_LIMITED, _LEFT), else_=literal(0)),
+    "live_discount": type_coerce(
+        case((IS_LIMITED, _DISCOUNT_LEFT), else_=literal(Decimal(0), Money())), Money()
+    ),
+    "uses": case((IS_LIMITED, _LEFT), else_=of_uses(NUMBER, _LIVE)),
+    "discount": type_coerce(
+        case((IS_LIMITED, _DISCOUNT_LEFT), else_=of_uses(AMOUNT, _LIVE)), Money()
+    ),
+}
+
+
+def list_campaigns(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
+    """Return a page of the campaigns that match a ``CampaignListQuery``, newest first.
+
+    The page is empty without the capability.
+    """
+    return fetch_page(
+        columns,
+        Matching(CAMPAIGNS.c.id, conditions_of(query)),
+        query,
+        key=CAMPAIGNS.c.created_at,
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
+    )
+
+
+def count_campaigns(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return the number of campaigns that match, or raise ShopError without the capability."""
+    actor.require("shop_api_user_cannot_read_campaigns_count")
+    return count(Matching(CAMPAIGNS.c.id, conditions_of(query)))
+
+
+def get_campaign(actor: Principal, campaign_id: int, columns: Columns) -> Row:
+    """Return the campaign with this ID, or raise ShopError if it or the capability is missing."""
+    found = select_where(tuple(columns), CAMPAIGNS.c.id, _HAS_ID)
+    rows: Sequence[Row] = fetch(found, {WANTED: min(campaign_id, INT64_MAX)})
+    if not rows:
+        raise ShopError("shop_api_invalid_campaign_id")
+    actor.require("shop_api_user_cannot_read_campaign")
+    return rows[0]
+
+
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``CampaignFilter``."""
+    conditions = between({"created_at": CAMPAIGNS.c.created_at}, query)
+    if query["state"] is not None:
+        conditions.append(query["state"] == STATE)
+    if query["q"] is not None:
+        conditions.append(has_part(CAMPAIGNS.c.search_text, searchable(query["q"])))
+    if query["tag"] is not None:
+        conditions.append(has_part(CAMPAIGNS.c.search_text, f"\n{query['tag']}\n"))
+    return conditions
+
+
+def figures_of(ids: Sequence[int]) -> Select[Any]:
+    """Return a select of the ID, ``state``, ``uses`` and ``discount`` of campaigns."""
+    names = ("state", "uses", "discount")
+    columns = (COLUMNS[name].label(name) for name in names)
+    return select(CAMPAIGNS.c.id, *columns).where(CAMPAIGNS.c.id.in_(ids))

@@ -1,0 +1,157 @@
+"""Uses of campaigns: exact limits and budgets of many coupons together (campaigns 7).
+
+A campaign with a limit or a budget stores number and amount of its uses. One conditional UPDATE
+checks and changes them while the campaign is locked. No condition depends on the clock: if a use is
+refused while reservations of the campaign have expired, their expiry is stored in a transaction of
+its own, and the request starts again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Boolean, bindparam, exists, func, or_, select
+from sqlalchemy.orm import Session
+
+from app.db.errors import TryAgain
+from app.db.sql.types import Id
+from app.models import CAMPAIGNS, REDEMPTIONS
+from app.models.campaign import CampaignRow, is_limited
+from app.models.redemption import IS_CONFIRMED, IS_EXPIRED_RESERVATION, IS_RESERVED, RedemptionRow
+from app.pricing.carts import CampaignTerms
+from app.pricing.evaluation import REASONS, Reason, budget_reasons, campaign_limit_reasons
+from app.services.campaigns.locks import Held
+from app.services.coupons.customers import Customer
+from app.services.coupons.refusals import not_applicable
+from app.services.coupons.terms import IS_OF_CUSTOMER
+from app.services.redemptions.campaign_numbers import (
+    CHANGE,
+    MORE,
+    MORE_AMOUNT,
+    THIS_CAMPAIGN,
+    counted_amount,
+    held_campaign,
+)
+from app.services.redemptions.expiry import expire_reservations
+
+_PAUSED = Reason("paused", REASONS["paused"])
+_BY_CUSTOMER = (
+    select(func.count())
+    .where(
+        REDEMPTIONS.c.campaign_id == bindparam("this_campaign"),
+        IS_OF_CUSTOMER,
+        or_(IS_CONFIRMED, IS_RESERVED),
+        REDEMPTIONS.c.id != bindparam("own_id", type_=Id),
+    )
+    .scalar_subquery()
+)
+_TAKE = CHANGE.where(
+    or_(MORE == 0, CAMPAIGNS.c.usage_limit == 0, CAMPAIGNS.c.stored_uses < CAMPAIGNS.c.usage_limit),
+    or_(
+        bindparam("any_customer", type_=Boolean),
+        CAMPAIGNS.c.usage_limit_per_user == 0,
+        CAMPAIGNS.c.usage_limit_per_user > _BY_CUSTOMER,
+    ),
+    or_(
+        bindparam("is_free", type_=Boolean),
+        CAMPAIGNS.c.budget.is_(None),
+        CAMPAIGNS.c.stored_discount <= CAMPAIGNS.c.budget - MORE_AMOUNT,
+    ),
+)
+_NUMBERS = select(CAMPAIGNS.c.stored_uses, CAMPAIGNS.c.stored_discount, _BY_CUSTOMER).where(
+    THIS_CAMPAIGN
+)
+_HAS_EXPIRED = select(
+    exists().where(REDEMPTIONS.c.campaign_id == bindparam("this_campaign"), IS_EXPIRED_RESERVATION)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignUse:
+    """A use of a campaign that a transaction takes, or a use that it changes.
+
+    Args:
+        held: the campaigns that the transaction has locked.
+        code: the code of the coupon, for errors.
+        param: its location in the request.
+        amount: the discount that the use adds; None counts as 0, as does a negative one.
+        is_new: whether it is a use, and not a change of one.
+        in_budget: whether the currency is that of budgets.
+        active: whether to reject a paused campaign.
+        own_id: ID of the redemption, whose own use does not count.
+    """
+
+    held: Held
+    code: str
+    param: str
+    amount: Decimal | None = None
+    is_new: bool = True
+    in_budget: bool = True
+    active: bool = True
+    own_id: int = 0
+
+    def take(self, session: Session, campaign_id: int | None, customer: Customer | None) -> None:
+        """Add the use to the numbers of its campaign, within the limits and the budget.
+
+        Args:
+            customer: who must not exceed the limit per customer; None to skip this limit.
+
+        Raises:
+            ShopError: a limit is reached, the budget is exceeded, or the campaign is paused.
+            TryAgain: the campaign is not locked, or reservations that have expired use it up.
+        """
+        if campaign_id is None:
+            return
+        campaign = held_campaign(self.held, campaign_id)
+        if self.active and not campaign["active"]:
+            raise not_applicable(self.code, [_PAUSED], self.param)
+        if not is_limited(campaign):
+            return
+        checked = customer is not None and customer.is_known
+        amount = counted_amount(self.amount)
+        parameters = {
+            "this_campaign": campaign_id,
+            "more": int(self.is_new),
+            "more_amount": amount,
+            "any_customer": not checked,
+            "is_free": not amount,
+            "own_id": self.own_id,
+            **(customer or Customer()).parameters,
+        }
+        is_payable = self.in_budget or not campaign["budget"]
+        connection = session.connection()
+        if is_payable and connection.execute(_TAKE, parameters).first():
+            return
+        reasons = self._reasons(session, campaign, parameters)
+        if session.scalar(_HAS_EXPIRED, {"this_campaign": campaign_id}):
+            raise TryAgain(partial(expire_reservations, REDEMPTIONS.c.campaign_id == campaign_id))
+        raise not_applicable(self.code, reasons, self.param)
+
+    def _reasons(
+        self, session: Session, campaign: CampaignRow, parameters: dict[str, Any]
+    ) -> Sequence[Reason]:
+        row: Any = session.connection().execute(_NUMBERS, parameters).one()
+        uses, discount, by_customer = row
+        terms = CampaignTerms(
+            id=campaign["id"],
+            usage_limit=campaign["usage_limit"] if self.is_new else 0,
+            usage_limit_per_user=campaign["usage_limit_per_user"],
+            budget=campaign["budget"],
+            uses=uses,
+            uses_by_customer=None if parameters["any_customer"] else by_customer,
+            discount=int(discount.scaleb(2)),
+        )
+        cents = int(parameters["more_amount"].scaleb(2))
+        return [
+            *campaign_limit_reasons(terms),
+            *budget_reasons(terms, cents, in_budget=self.in_budget),
+        ]
+
+
+def require_stored_expiry(redemption: RedemptionRow) -> None:
+    """Raise TryAgain, which stores the expiry first, if an expired use counts for a campaign."""
+    if redemption["campaign_id"] is not None:
+        is_it = REDEMPTIONS.c.id == redemption["id"]
+        raise TryAgain(partial(expire_reservations, is_it))
