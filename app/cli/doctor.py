@@ -23,16 +23,16 @@ from app.config.loading import unknown_settings
 from app.config.secret_key import MIN_LENGTH
 from app.config.settings import GUNICORN_SETTINGS
 from app.db.migrations import REVISION, SchemaState
-from app.db.read_pool import fetch, read_engine
+from app.db.read_pool import fetch, on_postgresql, read_engine
 from app.db.replicas.monitor import State
 from app.db.replicas.routing import current_replicas
 from app.db.schema_differences import HOW_TO_RESTORE, differences_from
+from app.db.sequences import sequences_behind
 from app.db.session import schema_state
 from app.db.sql.functions import clock_seconds
 from app.services.api_keys import queries as api_key_queries
 from app.services.campaigns.writes import wrong_numbers
 from app.services.maintenance import order_sums, stored_texts
-from app.services.maintenance.sequences import sequences_behind
 from app.services.webhooks.deliveries import statistics as delivery_statistics
 
 FREE_BYTES = 100 * 1024 * 1024
@@ -154,8 +154,7 @@ def _folder() -> Finding:
 
 def _file() -> str | None:
     """Return the database file on SQLite, or None."""
-    engine = read_engine()
-    return engine.url.database if engine.dialect.name == "sqlite" else None
+    return None if on_postgresql() else read_engine().url.database
 
 
 def _redis(url: str) -> Finding:

@@ -1,7 +1,8 @@
 """Inserting many rows at once."""
 
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import chain
 from operator import itemgetter
@@ -18,6 +19,7 @@ from sqlalchemy import (
     FromClause,
     String,
     Table,
+    TableValuedAlias,
     bindparam,
     cast,
     column,
@@ -40,6 +42,21 @@ _STAGED = "staged_rows"
 
 MOST_VALUES = 3000
 """Values of a statement of ``insert_values``. Longer ones are not faster."""
+
+
+@contextmanager
+def loading(connection: Connection) -> Iterator[None]:
+    """Let a block fill a whole database, within a transaction.
+
+    SQLite compares foreign keys at the commit. PostgreSQL gets statistics; reports of SQLite with
+    statistics read other indexes than those that were made for them.
+    """
+    on_sqlite = connection.dialect.name == "sqlite"
+    if on_sqlite:
+        connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+    yield
+    if not on_sqlite:
+        connection.exec_driver_sql("ANALYZE")
 
 
 def insert_into(session: Session, table: Table) -> Any:
@@ -81,9 +98,7 @@ def insert_rows(
         }
         for row in rows
     ]
-    array = bindparam("rows", orjson.dumps(objects).decode(), String)
-    stored = func.json_populate_recordset(literal_column(f"NULL::{into.name}"), cast(array, JSON))
-    source = stored.table_valued(*names)
+    source = _records(into, objects, names)
     selected = select(*(source.c[name] for name in names))
     return connection.execute(statement.from_select(names, selected)).all()
 
@@ -92,6 +107,33 @@ def insert_rows(
 def _inserting(into: Table, returning: tuple[Column[Any], ...]) -> ReturningInsert[Any]:
     """Return an insert for any number of rows: RETURNING makes it a single statement."""
     return insert(into).returning(*returning)
+
+
+def upsert_rows(session: Session, into: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert or update rows in one statement; those with the ID None get new ones, in order."""
+    connection = session.connection()
+    updated = [name for name in rows[0] if name != "id"]
+    inserting = insert_into(session, into)
+    changes = {name: inserting.excluded[name] for name in updated}
+    if connection.dialect.name == "sqlite":
+        upsert = inserting.on_conflict_do_update(index_elements=["id"], set_=changes)
+        connection.execute(upsert, list(rows))
+        return
+    names = tuple(rows[0])
+    source = _records(into, rows, names)
+    next_id = func.nextval(func.pg_get_serial_sequence(into.name, "id"))
+    values = [func.coalesce(source.c.id, next_id) if n == "id" else source.c[n] for n in names]
+    inserting = inserting.from_select(names, select(*values))
+    connection.execute(inserting.on_conflict_do_update(index_elements=["id"], set_=changes))
+
+
+def _records(
+    into: Table, objects: Sequence[Mapping[str, Any]], names: Sequence[str]
+) -> TableValuedAlias:
+    """Return objects as rows of a table, on PostgreSQL."""
+    array = bindparam("rows", orjson.dumps(objects).decode(), String)
+    stored = func.json_populate_recordset(literal_column(f"NULL::{into.name}"), cast(array, JSON))
+    return stored.table_valued(*names)
 
 
 def insert_ignore(

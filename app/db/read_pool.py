@@ -141,6 +141,14 @@ def stream_connection() -> Connection:
     return connection
 
 
+def begin_snapshot(connection: Connection) -> None:
+    """Begin a transaction that only reads, and whose selects see one state of the database."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN")
+    else:
+        connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
 def fetch(statement: Executable, parameters: Parameters = None) -> Sequence[Any]:
     """Return all rows of a select."""
     if (own := _own_connection.get()) is not None:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, exists, func, insert, literal_column, select, text
+from sqlalchemy import ColumnElement, Table, exists, func, insert, literal_column, select
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app.db import timeouts
 from app.db.errors import first_line
+from app.db.sequences import advance
 from app.db.session import run_in_transaction, savepoint
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.file_reader import Line
@@ -56,11 +57,6 @@ _ALSO_USED: Mapping[str, ColumnElement[Any]] = {
     # Items have no table.
     "item_ids": ORDERS.c.next_item_id - 1,
 }
-
-_ADD_SEQUENCE = """
-INSERT INTO sqlite_sequence (name, seq)
-SELECT :name, :last WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = :name)
-"""
 
 
 class RestoreError(Exception):
@@ -165,13 +161,10 @@ def _insert(session: Session, batch: Sequence[tuple[str, Rows]]) -> None:
 
 
 def _insert_rows(session: Session, together: Rows) -> None:
-    on_postgresql = session.get_bind().dialect.name == "postgresql"
     for table, rows in together.items():
         if rows:
-            statement: Any = insert(table)
-            if on_postgresql:  # one statement for many rows, also for the triggers
-                statement = statement.returning(literal_column("1"))
-            session.execute(statement, rows)
+            # RETURNING makes it one statement for many rows, also for the triggers of PostgreSQL.
+            session.execute(insert(table).returning(literal_column("1")), rows)
 
 
 def _advance_ids(session: Session, table: Table) -> None:
@@ -180,15 +173,4 @@ def _advance_ids(session: Session, table: Table) -> None:
     if table.name in _ALSO_USED:
         used.append(select(func.max(_ALSO_USED[table.name])).scalar_subquery())
     last = max((found for found in session.execute(select(*used)).one() if found), default=0)
-    if not last:
-        return
-    if session.get_bind().dialect.name == "postgresql":
-        advance = "SELECT setval(pg_get_serial_sequence(:name, 'id'), :last)"
-        session.execute(text(advance), {"name": table.name, "last": last})
-        return
-    # SQLite has a row for a table as soon as a row was inserted into it.
-    for statement in (
-        _ADD_SEQUENCE,
-        "UPDATE sqlite_sequence SET seq = max(seq, :last) WHERE name = :name",
-    ):
-        session.execute(text(statement), {"name": table.name, "last": last})
+    advance(session.connection(), table, last)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
-from app.db.read_pool import read_engine
+from app.db.read_pool import on_postgresql, read_engine
 from app.db.session import run_in_transaction
 from app.models.webhook_delivery import DeliveryState
 from app.services.events.sequence import number_events
@@ -90,10 +90,9 @@ class ChangeDetector:
     def has_changed(self) -> bool:
         """Return whether a transaction may have been committed since the last call."""
         if self._connection is None:
-            engine = read_engine()
-            if engine.dialect.name != "sqlite":
+            if on_postgresql():
                 return True
-            self._connection = engine.connect()
+            self._connection = read_engine().connect()
         version = self._connection.exec_driver_sql("PRAGMA data_version").scalar()
         changed, self._version = version != self._version, version
         return changed

@@ -6,22 +6,14 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from sqlalchemy import (
-    JSON,
-    String,
     Table,
-    bindparam,
-    cast,
     delete,
-    func,
-    literal_column,
-    select,
     tuple_,
 )
 from sqlalchemy.orm import Session
 
-from app.db.bulk_inserts import insert_into
+from app.db.bulk_inserts import upsert_rows
 from app.models import ITEM_METADATA
 from app.services.common.bulk import BulkItem, Record, Writes
 from app.services.common.metadata import ITEM, METADATA, MetadataTable
@@ -175,7 +167,7 @@ class MetadataWrites:
             if self.rewrites or entry.is_changed
         ]
         if rows:
-            write_rows(session, self.kind.table, rows)
+            upsert_rows(session, self.kind.table, rows)
         for record, name, metadata in self._shown:
             record[name] = metadata
 
@@ -213,26 +205,6 @@ def without_metadata(data: Mapping[str, Any]) -> Record:
 def with_found_value(table: Table, row: Record) -> Record:
     """Return a row of a table with the text that filters compare, if the table has it."""
     return row | {"found_value": found_text(row["value"])} if "found_value" in table.c else row
-
-
-def write_rows(session: Session, table: Table, rows: Sequence[Record]) -> None:
-    """Insert or update entries in one statement; those with the ID None get new ones, in order."""
-    connection = session.connection()
-    updated = [name for name in rows[0] if name != "id"]
-    insert = insert_into(session, table)
-    changes = {name: insert.excluded[name] for name in updated}
-    if connection.dialect.name == "sqlite":
-        upsert = insert.on_conflict_do_update(index_elements=["id"], set_=changes)
-        connection.execute(upsert, list(rows))
-        return
-    names = tuple(rows[0])
-    array = bindparam("rows", orjson.dumps(rows).decode(), String)
-    given = func.json_populate_recordset(literal_column(f"NULL::{table.name}"), cast(array, JSON))
-    source = given.table_valued(*names)
-    next_id = func.nextval(func.pg_get_serial_sequence(table.name, "id"))
-    values = [func.coalesce(source.c.id, next_id) if n == "id" else source.c[n] for n in names]
-    insert = insert.from_select(names, select(*values))
-    connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changes))
 
 
 def delete_items(session: Session, removed: Collection[tuple[int, int]]) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Principal
 from app.catalog import Change, current_catalog
 from app.db.bulk_inserts import insert_rows
+from app.db.locks import has_one_writer
 from app.db.session import now
 from app.models import EVENTS
 
@@ -94,8 +95,7 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
         )
     # Core's execute takes two thirds of the time of the session's.
     connection = session.connection()
-    on_sqlite = connection.dialect.name == "sqlite"
-    if on_sqlite:
+    if has_one_writer(session):
         connection.execute(_ONE_ON_SQLITE, rows)
     elif len(rows) == 1:
         connection.execute(_ONE, rows[0])

@@ -26,8 +26,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.db.locks import lock_until_commit
-from app.db.read_pool import fetch
-from app.db.session import db, run_in_transaction
+from app.db.read_pool import fetch, on_postgresql
+from app.db.session import run_in_transaction
 from app.models import EVENT_FEED, EVENTS
 
 BATCH = 1000
@@ -64,7 +64,7 @@ def number_events(limit: int = 10 * BATCH) -> int:
     Args:
         limit: how many events to number at most. Each transaction numbers up to BATCH.
     """
-    if db.engine.dialect.name == "sqlite":
+    if not on_postgresql():
         return 0
     total = 0
     while total < limit and fetch(_HAS_UNNUMBERED)[0][0]:

@@ -21,11 +21,12 @@ from sqlalchemy import (
     inspect,
     make_url,
     select,
-    text,
 )
 
-from app.db.bulk_inserts import insert_many
+from app.db.bulk_inserts import insert_many, loading
 from app.db.migrations import REVISION, is_newer, migration_head
+from app.db.read_pool import begin_snapshot
+from app.db.sequences import last_ids, set_last_id
 from app.db.session import db
 from app.models import (
     TOTAL_STATUSES,
@@ -87,12 +88,7 @@ def _begin_explicitly(connection: Any, _: Any) -> None:
 def reading_one_state(engine: Engine) -> Iterator[Connection]:
     """Yield a connection whose selects all see the same state of the database."""
     with engine.connect() as connection:
-        if engine.dialect.name == "sqlite":
-            connection.exec_driver_sql("BEGIN")
-        else:
-            connection.execution_options(
-                isolation_level="REPEATABLE READ", postgresql_readonly=True
-            )
+        begin_snapshot(connection)
         yield connection
 
 
@@ -114,15 +110,11 @@ def copy_shop(source: Connection, target: Connection, progress: Progress) -> dic
     _require_current_schema(source, "source")
     _require_current_schema(target, "target")
     _require_empty(target)
-    if target.dialect.name == "sqlite":
-        target.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
-    copied = {table.name: _copy_table(source, target, table, progress) for table in tables()}
-    _copy_sequences(source, target)
-    target.execute(SET_NORMALIZED, {"version": source.scalar(NORMALIZED)})
-    _verify(source, target, copied)
-    # Reports of SQLite with statistics read other indexes than those that were made for them.
-    if target.dialect.name == "postgresql":
-        target.exec_driver_sql("ANALYZE")
+    with loading(target):
+        copied = {table.name: _copy_table(source, target, table, progress) for table in tables()}
+        _copy_sequences(source, target)
+        target.execute(SET_NORMALIZED, {"version": source.scalar(NORMALIZED)})
+        _verify(source, target, copied)
     return copied
 
 
@@ -180,44 +172,10 @@ def _copy_sequences(source: Connection, target: Connection) -> None:
 
     The IDs of deleted records are therefore not used again.
     """
-    last = _last_ids(source)
+    last = last_ids(source, tables())
     for table in tables():
         if value := last.get(table.name):
-            _set_last_id(target, table, value)
-
-
-def _last_ids(connection: Connection) -> dict[str, int]:
-    """Return the last ID that each table has assigned."""
-    if connection.dialect.name == "sqlite":
-        rows = connection.execute(text("SELECT name, seq FROM sqlite_sequence"))
-        return {row.name: row.seq for row in rows}
-    found = {}
-    for table in tables():
-        if sequence := _sequence_of(connection, table):
-            statement = f"SELECT last_value, is_called FROM {sequence}"  # noqa: S608  # nosec B608  # its name in the catalog
-            value, is_called = connection.execute(text(statement)).one()
-            found[table.name] = value if is_called else 0
-    return found
-
-
-def _set_last_id(target: Connection, table: Table, value: int) -> None:
-    parameters = {"name": table.name, "value": value}
-    if target.dialect.name == "sqlite":
-        target.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), parameters)
-        target.execute(text("INSERT INTO sqlite_sequence VALUES (:name, :value)"), parameters)
-    elif sequence := _sequence_of(target, table):
-        target.execute(select(func.setval(sequence, value)))
-
-
-def _sequence_of(connection: Connection, table: Table) -> str | None:
-    """Return the quoted name of the sequence of a table on PostgreSQL, or None."""
-    column = table.autoincrement_column
-    if column is None:
-        return None
-    name: str | None = connection.scalar(
-        select(func.pg_get_serial_sequence(table.name, column.name))
-    )
-    return name
+            set_last_id(target, table, value)
 
 
 def _verify(source: Connection, target: Connection, copied: Mapping[str, int]) -> None:

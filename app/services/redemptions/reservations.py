@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from flask import current_app
 from sqlalchemy import bindparam, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.catalog import Change
 from app.conversions.currencies import in_smallest_amounts
+from app.db.bulk_inserts import insert_into
 from app.db.read_pool import Fetch, fetch
 from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction, savepoint
@@ -50,13 +50,6 @@ _LOCK_OF_COUPON = _OF_COUPON.with_for_update()
 _OF_CODE = _OF_REFERENCE.where(REDEMPTIONS.c.code == bindparam("code")).order_by(
     REDEMPTIONS.c.id.desc()
 )
-# Returns no ID if the code and reference have a redemption.
-_INSERT = {
-    database.dialect.name: database.insert(REDEMPTIONS)
-    .on_conflict_do_nothing()
-    .returning(REDEMPTIONS.c.id)
-    for database in (postgresql, sqlite)
-}
 
 
 @counting_refusals()
@@ -155,7 +148,8 @@ def _insert(
         "holds_slot": slot.is_counted,
         "campaign_id": coupon.campaign_id,
     }
-    new_id = connection.execute(_INSERT[connection.dialect.name], columns).scalar()
+    inserting = insert_into(session, REDEMPTIONS).on_conflict_do_nothing()
+    new_id = connection.execute(inserting.returning(REDEMPTIONS.c.id), columns).scalar()
     return slot, cast("RedemptionRow", columns | {"id": new_id}) if new_id is not None else None
 
 

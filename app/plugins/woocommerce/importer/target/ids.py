@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Table, bindparam, func, select, text
+from sqlalchemy import Table, bindparam, select
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
+from app.db.sequences import advance, new_ids
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -50,16 +51,7 @@ class TargetIds:
         if self._dry_run or not last_id:
             return
 
-        def work(session: Session) -> None:
-            if session.get_bind().dialect.name == "sqlite":
-                _advance_sqlite(session, table.name, last_id)
-                return
-            sequence = func.pg_get_serial_sequence(table.name, "id")
-            # Sequences only go forward.
-            highest = func.greatest(func.nextval(sequence), last_id)
-            session.execute(select(func.setval(sequence, highest)))
-
-        run_in_transaction(work)
+        run_in_transaction(lambda session: advance(session.connection(), table, last_id))
 
     def give(self, session: Session, kind: str, table: Table, created: Sequence[Pending]) -> None:
         """Assign an ID to each new record."""
@@ -86,27 +78,8 @@ class TargetIds:
         """Return new IDs of a table, ascending."""
         if not number:
             return []
-        if self._dry_run:
-            first = self._next.get(table.name, FIRST_OF_DRY_RUN)
-            self._next[table.name] = first + number
-        elif session.get_bind().dialect.name == "sqlite":
-            first = _advance_sqlite(session, table.name, 0, number) + 1
-        else:
-            sequence = func.nextval(func.pg_get_serial_sequence(table.name, "id"))
-            several = select(sequence).select_from(func.generate_series(1, number))
-            return sorted(session.scalars(several))
+        if not self._dry_run:
+            return new_ids(session.connection(), table, number)
+        first = self._next.get(table.name, FIRST_OF_DRY_RUN)
+        self._next[table.name] = first + number
         return list(range(first, first + number))
-
-
-def _advance_sqlite(session: Session, table: str, at_least: int, by: int = 0) -> int:
-    """Advance the highest assigned ID of a table, and return its previous value."""
-    stored = session.scalar(
-        text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table}
-    )
-    highest = max(stored or 0, at_least)
-    if stored is None:
-        statement = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)")
-    else:
-        statement = text("UPDATE sqlite_sequence SET seq = :seq WHERE name = :name")
-    session.execute(statement, {"name": table, "seq": highest + by})
-    return int(highest)
