@@ -189,16 +189,30 @@ CustomerBulkItem = update_schema(
 
 _EMAIL_FIELD = FormField("E-mail address", kind="email", help="No two accounts can have the same.")
 _NAME_FIELDS = {"first_name": FormField(help=""), "last_name": FormField(help="")}
+_TAGS_FIELD = FormField(help="Coupons can name them, one per line.")
 _USERNAME_FIELD = FormField(help="If empty, it is generated from the e-mail address.")
 set_form(
     CustomerCreate,
-    {"Account": {"email": _EMAIL_FIELD, **_NAME_FIELDS, "username": _USERNAME_FIELD}},
-    hidden=("password", "tags"),
+    {
+        "Account": {
+            "email": _EMAIL_FIELD,
+            **_NAME_FIELDS,
+            "username": _USERNAME_FIELD,
+            "tags": _TAGS_FIELD,
+        }
+    },
+    hidden=("password",),
 )
 set_form(
     CustomerUpdate,
-    {"Account": {"email": replace(_EMAIL_FIELD, help=""), **_NAME_FIELDS}},
-    hidden=("username", "password", "tags"),
+    {
+        "Account": {
+            "email": replace(_EMAIL_FIELD, help=""),
+            **_NAME_FIELDS,
+            "tags": _TAGS_FIELD,
+        }
+    },
+    hidden=("username", "password"),
 )
 
 CustomerResponse = response(CustomerSchema, "customer")

@@ -18,6 +18,7 @@ from flask import current_app, request
 
 from app.auth.principals import ROLES
 from app.catalog import current_catalog
+from app.conversions.dates import in_zone
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
@@ -68,11 +69,11 @@ _KINDS: Mapping[str, tuple[type[ma.fields.Field[Any]], ...]] = {
         CodeCount,
         EventId,
     ),
+    "time": (inputs.TimestampInput, inputs.MomentText),  # a kind of DateText
     "date": (inputs.DateText,),
-    "time": (inputs.TimestampInput,),
     "select": (inputs.Choice,),
     "ids": (lists.IdArray,),
-    "list": (lists.EmailArray, lists.CodeArray),
+    "list": (lists.EmailArray, lists.CodeArray, lists.TagArray),
     "hidden": (inputs.MetadataInput,),
 }
 """How a form shows fields, by their classes. Others are text."""
@@ -114,6 +115,9 @@ class FieldSpec:
             return "true" if value else ""
         if self.kind in _LISTS:
             return (", " if self.line else "\n").join(str(each) for each in value)
+        if self.kind == "time":
+            moment = value if isinstance(value, datetime) else html.parse_time(value)
+            return f"{in_zone(moment, html.zone()):%Y-%m-%dT%H:%M}"
         return str(value)[:10] if self.kind == "date" else str(value)
 
     def value(self, text: str) -> Any:

@@ -1,7 +1,7 @@
 """Actions on several selected records, in parts with a page of the progress (admin 5)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Response, request
@@ -34,6 +34,7 @@ class Action:
     undo: str = ""  # the action that undoes it
     spec: FieldSpec | None = None  # the field of the record that it changes, asked for first
     in_trash: bool | None = False  # whether it is for the trash, or None for both
+    values: Mapping[str, Any] = field(default_factory=dict)  # what it sets without asking
 
     def body(self) -> dict[str, Any] | None:
         """Return the body with the submitted value of its field, or the first that it offers.
@@ -43,7 +44,7 @@ class Action:
         """
         spec = self.spec
         if spec is None:
-            return None
+            return {self.noun: {**self.values}} if self.values else None
         text = request.form.get(spec.name, next(iter(spec.options), ""))
         try:
             if spec.options and text not in spec.options:
@@ -55,7 +56,7 @@ class Action:
     def is_done(self, record: Mapping[str, Any], body: Any) -> bool:
         """Return whether a record has the value of the action already."""
         if (spec := self.spec) is None:
-            return False
+            return bool(self.values) and self.values.items() <= record.items()
         return spec.text(record[spec.name]) == spec.text(body[self.noun][spec.name])
 
     def request(self, record_id: int) -> ApiRequest:

@@ -183,7 +183,26 @@ set_form(
                 help="The coupon stops working at midnight UTC at the beginning of this day. "
                 "Empty means that it never expires.",
             ),
+            "starts_at": FormField(
+                "Starts at",
+                help="The coupon works from this time on, in the time zone of the shop. "
+                "Empty means at once.",
+            ),
             "description": FormField(kind="textarea", help="Only the shop's staff sees it."),
+        },
+        "Buy some, get some cheaper": {
+            "buy_quantity": FormField(
+                "Units to buy", help="3 for 2 means 2 units to buy.", is_empty_zero=True
+            ),
+            "get_quantity": FormField(
+                "Discounted units",
+                help="3 for 2 means 1 discounted unit and an amount of 100 percent.",
+                is_empty_zero=True,
+            ),
+            "get_product_ids": FormField(
+                "Discounted products",
+                help=f"{_IDS} Empty means the products that the coupon applies to.",
+            ),
         },
         "Limits": {
             "usage_limit": FormField(
@@ -201,7 +220,19 @@ set_form(
                 help="The maximum number of items that are discounted. Empty means all items.",
                 is_empty_zero=True,
             ),
+            "maximum_discount": FormField(
+                "Maximum discount",
+                unit="currency",
+                help="Of the coupon in a cart. Empty means no maximum.",
+                is_empty_zero=True,
+            ),
             "individual_use": FormField("Cannot be combined with other coupons", help=""),
+            "tags": FormField(help="Other coupons can name them, one per line."),
+            "combines_with": FormField(
+                "Can be combined with",
+                help="Tags of coupons, one per line. `-newsletter` means all others, and "
+                "`code:summer15` one coupon. Empty means all coupons.",
+            ),
         },
         "Restrictions": {
             "minimum_amount": FormField(
@@ -222,6 +253,13 @@ set_form(
                 help="Only these e-mail addresses can use the coupon, one per line. "
                 "`*@example.com` matches a domain. Empty means all customers.",
             ),
+            "customer_tags": FormField(
+                "Tags of customers",
+                help="Only customers with one of these tags can use the coupon, one per line. "
+                "`-staff` means all others, and `role:wholesale` a role. "
+                "Empty means all customers.",
+            ),
+            "first_order_only": FormField("Only for the first order", help=""),
             "product_ids": FormField("Products", help=f"{_IDS} Empty means all products."),
             "exclude_product_ids": FormField("Excluded products", help=_IDS),
             "product_category_ids": FormField(
@@ -230,10 +268,14 @@ set_form(
             "exclude_product_category_ids": FormField("Excluded product categories", help=_IDS),
         },
     },
-    hidden=("usage_count", *ON_REQUEST, "metadata"),
+    hidden=("usage_count", "active", "metadata"),
 )
 
 CouponUpdate = update_schema(CouponCreate, "CouponUpdate")
+set_form(
+    CouponUpdate,
+    {"Coupon": {"active": FormField("Active", help="Without it, the coupon is paused.")}},
+)
 CouponBulkItem = update_schema(
     CouponCreate,
     "CouponBulkItem",

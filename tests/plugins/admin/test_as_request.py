@@ -109,6 +109,7 @@ def test_each_table_and_each_button_shows_its_request(admin, browser):
         "/search?q=search": [("GET", "/customers")],
         "/coupons": [
             ("GET", "/coupons"), ("DELETE", f"/coupons/{coupon_id}"),
+            ("PUT", f"/coupons/{coupon_id}"), ("PUT", f"/coupons/{coupon_id}"),
             ("PUT", f"/coupons/{coupon_id}"),
         ],
         f"/coupons/{coupon_id}": [

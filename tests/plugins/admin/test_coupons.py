@@ -304,6 +304,54 @@ def test_duplicating_a_coupon(admin, browser):
     assert (copy["amount"], copy["usage_count"]) == ("5.00", 0)
 
 
+OPTIONS = {
+    "starts_at": "2030-05-01T06:00:00Z", "tags": ["newsletter"], "combines_with": ["-loyalty"],
+    "customer_tags": ["vip", "role:wholesale"], "first_order_only": True,
+    "maximum_discount": "50.00", "buy_quantity": 2, "get_quantity": 1, "get_product_ids": [7],
+}  # fmt: skip
+TEXTS = {
+    "starts_at": "2030-05-01T08:00", "tags": "newsletter", "combines_with": "-loyalty",
+    "customer_tags": "vip\r\nrole:wholesale", "first_order_only": "true",
+    "maximum_discount": "50.00", "buy_quantity": "2", "get_quantity": "1", "get_product_ids": "7",
+}  # fmt: skip
+
+
+def options_of(admin, code):
+    query = {"q": code, "fields": ",".join(["code", "active", *OPTIONS])}
+    found = admin.get("/coupons", query).get_json()["coupons"]
+    return next(each for each in found if each.pop("code") == code)
+
+
+def test_conditions_are_entered_shown_and_duplicated(app, admin, browser, monkeypatch):
+    monkeypatch.setitem(app.config, "SHOP_TIMEZONE", "Europe/Berlin")
+    page = browser.submit("/coupons/new", "_form", code="a", amount="5", **TEXTS)
+    assert page.status == 303, page.text
+    assert options_of(admin, "a") == OPTIONS | {"active": True}
+    (coupon,) = admin.get("/coupons").get_json()["coupons"]
+    assert "2030-05-01 08:00" in browser.get(f"/coupons/{coupon['id']}").text
+    browser.submit(f"/coupons/{coupon['id']}/edit", "_form", description="kept")
+    assert options_of(admin, "a") == OPTIONS | {"active": True}
+    form = browser.get(f"/coupons/new?from={coupon['id']}").form("_form")
+    browser.post("/coupons/new", form)
+    assert options_of(admin, "a-copy") == OPTIONS | {"active": True}
+    empty = dict.fromkeys(TEXTS, "") | {"first_order_only": None}
+    browser.submit(f"/coupons/{coupon['id']}/edit", "_form", **empty)
+    plain = options_of(admin, make(admin, "plain")["code"])
+    assert options_of(admin, "a") == plain
+
+
+def test_coupons_are_paused_and_resumed(admin, browser):
+    ids = [make(admin, code)["id"] for code in "ab"]
+    page = browser.post("/coupons/selected", {"action": "pause", "id": ids})
+    assert "2 records done" in page.text
+    assert [options_of(admin, code)["active"] for code in "ab"] == [False, False]
+    assert "Paused" in browser.get(f"/coupons/{ids[0]}").text
+    browser.post("/coupons/selected", page.form("ids") | {"action": "resume"})
+    assert [options_of(admin, code)["active"] for code in "ab"] == [True, True]
+    browser.submit(f"/coupons/{ids[0]}/edit", "_form", active=None)
+    assert [options_of(admin, code)["active"] for code in "ab"] == [False, True]
+
+
 def test_selected_coupons_in_parts(admin, browser, monkeypatch):
     monkeypatch.setattr(selections, "PART", 2)
     for number in range(5):

@@ -19,7 +19,7 @@ from app.plugins.admin.pages import Button, Parts, Section, Tile, call_if_allowe
 from app.plugins.admin.selections import Action, selected_ids
 from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.plugins.admin.texts import gettext as _
-from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
+from app.schemas.coupons.coupon import ON_REQUEST, CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
 from app.services.coupons import queries
 from app.services.customers.queries import emails_of
@@ -109,7 +109,7 @@ class CouponPages(Noun):
     )
     named_by, create_schema, update_schema = ("code",), CouponCreate, CouponUpdate
     list_schema, queries = CouponListQuery, queries
-    has_trash, searches = True, "Search code or description"
+    has_trash, searches, on_request = True, "Search code or description", ON_REQUEST
 
     def name_of(self, record: Record) -> str:
         return str(record["code"])
@@ -260,7 +260,15 @@ class CouponPages(Noun):
         title = _("Setting the expiry date")
         expiry = Action(self.name, _("Set expiry date"), title, "update_coupon", spec=spec)
         csv = Action(self.name, _("Download CSV"), "", "list_coupons", in_trash=None)
-        return {**super().actions(), "expiry": expiry, "csv": csv}
+        ways = {
+            "pause": (_("Pause"), _("Pausing coupons"), "resume", False),
+            "resume": (_("Resume"), _("Resuming coupons"), "pause", True),
+        }
+        switches = {
+            name: Action(self.name, label, title, "update_coupon", undo, values={"active": active})
+            for name, (label, title, undo, active) in ways.items()
+        }
+        return {**super().actions(), "expiry": expiry, **switches, "csv": csv}
 
     def act(self) -> Response:
         if request.form.get("action") != "csv":
@@ -284,7 +292,7 @@ def _facts(coupon: Record) -> list[tuple[str, Any]]:
         (_("Works until") if spec.kind == "date" else _(spec.label), _fact(spec, text))
         for spec in form.specs
         if (text := form.texts[spec.name]) not in {"", "0", "0.00"}
-        and spec.name not in {"code", "amount"}
+        and spec.name not in {"code", "amount", "active"}
     ]
     times = (_("Created"), "created_at"), (_("Changed"), "updated_at")
     return [*found, *((label, html.time(coupon[name], utc=True)) for label, name in times)]
@@ -297,6 +305,8 @@ def _fact(spec: FieldSpec, text: str) -> Any:
         return spec.options.get(text, text)
     if spec.kind == "date":
         return html.works_until(text)
+    if spec.kind == "time":
+        return text.replace("T", " ")
     if spec.kind == "number":
         return html.number(text)
     return html.money(text) if spec.form.unit == "currency" else html.joined(text.split("\n"))
