@@ -175,7 +175,7 @@ def shops(draw):
     redemptions = draw(
         records(
             {"id": ID, "coupon_id": st.sampled_from([None, *(coupon["id"] for coupon in coupons)]),
-             "code": TEXT, "reference": TEXT, "order_id": some(ID), "customer_id": user_id, "email": TEXT,
+             "code": TEXT.map(coupon_code), "reference": TEXT, "order_id": some(ID), "customer_id": user_id, "email": TEXT,
              "amount": some(MONEY), "status": st.just("reserved"), "holds_slot": flag, **times,
              "expires_at": some(TIME), "confirmed_at": some(TIME)},
             id=same, reference=same, order_id=lambda value: value or object(),
