@@ -213,10 +213,8 @@ def count_change_added(_: Any) -> None:
 
 def pages_overlap(_: Any) -> None:
     """A page begins with the last record of the page before."""
-    original = plans._window
-    plans._window = lambda ids: original(ids).offset(
-        func.max(bindparam("offset", type_=BigInteger) - 1, 0)
-    )
+    offset = func.max(bindparam("offset", type_=BigInteger) - 1, 0)
+    plans._WINDOW = {**plans._WINDOW, "offset": offset}
 
 
 def evaluation_rounds_up(_: Any) -> None:

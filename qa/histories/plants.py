@@ -515,7 +515,12 @@ def evaluation_ignores_customer(_: Any) -> None:
 
 def expired_accepted(_: Any) -> None:
     """The expiry date of a coupon is ignored."""
-    evaluation._expiry_reasons = lambda *_: ()
+    original = evaluation._time_reasons
+
+    def reasons(coupon: Any, now: Any) -> Any:
+        return (each for each in original(coupon, now) if each.code != "expired")
+
+    evaluation._time_reasons = reasons
 
 
 def minimum_of_prices(_: Any) -> None:
@@ -606,27 +611,23 @@ def search_of_orders_not_updated(_: Any) -> None:
 def second_key_ignored(_: Any) -> None:
     """Records with the same sort key have any order."""
 
-    def clauses(self: Any, key: Any = None, record_id: Any = None) -> Any:
-        way = plans.asc if self.direction == "desc" else plans.desc
-        first = original(self, key, record_id)
-        return (
-            first
-            if len(first) == 1
-            else (first[0], way(self.record_id if record_id is None else record_id))
-        )
+    original = plans._order
 
-    original = plans._Order.clauses
-    plans._Order.clauses = clauses
+    def order(key: Any, record_id: Any, direction: str, **more: Any) -> Any:
+        first, *second = original(key, record_id, direction, **more)
+        return first, *(each.element.desc() for each in second)
+
+    plans._order = order
 
 
 def second_status_ignored(_: Any) -> None:
     """A list with several statuses shows those with the first one."""
-    original = order_queries.part_of
+    original = order_queries.of_statuses
 
-    def part_of(statuses: Any, **kwargs: Any) -> Any:
-        return original(statuses[:1] if statuses else statuses, **kwargs)
+    def of_statuses(statuses: Any, *args: Any) -> Any:
+        return original(statuses[:1] if statuses else statuses, *args)
 
-    order_queries.part_of = part_of
+    order_queries.of_statuses = of_statuses
 
 
 def total_of_page(_: Any) -> None:

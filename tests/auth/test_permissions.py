@@ -39,6 +39,12 @@ TABLE = {
     "updateCoupon":            ("write", STAFF, "401 user_cannot_edit_coupon"),
     "deleteCoupon":          ("write", STAFF, "401 user_cannot_delete_coupon"),
     "bulkCoupons":           ("write", STAFF, "items: user_cannot_create_coupon user_cannot_edit_coupon"),
+    "listCampaigns":         ("read", STAFF, NOTHING),
+    "createCampaign":        ("write", STAFF, "401 user_cannot_create_campaign"),
+    "countCampaigns":        ("read", STAFF, "401 user_cannot_read_campaigns_count"),
+    "getCampaign":           ("read", STAFF, "401 user_cannot_read_campaign"),
+    "updateCampaign":        ("write", STAFF, "401 user_cannot_edit_campaign"),
+    "deleteCampaign":        ("write", STAFF, "401 user_cannot_delete_campaign"),
     "listCustomers":         ("read", STAFF, NOTHING),
     "createCustomer":        ("write", STAFF, "401 user_cannot_create_customer"),
     "countCustomers":        ("read", STAFF, "401 user_cannot_read_customers_count"),
@@ -263,7 +269,11 @@ def request_of(app, admin, make_coupon, make_customer):
         response = admin.post("/coupons/generate", {"generate": {"count": 1}})
         return response.get_json()["batch"]["id"]
 
-    batch = make_batch()
+    def make_campaign():
+        response = admin.post("/campaigns", {"campaign": {"name": "Spring"}})
+        return response.get_json()["campaign"]["id"]
+
+    batch, campaign = make_batch(), make_campaign()
     with app.app_context():
         run_in_transaction(
             lambda session: record(session, None, [NewEvent("coupon.created", 1, {})])
@@ -317,6 +327,8 @@ def request_of(app, admin, make_coupon, make_customer):
         redemption_id = make_redemption() if settles else redemption
         bodies = {
             "createCoupon": {"coupon": {"code": f"new-{number}"}},
+            "createCampaign": {"campaign": {"name": "Spring"}},
+            "updateCampaign": {"campaign": {"name": f"edit {number}"}},
             "updateCoupon": {"coupon": {"description": f"edit {number}"}},
             "bulkCoupons": {
                 "coupons": [{"code": f"new-{number}"}, {"id": coupon["id"], "amount": 1}]
@@ -367,6 +379,7 @@ def request_of(app, admin, make_coupon, make_customer):
             webhook_id=make_webhook() if operation == "deleteWebhook" else webhook,
             delivery_id=delivery_id,
             batch_id=make_batch() if operation == "deleteCouponBatch" else batch,
+            campaign_id=make_campaign() if operation == "deleteCampaign" else campaign,
         )
         return filled, bodies.get(operation)
 

@@ -46,6 +46,9 @@ def reads(app, admin, anonymous, make_coupon, make_customer):
     ids = {
         "batch_id": admin.post("/coupons/generate", batch).get_json()["batch"]["id"],
         "coupon_id": make_coupon()["id"],
+        "campaign_id": admin.post("/campaigns", {"campaign": {"name": "Spring"}}).json["campaign"][
+            "id"
+        ],
         **make_delivery(app, admin),
         "key_id": admin.get("/keys").get_json()["keys"][0]["id"],
         "customer_id": customer,

@@ -69,7 +69,7 @@ def test_example_that_cannot_be_sent(run, client_with, receiver):
     )
     result = run("trigger", "order.*")
     assert result.exit_code == 1
-    assert result.stderr.startswith("Error: Unknown event type: order.*. Event types: coupon.")
+    assert result.stderr.startswith("Error: Unknown event type: order.*. Event types: campaign.")
     others = client_with().app.test_cli_runner()
     result = others.invoke(args=["webhooks", "trigger", "order.created", "--url", receiver.url])
     assert result.exit_code == 1

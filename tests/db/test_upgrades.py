@@ -37,6 +37,7 @@ QUICK = {REVISIONS[0]: (), REVISIONS[-2]: pytest.mark.both_databases}
 TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001  # what both databases give back, see stored()
 # What a column's kind does not tell: its constraints.
 VALUES = {
+    ("coupons", "options"): {},
     ("coupons", "status"): "published",
     ("coupons", "type"): "percent",
     ("orders", "status"): "completed",

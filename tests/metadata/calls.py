@@ -15,7 +15,7 @@ def fields_of_new(kind):
         "coupon": {"code": f"code-{number}"},
         "customer": {"email": f"customer-{number}@example.com"},
         "order": {},
-    }[kind]
+    }.get(kind, {})
 
 
 def created(client, kind, **fields):

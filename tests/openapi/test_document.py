@@ -172,6 +172,11 @@ def test_every_example_of_an_error_is_in_the_envelope(operations):
                     # So does an unknown customer_id in a body (orders 5, redemptions 6), or an
                     # unknown parent_id (records 3).
                     or code == "shop_api_invalid_customer_id"
+                    # An unknown campaign_id in a body (campaigns 1).
+                    or (
+                        code == "shop_api_invalid_campaign_id"
+                        and "Campaign" not in operation["operationId"]
+                    )
                     or (
                         code == "shop_api_invalid_order_id"
                         and "OrderNote" not in operation["operationId"]

@@ -32,6 +32,9 @@ def errors_of(document, value, schema):
 
 def make_events(app, admin):
     """Make an event of each built-in type, except those of webhooks and invitations."""
+    campaign = created(admin, "campaign", name="Spring")
+    updated(admin, "campaign", campaign["id"], budget="5.00")
+    assert admin.delete(f"/campaigns/{campaign['id']}").status_code == 200
     coupon = created(admin, "coupon", code="ten", amount="1.00", metadata={"a": 1})
     updated(admin, "coupon", coupon["id"], amount="2.00")
     customer = created(admin, "customer", email="ada@example.com")

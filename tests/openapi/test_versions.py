@@ -15,6 +15,7 @@ RETRIED = {
     "POST /orders/{order_id}/refunds",
     "POST /redemptions",
     "POST /coupons/generate",
+    "POST /campaigns",
     "POST /keys",
     "POST /keys/{key_id}/rotate",
     "POST /webhooks/{webhook_id}/rotate-secret",
@@ -34,11 +35,20 @@ SINGLE_READS = {
     "GET /webhooks/{webhook_id}",
     "GET /webhooks/{webhook_id}/deliveries/{delivery_id}",
     "GET /coupons/batches/{batch_id}",
+    "GET /campaigns/{campaign_id}",
 }
 LISTS = {
     *(
         f"GET /{what}"
-        for what in ("coupons", "customers", "orders", "redemptions", "refunds", "keys")
+        for what in (
+            "coupons",
+            "customers",
+            "orders",
+            "redemptions",
+            "refunds",
+            "keys",
+            "campaigns",
+        )
     ),
     "GET /coupons/trash",
     "GET /coupons/batches",

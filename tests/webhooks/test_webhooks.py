@@ -153,7 +153,7 @@ def test_unknown_topic_is_reported_with_the_known_topics(admin):
     response = admin.post("/webhooks", {"webhook": NEW | {"topics": ["orders.*"]}})
     (error,) = response.get_json()["errors"]
     assert error["param"] == "webhook.topics"
-    start = "Unknown topics: orders.*. Known topics: *, coupon.*, coupon.created, coupon.deleted, "
+    start = "Unknown topics: orders.*. Known topics: *, campaign.*, campaign.created, "
     assert error["message"].startswith(start)
     assert ", order.*, order.created, " in error["message"]
 

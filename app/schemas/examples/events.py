@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.schemas.examples.campaigns import CAMPAIGN_IN_EVENT
 from app.schemas.examples.coupons import BATCH, COUPON
 from app.schemas.examples.customers import CUSTOMER
 from app.schemas.examples.orders import ORDER, ORDER_NOTE, ORDER_REFUND
@@ -20,6 +21,7 @@ EVENT: dict[str, Any] = {
 
 
 _RECORDS: dict[str, dict[str, Any]] = {
+    "campaign": CAMPAIGN_IN_EVENT,
     "coupon": COUPON,
     "customer": CUSTOMER,
     "order": ORDER,

@@ -21,7 +21,7 @@ from app.services.campaigns.queries import AMOUNT, NUMBER, figures_of
 from app.services.common.bulk import Precondition, Record
 from app.services.events.hooks import notify
 
-_BLANK: Record = {
+BLANK: Record = {
     "active": True,
     "starts_at": None,
     "ends_at": None,
@@ -33,6 +33,8 @@ _BLANK: Record = {
     "stored_uses": 0,
     "stored_discount": Decimal(0),
 }
+"""The columns of a campaign of which only the name is given."""
+
 _LIMITS = {"usage_limit", "usage_limit_per_user", "budget"}
 
 
@@ -49,7 +51,7 @@ def create_campaign(actor: Principal, data: Mapping[str, Any]) -> Record:
     if not data.get("name"):
         raise ShopError("shop_api_missing_campaign_name")
     timestamp = now()
-    columns = with_search_text({**_BLANK, **_columns_of(data)})
+    columns = with_search_text({**BLANK, **_columns_of(data)})
     _require_order_of_dates(columns)
 
     def work(session: Session) -> Record:

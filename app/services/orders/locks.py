@@ -82,7 +82,9 @@ def lock_coupons(session: Session, orders: Collection[Record], codes: Collection
     references = [f"order-{order['id']}" for order in orders]
     of_orders = select(REDEMPTIONS.c.coupon_id).where(REDEMPTIONS.c.reference.in_(references))
     of_codes = select(COUPONS.c.id).where(COUPONS.c.code.in_({*used, *codes}), PUBLISHED)
-    is_theirs = or_(COUPONS.c.id.in_(kept), COUPONS.c.id.in_(union(of_orders, of_codes)))
+    of_lines = select(COUPONS.c.id).where(COUPONS.c.id.in_(kept))
+    # One list of IDs, because PostgreSQL reads all coupons for an OR with a select.
+    is_theirs = COUPONS.c.id.in_(union(of_orders, of_codes, of_lines))
     of_uses = select(REDEMPTIONS.c.campaign_id).where(REDEMPTIONS.c.reference.in_(references))
     of_coupons = select(COUPONS.c.campaign_id).where(is_theirs)
     held = hold_campaigns(session, union(of_uses, of_coupons))

@@ -14,6 +14,7 @@ from app.models import (
     ORDERS,
     WEBHOOK_DELIVERIES,
     WEBHOOKS,
+    Campaign,
     CouponBatch,
     OrderNote,
     OrderRefund,
@@ -21,6 +22,7 @@ from app.models import (
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.models.webhook_delivery import DeliveryState, new_delivery
 from app.outbound.signatures import new_secret
+from app.services.campaigns.writes import BLANK, with_search_text
 from app.services.maintenance.demo.redemptions import GENERATED
 
 Record = dict[str, Any]
@@ -31,7 +33,7 @@ _REFUNDED = Decimal("1.00")
 def add_examples(
     session: Session, present: datetime, user_id: int, first_order_id: int | None
 ) -> None:
-    """Add a batch of coupons, an order note, a refund and webhooks to a shop without them.
+    """Add a batch, a campaign, an order note, a refund and webhooks to a shop without them.
 
     Args:
         first_order_id: the first order of the demo shop, to which the note and the refund belong;
@@ -39,6 +41,8 @@ def add_examples(
     """
     if _is_empty(session, CouponBatch):
         _add_batch(session, present, user_id)
+    if _is_empty(session, Campaign):
+        _add_campaign(session, present)
     orders = session.execute(select(ORDERS).where(ORDERS.c.id == first_order_id)).mappings()
     if order := orders.first():
         if _is_empty(session, OrderNote):
@@ -68,6 +72,24 @@ def _add_batch(session: Session, present: datetime, user_id: int) -> None:
         }
         batch_id = session.scalar(insert(CouponBatch).values(batch).returning(CouponBatch.id))
         session.execute(update(COUPONS).where(COUPONS.c.id.in_(ids)).values(batch_id=batch_id))
+
+
+def _add_campaign(session: Session, present: datetime) -> None:
+    """Let the coupons with generated codes share limits and a budget."""
+    campaign = {
+        "name": "Gift cards",
+        "created_at": present,
+        "updated_at": present,
+        "usage_limit": 1000,
+        "usage_limit_per_user": 1,
+        "budget": Decimal("5000.00"),
+        "tags": ["gift"],
+        "combines_with": ["-gift"],
+    }
+    values = with_search_text({**BLANK, **campaign})
+    campaign_id = session.scalar(insert(Campaign).values(values).returning(Campaign.id))
+    has_code = COUPONS.c.code.in_(GENERATED)
+    session.execute(update(COUPONS).where(has_code).values(campaign_id=campaign_id))
 
 
 def _add_refund(session: Session, order: RowMapping, user_id: int) -> None:
