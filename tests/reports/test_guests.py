@@ -97,6 +97,6 @@ def test_addresses_that_a_previous_version_wrote_are_normalized(app, admin):
             run_in_transaction(lambda session, each=changed: session.execute(each))
         assert admin.get("/reports/customers").status_code == 200
         for _ in range(2):
-            stored_texts.normalize()
+            stored_texts.normalize(again=True)
             assert guests(admin) == {KEY: 2, "é@mail.bücher.example": 1, "eva@example.com": 1}
     assert [stored_key(app, each) for each in ids] == [KEY, "é@mail.bücher.example", None, KEY]
