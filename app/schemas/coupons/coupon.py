@@ -226,6 +226,11 @@ set_form(
                 help="Of the coupon in a cart. Empty means no maximum.",
                 is_empty_zero=True,
             ),
+            "campaign_id": FormField(
+                "Campaign",
+                help="ID of the campaign whose limits and budget count for it as well.",
+                is_empty_zero=True,
+            ),
             "individual_use": FormField("Cannot be combined with other coupons", help=""),
             "tags": FormField(help="Other coupons can name them, one per line."),
             "combines_with": FormField(
@@ -274,7 +279,7 @@ set_form(
 CouponUpdate = update_schema(CouponCreate, "CouponUpdate")
 set_form(
     CouponUpdate,
-    {"Coupon": {"active": FormField("Active", help="Without it, the coupon is paused.")}},
+    {"Discount": {"active": FormField("Active", help="Without it, the coupon is paused.")}},
 )
 CouponBulkItem = update_schema(
     CouponCreate,
