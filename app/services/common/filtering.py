@@ -22,11 +22,13 @@ class OtherIndex(NamedTuple):
         ids: a select of the IDs of the matching records.
         record_id: the column with the ID in that table.
         key: the sort key in that table.
+        finds_few: whether it finds a few matches by the conditions of ``ids`` as well.
     """
 
     ids: Select[Any]
     record_id: ColumnElement[int]
     key: ColumnElement[Any]
+    finds_few: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,7 @@ def fetch_page(
         after = INT64_MAX if is_more or not is_collected else total - offset - limit
         window = {"offset": min(offset, after), "limit": limit}
         is_few = total <= FEW and not is_more and not matching.is_whole
+        is_few &= matching.index is None or not matching.index.finds_few
         plan = _search if is_few else _count_and_page
         page = plan(matching, key, query["order"], is_backward=after < offset)
         if limit > 0 and is_collected:
@@ -187,7 +188,7 @@ def _count_and_page(
     """Read the index of the sort order until the page is complete."""
     ids, record_id = matching.compared(), matching.record_id
     if matching.index is not None:
-        ids, record_id, key = matching.index
+        ids, record_id, key, _finds_few = matching.index
     order = _order(key, record_id, direction, is_backward=is_backward)
     return ids.order_by(*order).offset(_WINDOW["offset"]).limit(_WINDOW["limit"])
 

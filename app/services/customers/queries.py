@@ -220,7 +220,7 @@ def _by_registration(query: Mapping[str, Any]) -> Matching:
     role, periods = query["role"], between({"created_at": USERS.c.created_at}, query)
     of_roles = between({"created_at": USER_ROLES.c.registered_at}, query)
     ids = select(USER_ROLES.c.user_id).where(USER_ROLES.c.role == role, *of_roles)
-    index = OtherIndex(ids, USER_ROLES.c.user_id, USER_ROLES.c.registered_at)
+    index = OtherIndex(ids, USER_ROLES.c.user_id, USER_ROLES.c.registered_at, finds_few=True)
     return Matching(USERS.c.id, periods, _is_in(role, USERS.c.id), _counted(role), index=index)
 
 
