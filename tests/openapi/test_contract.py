@@ -48,8 +48,8 @@ RULES_OF_KEYS = {
 # decisions 13: the format ``email`` allows addresses that RFC 5321 does not.
 RULES_OF_ADDRESSES = {"redemption.email", "cart.email"}
 # decisions 15: these requests are strict, so nothing is dropped or converted, and no name is unknown.
-STRICT_INPUTS = "generate."
-STRICT_PATHS = "/keys", "/coupons/batches"
+STRICT_INPUTS = "generate.", "campaign."
+STRICT_PATHS = "/keys", "/coupons/batches", "/campaigns"
 
 # The document describes canonical input, and the service accepts more (decisions 3 and 16). A scalar
 # in place of another scalar is converted or rejected; what the value may be is the conversions' own
@@ -98,9 +98,17 @@ EXCLUDED = {
     "positive_data_acceptance": [
         # migration 3: a pattern with too few codes, or whose codes would not be normalized (400)
         "POST /coupons/generate",
+        # campaigns 2: a name that would be changed, or an end before the start (400)
+        "POST /campaigns",
+        "PUT /campaigns/{campaign_id}",
+        # campaigns 2: a campaign with coupons or uses stays (400)
+        "DELETE /campaigns/{campaign_id}",
         # decisions 6: the filters of the list; decisions 15: unknown names in `fields`
         "GET /coupons/batches",
         "GET /coupons/batches/{batch_id}",
+        "GET /campaigns",
+        "GET /campaigns/count",
+        "GET /campaigns/{campaign_id}",
         "GET /keys",
         "GET /keys/{key_id}",
         # decisions 2: a user, a role, a resource or a time that is not accepted (400)
