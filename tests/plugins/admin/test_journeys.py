@@ -180,7 +180,7 @@ def _tab_to(page, name):
     """Press Tab until an element with a text or a name has the focus, which is visible."""
     script = (
         "(() => { const e = document.activeElement; return [e.name || '', (e.innerText || '').trim(),"
-        " e === document.body || e.type === 'date' || e.matches(':focus-visible')]; })()"
+        " e === document.body || (e.type || '').startsWith('date') || e.matches(':focus-visible')]; })()"
     )
     for _ in range(80):
         page.keyboard.press("Tab")
