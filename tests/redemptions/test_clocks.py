@@ -50,6 +50,25 @@ def machine(admin, make_app, monkeypatch):
     return start
 
 
+def test_reservation_expires_while_it_is_confirmed(admin, make_coupon, monkeypatch):
+    """Whenever the clock reaches its end, the confirmation sees either state, and not both."""
+    code = make_coupon()["code"]
+    for reads in range(8):
+        redemption = reserve(admin, code=code, reference=f"cart-{reads}")
+        before = iter([timedelta(0)] * reads)
+
+        class Passing(datetime):
+            @classmethod
+            def now(cls, tz=None, before=before):
+                return datetime.now(tz) + next(before, timedelta(hours=1))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(app.db.session, "datetime", Passing)
+            response = confirm(admin, redemption)
+        assert (response.status_code, reads) == (200, reads)
+        assert response.get_json()["redemption"]["status"] == "confirmed"
+
+
 def read(client, redemption):
     return client.get(f"/redemptions/{redemption['id']}").get_json()["redemption"]
 

@@ -54,15 +54,13 @@ def confirm_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
         if redemption["status"] == RedemptionStatus.RELEASED and not has_expired(redemption):
             raise ShopError("shop_api_invalid_redemption_status", reason="it has been released.")
         changes: list[Change] = []
+        status: dict[str, Any] = {"status": RedemptionStatus.CONFIRMED, "expires_at": None}
         if is_live(redemption):
             slots = int(redemption["holds_slot"])
             change_counts(session, redemption["coupon_id"], [(1, -slots)])
         else:
-            expired, campaign_id = _take_slot_again(session, held, redemption)
+            expired, status["campaign_id"] = _take_slot_again(session, held, redemption)
             changes = expiries(expired)
-        status: dict[str, Any] = {"status": RedemptionStatus.CONFIRMED, "expires_at": None}
-        if not is_live(redemption):
-            status["campaign_id"] = campaign_id
         confirmed = update_redemption(session, redemption, **status)
         notify_with_coupons(session, actor, [*changes, *use_change(REDEEMED, confirmed)])
         return confirmed
