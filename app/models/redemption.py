@@ -194,6 +194,10 @@ IS_LIVE_RESERVATION = and_(
 IS_EXPIRED_RESERVATION = and_(IS_RESERVED, REDEMPTIONS.c.expires_at <= NOW)
 """Whether a reservation has expired and this is not stored yet."""
 
+IS_LIVE = or_(IS_CONFIRMED, IS_LIVE_RESERVATION)
+IS_STORED_LIVE = or_(IS_CONFIRMED, IS_RESERVED)
+"""Whether a use is confirmed or reserved, also if it has expired and this is not stored yet."""
+
 
 def is_live(redemption: RedemptionRow, timestamp: datetime | None = None) -> bool:
     """Return whether a use is reserved or confirmed and has not expired, now or at a timestamp."""

@@ -7,7 +7,7 @@ representations, so the pages have no rules of their own.
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pprint import pformat
@@ -29,6 +29,7 @@ from app.errors import ShopError
 from app.schemas.base import Base
 from app.schemas.coupons.coupon import CouponSchema
 from app.schemas.customers import CustomerSchema
+from app.schemas.fields.output import on_request
 from app.schemas.loading import instance_of, invalid_params
 
 _OPERATIONS = "shop_api_admin_operations"  # on app.extensions
@@ -211,6 +212,11 @@ def _run(operation: ApiOperation, environ: dict[str, Any]) -> Response:
 
 _SHOWN: Mapping[str, type[Base]] = {"get_coupon": CouponSchema, "get_customer": CustomerSchema}
 """Schemas with fields that a response contains only on request, by the operation."""
+
+
+def absent_from_lists(name: str) -> Sequence[str]:
+    """Return the fields that ``record_of`` reads in addition to those that a list shows."""
+    return on_request(_SHOWN[name]) if name in _SHOWN else ()
 
 
 def record_of(name: str, **path: Any) -> tuple[Any, str]:

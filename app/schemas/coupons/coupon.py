@@ -98,14 +98,6 @@ class CouponSchema(Base):
     metadata = fields.Metadata()
 
 
-ON_REQUEST = tuple(
-    name
-    for name, field in CouponSchema().fields.items()
-    if isinstance(field, fields.Output) and field.on_request
-)
-"""Fields that a response contains only if ``fields`` names them or the request wrote them."""
-
-
 class CouponCreate(OptionalFields):
     """Fields of a new coupon. Only `code` is required."""
 

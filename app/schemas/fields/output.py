@@ -99,6 +99,12 @@ class JsonObject(Output):
     openapi = {"type": "object", "additionalProperties": True}
 
 
+def on_request(schema: type[ma.Schema]) -> tuple[str, ...]:
+    """Return the fields that a response contains only on request (see ``Output``)."""
+    fields = schema().fields.items()
+    return tuple(name for name, each in fields if isinstance(each, Output) and each.on_request)
+
+
 class OnRequest(Output):
     """A value that only some responses contain, so that serializers leave it out.
 

@@ -1,7 +1,6 @@
 """The rules for reading campaigns (campaigns 2)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -23,18 +22,16 @@ from app.conversions.text import searchable
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import has_part
-from app.db.sql.types import Money, UtcDateTime
+from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import CAMPAIGNS, REDEMPTIONS
 from app.models.campaign import IS_LIMITED
-from app.models.redemption import IS_CONFIRMED, IS_EXPIRED_RESERVATION, IS_LIVE_RESERVATION
+from app.models.redemption import IS_EXPIRED_RESERVATION, IS_LIVE, NOW
 from app.services.common.filtering import Matching, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 
 _HAS_ID = CAMPAIGNS.c.id == bindparam(WANTED)
-_NOW: Any = bindparam("moment", callable_=lambda: datetime.now(UTC), type_=UtcDateTime)
-_LIVE = or_(IS_CONFIRMED, IS_LIVE_RESERVATION)
 
 NUMBER = func.count()
 AMOUNT = func.coalesce(
@@ -66,9 +63,9 @@ _IS_USED_UP = or_(
     (CAMPAIGNS.c.budget > Decimal(0)) & (CAMPAIGNS.c.budget <= _DISCOUNT_LEFT),
 )
 STATE: ColumnElement[str] = case(
-    (CAMPAIGNS.c.ends_at <= _NOW, "ended"),
+    (CAMPAIGNS.c.ends_at <= NOW, "ended"),
     (~CAMPAIGNS.c.active, "paused"),
-    (CAMPAIGNS.c.starts_at > _NOW, "scheduled"),
+    (CAMPAIGNS.c.starts_at > NOW, "scheduled"),
     (_IS_USED_UP, "used_up"),
     else_="active",
 )
@@ -82,9 +79,9 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "live_discount": type_coerce(
         case((IS_LIMITED, _DISCOUNT_LEFT), else_=literal(Decimal(0), Money())), Money()
     ),
-    "uses": case((IS_LIMITED, _LEFT), else_=of_uses(NUMBER, _LIVE)),
+    "uses": case((IS_LIMITED, _LEFT), else_=of_uses(NUMBER, IS_LIVE)),
     "discount": type_coerce(
-        case((IS_LIMITED, _DISCOUNT_LEFT), else_=of_uses(AMOUNT, _LIVE)), Money()
+        case((IS_LIMITED, _DISCOUNT_LEFT), else_=of_uses(AMOUNT, IS_LIVE)), Money()
     ),
 }
 

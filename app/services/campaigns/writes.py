@@ -16,7 +16,7 @@ from app.db.session import now, reading_session, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.models import CAMPAIGNS, COUPONS, REDEMPTIONS
 from app.models.campaign import IS_LIMITED, CampaignRow, is_limited
-from app.models.redemption import IS_CONFIRMED, IS_LIVE_RESERVATION, IS_RESERVED
+from app.models.redemption import IS_LIVE, IS_STORED_LIVE
 from app.services.campaigns.queries import AMOUNT, NUMBER, figures_of
 from app.services.common.bulk import Precondition, Record
 from app.services.events.hooks import notify
@@ -115,7 +115,7 @@ def delete_campaign(
             precondition(with_figures(session, before))
         is_used = REDEMPTIONS.c.campaign_id == campaign_id
         has_coupon = exists().where(COUPONS.c.campaign_id == campaign_id)
-        has_use = exists().where(is_used, or_(IS_CONFIRMED, IS_LIVE_RESERVATION))
+        has_use = exists().where(is_used, IS_LIVE)
         if session.scalar(select(or_(has_coupon, has_use))):
             raise ShopError("shop_api_cannot_delete_campaign")
         session.execute(update(REDEMPTIONS).where(is_used).values(campaign_id=None))
@@ -137,7 +137,7 @@ _NO_NUMBERS: Record = {"stored_uses": 0, "stored_discount": Decimal(0)}
 def _counted(session: Session, campaign_id: int) -> Record:
     """Return number and amount of the uses of a campaign whose other uses wait."""
     of_campaign = REDEMPTIONS.c.campaign_id == campaign_id
-    counted = select(NUMBER, AMOUNT).where(of_campaign, or_(IS_CONFIRMED, IS_RESERVED))
+    counted = select(NUMBER, AMOUNT).where(of_campaign, IS_STORED_LIVE)
     uses, discount = session.execute(counted).one()
     return {"stored_uses": uses, "stored_discount": discount}
 

@@ -24,7 +24,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import Id, IdList, TextList
 from app.models import CAMPAIGNS, COUPONS, REDEMPTIONS
 from app.models.coupon import CouponOptions, CouponStatus
-from app.models.redemption import IS_CONFIRMED, IS_LIVE_RESERVATION, IS_RESERVED
+from app.models.redemption import IS_LIVE, IS_LIVE_RESERVATION, IS_RESERVED, IS_STORED_LIVE
 from app.pricing.carts import CampaignTerms, CouponTerms
 from app.services.campaigns.queries import COLUMNS, of_uses
 from app.services.coupons.customers import Customer
@@ -49,12 +49,12 @@ def number_of_redemptions(*conditions: ColumnElement[bool]) -> ColumnElement[int
 _USES_BY_CUSTOMER = number_of_redemptions(
     IS_OF_CUSTOMER,
     _IS_OF_ANOTHER_ORDER,
-    or_(IS_CONFIRMED, IS_LIVE_RESERVATION),
+    IS_LIVE,
 )
 STORED_USES_BY_CUSTOMER = number_of_redemptions(
     IS_OF_CUSTOMER,
     _IS_OF_ANOTHER_ORDER,
-    or_(IS_CONFIRMED, IS_RESERVED),
+    IS_STORED_LIVE,
 )
 """Uses of a coupon by the customer of ``Customer.parameters``, with reservations whose expiry is
 not stored. It does not depend on the clock."""
@@ -137,7 +137,7 @@ _OF_CUSTOMER = _terms(
     case(
         (
             CAMPAIGNS.c.usage_limit_per_user > 0,
-            of_uses(func.count(), IS_OF_CUSTOMER, or_(IS_CONFIRMED, IS_LIVE_RESERVATION)),
+            of_uses(func.count(), IS_OF_CUSTOMER, IS_LIVE),
         ),
         else_=null(),
     ),

@@ -73,6 +73,11 @@ class CouponPlan:
         """Return whether the currency of the order is that of the budgets of campaigns."""
         return bool(self.after["currency"] == current_app.config["SHOP_CURRENCY"])
 
+    @property
+    def changes_currency(self) -> bool:
+        """Return whether a stored order gets another currency."""
+        return self.before is not None and self.before["currency"] != self.after["currency"]
+
     def write(self, session: Session, order_id: int) -> list[Change]:
         """Reserve, confirm and release the uses.
 
@@ -189,14 +194,13 @@ class CouponPlan:
         self, line: Item, redemption: RedemptionRow, amount: Decimal | None = None
     ) -> CampaignUse:
         """Return a change of a use of a campaign. Its own use does not count."""
-        changes_currency = self.before and self.before["currency"] != self.after["currency"]
         return CampaignUse(
             held=self.held,
             code=line["code"],
             param=self.place(line),
             amount=amount,
             is_new=False,
-            in_budget=self.in_budget if amount else not changes_currency,
+            in_budget=self.in_budget if amount else not self.changes_currency,
             active=False,
             own_id=redemption["id"],
         )
@@ -206,8 +210,7 @@ class CouponPlan:
     ) -> None:
         """Add the increase of a discount to the campaign of a use, within its budget."""
         more = counted_amount(amount) - counted_amount(redemption["amount"])
-        changes_currency = self.before and self.before["currency"] != self.after["currency"]
-        if more > 0 or changes_currency:
+        if more > 0 or self.changes_currency:
             use = self._change_of_campaign(line, redemption, max(more, Decimal(0)))
             use.take(session, redemption["campaign_id"], None)
         if more < 0:

@@ -19,7 +19,7 @@ from app.db.errors import TryAgain
 from app.db.sql.types import Id
 from app.models import CAMPAIGNS, REDEMPTIONS
 from app.models.campaign import CampaignRow, is_limited
-from app.models.redemption import IS_CONFIRMED, IS_EXPIRED_RESERVATION, IS_RESERVED, RedemptionRow
+from app.models.redemption import IS_EXPIRED_RESERVATION, IS_STORED_LIVE, RedemptionRow
 from app.pricing.carts import CampaignTerms
 from app.pricing.evaluation import REASONS, Reason, budget_reasons, campaign_limit_reasons
 from app.services.campaigns.locks import Held
@@ -42,7 +42,7 @@ _BY_CUSTOMER = (
     .where(
         REDEMPTIONS.c.campaign_id == bindparam("this_campaign"),
         IS_OF_CUSTOMER,
-        or_(IS_CONFIRMED, IS_RESERVED),
+        IS_STORED_LIVE,
         REDEMPTIONS.c.id != bindparam("own_id", type_=Id),
     )
     .scalar_subquery()

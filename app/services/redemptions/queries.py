@@ -16,8 +16,7 @@ from app.models import REDEMPTIONS
 from app.models.redemption import (
     IS_CONFIRMED,
     IS_EXPIRED_RESERVATION,
-    IS_RESERVED,
-    NOW,
+    IS_LIVE_RESERVATION,
     RedemptionStatus,
 )
 from app.services.common.filtering import Matching, between, require_known_status
@@ -47,9 +46,7 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "expires_at": REDEMPTIONS.c.expires_at,
 }
 _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
-    RedemptionStatus.RESERVED: and_(
-        IS_RESERVED, or_(REDEMPTIONS.c.expires_at.is_(None), REDEMPTIONS.c.expires_at > NOW)
-    ),
+    RedemptionStatus.RESERVED: IS_LIVE_RESERVATION,
     RedemptionStatus.CONFIRMED: IS_CONFIRMED,
     RedemptionStatus.RELEASED: or_(
         has_constant(REDEMPTIONS.c.status, RedemptionStatus.RELEASED), IS_EXPIRED_RESERVATION

@@ -6,7 +6,7 @@ records. The addresses follow from its name.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -25,6 +25,7 @@ from app.plugins.admin import history, html
 from app.plugins.admin.calls import (
     ApiRequest,
     Reply,
+    absent_from_lists,
     api_request,
     call,
     can,
@@ -77,7 +78,6 @@ class Noun:
     given: Mapping[str, Any] = {}  # what the form of a new record shows at first
     has_trash = False
     searches = ""  # the label of the search box
-    on_request: Collection[str] = ()  # fields that its list does not have
     resource = ""  # the kind of record in events
     also_reads: tuple[str, ...] = ()  # operations that its page needs beside that of the record
     secrets: Mapping[str, str] = {}  # labels of fields that are shown only when they are new
@@ -553,10 +553,11 @@ class Noun:
     def _state(self, record: Record) -> str:
         """Return a hash of the fields that are compared, of those that the table has."""
         listed = self.query({}).get("fields", "").split(",")
+        absent = absent_from_lists(f"get_{self.operation}")
         specs = [
             each
             for each in self.compared()
-            if each.name in listed or (listed == [""] and each.name not in self.on_request)
+            if each.name in listed or (listed == [""] and each.name not in absent)
         ]
         texts = [*Form.of_record(specs, self.name, record).shown.values()]
         return blake2b(orjson.dumps(texts), digest_size=8).hexdigest()

@@ -19,7 +19,7 @@ from app.plugins.admin.pages import Button, Parts, Section, Tile, call_if_allowe
 from app.plugins.admin.selections import Action, selected_ids
 from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.plugins.admin.texts import gettext as _
-from app.schemas.coupons.coupon import ON_REQUEST, CouponCreate, CouponUpdate
+from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
 from app.services.coupons import queries
 from app.services.customers.queries import emails_of
@@ -109,7 +109,7 @@ class CouponPages(Noun):
     )
     named_by, create_schema, update_schema = ("code",), CouponCreate, CouponUpdate
     list_schema, queries = CouponListQuery, queries
-    has_trash, searches, on_request = True, "Search code or description", ON_REQUEST
+    has_trash, searches = True, "Search code or description"
 
     def name_of(self, record: Record) -> str:
         return str(record["code"])

@@ -36,7 +36,7 @@ class CustomerPages(Noun):
     )
     named_by = ("first_name", "last_name")
     create_schema, update_schema = CustomerCreate, CustomerUpdate
-    searches, on_request = "Search name or e-mail address", ("tags",)
+    searches = "Search name or e-mail address"
     delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
 
     def name_of(self, record: Record) -> str:

@@ -9,7 +9,6 @@ import marshmallow as ma
 
 from app.conversions.metadata import HIDDEN
 from app.schemas.base import Base, excluding, request
-from app.schemas.coupons.coupon import ON_REQUEST as OF_NATIVE_COUPONS
 from app.schemas.coupons.coupon import (
     CouponBulkItem,
     CouponCreate,
@@ -77,7 +76,7 @@ class LegacyCouponSchema(CouponSchema):
 
     coupon_meta = LegacyMetadata()
 
-    Meta = excluding("metadata", *OF_NATIVE_COUPONS)
+    Meta = excluding("metadata", *fields.on_request(CouponSchema))
 
 
 class LegacyCustomerSchema(CustomerSchema):
@@ -89,7 +88,7 @@ class LegacyCustomerSchema(CustomerSchema):
     )
     customer_meta = LegacyMetadata()
 
-    Meta = excluding("metadata", "tags")
+    Meta = excluding("metadata", *fields.on_request(CustomerSchema))
 
 
 class CustomerV3Schema(LegacyCustomerSchema):
@@ -103,11 +102,11 @@ class CustomerV3Schema(LegacyCustomerSchema):
 
 
 _COUPON: dict[type[ma.Schema], type[Base]] = {
-    native: with_meta(native, "coupon_meta", *OF_NATIVE_COUPONS)
+    native: with_meta(native, "coupon_meta", *fields.on_request(CouponSchema))
     for native in (CouponCreate, CouponUpdate, CouponBulkItem)
 }
 _CUSTOMER: dict[type[ma.Schema], type[Base]] = {
-    native: with_meta(native, "customer_meta", "tags")
+    native: with_meta(native, "customer_meta", *fields.on_request(CustomerSchema))
     for native in (CustomerCreate, CustomerUpdate, CustomerBulkItem)
 }
 
