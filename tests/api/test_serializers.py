@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from app.api.representations import ORDER
 from app.api.serializers import Serializer
 from app.models import Coupon
-from app.schemas.coupons.coupon import ON_REQUEST, CouponSchema
+from app.schemas.coupons.coupon import CouponSchema
+from app.schemas.fields.output import on_request
 
+ON_REQUEST = on_request(CouponSchema)
 COLUMNS = dict(Coupon.__table__.columns)
 COUPON = Serializer(CouponSchema, COLUMNS)
 
