@@ -134,10 +134,20 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
     headers = page_headers(page)
     if not isinstance(page.rows, RowStream):
         return json_response({wrapper: make(page.rows)}, headers=headers)
-    pieces = _list_in_pieces(wrapper, make, page.rows)
-    response = streamed_response(pieces, "application/json", page.rows)
+    response = streamed_list(make, page.rows, f'{{"{wrapper}":'.encode(), b"}")
     response.headers.update(headers)
     return response
+
+
+def streamed_list(make: Make, rows: RowStream, before: bytes = b"", after: bytes = b"") -> Response:
+    """Return the response with a list, or an object, of rows that are read while it is sent.
+
+    Args:
+        make: converts a batch of rows.
+        before: the JSON text before the list, and ``after`` the text behind it.
+    """
+    pieces = _list_in_pieces(make, rows, before, after)
+    return streamed_response(pieces, "application/json", rows)
 
 
 def streamed_response(pieces: Iterator[bytes], mimetype: str, rows: Any = None) -> Response:
@@ -197,14 +207,14 @@ def next_link(parameter: str, value: int) -> dict[str, str]:
     return {"Link": f'<{address}>; rel="next"'}
 
 
-def _list_in_pieces(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
+def _list_in_pieces(make: Make, rows: RowStream, before: bytes, after: bytes) -> Iterator[bytes]:
     """Yield a list, or an object, in batches, and its closing bracket at the end."""
     with rows.reading():
         brackets = orjson.dumps(make([]))
-    prefix = f'{{"{wrapper}":'.encode() + brackets[:1]
+    prefix = before + brackets[:1]
     for batch in rows.batches():
         with rows.reading():
             made = make(batch)
         yield prefix + orjson.dumps(made)[1:-1]
         prefix = b","
-    yield (prefix if prefix != b"," else b"") + brackets[1:] + b"}\n"
+    yield (prefix if prefix != b"," else b"") + brackets[1:] + after + b"\n"

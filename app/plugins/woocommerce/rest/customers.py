@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import marshmallow as ma
@@ -14,12 +13,12 @@ from sqlalchemy.orm import Session
 from app.auth.principals import ROLES, Capability, Principal, capabilities_of
 from app.conversions.emails import comparable_email, is_email
 from app.conversions.text import clean
-from app.db.read_pool import RowStream
+from app.db.records import Row
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest.errors import RestError, forbidden
-from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
+from app.plugins.woocommerce.rest.frame import Call, Objects, Operation, RestPage, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
@@ -357,17 +356,17 @@ class Customers(Resource):
 CUSTOMERS = Customers()
 
 
-def list_downloads(call: Call) -> list[Object]:
+def list_downloads(call: Call) -> Objects:
     """Return the downloads that a customer may use."""
     CUSTOMERS.view(call)
-    names = list(DOWNLOAD_COLUMNS)
-    found = downloads_of_customer(
-        call.actor, call.ids["id"], [DOWNLOAD_COLUMNS[name] for name in names]
-    )
-    rows = chain.from_iterable(found.batches()) if isinstance(found, RowStream) else found
-    shown = [dict(zip(names, row, strict=False)) for row in rows]
-    products = product_names([each["order_id"] for each in shown])
-    return [_download(each, products, call) for each in shown]
+    names, columns = zip(*DOWNLOAD_COLUMNS.items(), strict=True)
+
+    def made(rows: Sequence[Row]) -> list[Object]:
+        shown = [dict(zip(names, row, strict=False)) for row in rows]
+        products = product_names([each["order_id"] for each in shown])
+        return [_download(each, products, call) for each in shown]
+
+    return Objects(downloads_of_customer(call.actor, call.ids["id"], columns), made)
 
 
 def _download(record: Record, products: Mapping[tuple[int, int], str], call: Call) -> Object:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -20,12 +21,13 @@ from app.api.authentication import limit_body, record_failed_login, request_cred
 from app.api.error_handlers import handle_exception
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent_in_form
-from app.api.responses import json_bytes, json_response
+from app.api.responses import json_bytes, json_response, streamed_list
 from app.api.strictness import is_strict
 from app.auth import credentials
 from app.auth.api_keys import key_with_roles
 from app.auth.credentials import MalformedCredentials, SignedCredentials
 from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
+from app.db.read_pool import RowStream
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import errors, parameters
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, checked, described
@@ -74,10 +76,18 @@ class RestPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects of rows that may be too many for the memory."""
+
+    rows: Sequence[Any] | RowStream
+    make: Callable[[Sequence[Any]], list[Any]]  # the objects of a batch of rows
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """An operation of a route."""
 
-    call: Callable[[Call], Any]  # returns a ``RestPage``, or the body
+    call: Callable[[Call], Any]  # returns a ``RestPage``, ``Objects``, or the body
     action: str  # what it does, for the error of a missing capability
     needs: Sequence[Capability] = ()  # the capabilities; the operation checks further ones
     args: Arguments = field(default_factory=dict)  # its parameters, without those of the path
@@ -188,9 +198,9 @@ def _respond(route: Route, ids: Mapping[str, int], query: dict[str, Any], site: 
         except errors.FAILURES as error:
             raise _in_context(error, operation) from None
         results.append(result)
-        shown = result.body if isinstance(result, RestPage) else result
-        if "_fields" in merged:
-            shown = _selected(orjson.loads(json_bytes(shown)), merged["_fields"])
+        if isinstance(result, Objects):
+            return _listed(result, merged)
+        shown = _shown(result.body if isinstance(result, RestPage) else result, merged)
         return json_response(shown, operation.status)
 
     is_read = request.method in {"GET", "HEAD"}
@@ -242,8 +252,20 @@ def _names(given: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name.split(".")[0] for name in names)
 
 
-def _selected(body: Any, fields: Any) -> Any:
-    picked = parameters.selected(body, fields)
+def _listed(objects: Objects, merged: Mapping[str, Any]) -> Response:
+    """Return the response with a list, which is sent while it is read if it is long."""
+    rows = objects.rows
+    if isinstance(rows, RowStream):
+        return streamed_list(lambda batch: _shown(objects.make(batch), merged), rows)
+    return json_response(_shown(objects.make(rows), merged))
+
+
+def _shown(body: Any, merged: Mapping[str, Any]) -> Any:
+    """Return a body with the fields that the request asks for."""
+    if "_fields" not in merged:
+        return body
+    body = orjson.loads(json_bytes(body))
+    picked = parameters.selected(body, merged["_fields"])
     if isinstance(body, dict) and "_links" in body:
         picked = {name: each for name, each in picked.items() if name != "_links"}
         picked["_links"] = body["_links"]
@@ -525,12 +547,13 @@ def _enveloped(response: Response, index: str) -> Response:
         for name in names
         if (value := response.headers.get(name)) is not None
     }
-    body: dict[str, Any] = {
-        "body": response.get_json(silent=True),
-        "status": response.status_code,
-        "headers": headers or [],
-    }
-    wrapped = json_response(body, 200)
+    about: dict[str, Any] = {"status": response.status_code, "headers": headers or []}
+    if response.is_streamed:
+        pieces = chain((b'{"body":',), response.iter_encoded(), (b",", json_bytes(about)[1:]))
+        wrapped = Response(pieces)
+        wrapped.call_on_close(response.close)
+    else:
+        wrapped = json_response({"body": response.get_json(silent=True), **about}, 200)
     wrapped.headers["Link"] = index
     wrapped.content_type = response.content_type
     return wrapped
