@@ -25,6 +25,7 @@ def operations(document):
                 yield method, re.sub(r"{\w+}", "1", path), filters
 
 
+@pytest.mark.slow
 def test_every_filter_of_every_operation_has_two_names(admin):
     found = list(operations(admin.get("/openapi.json").get_json()))
     assert len(found) > 20

@@ -184,7 +184,7 @@ def test_limits_are_in_the_document(anonymous):
         assert not re.fullmatch(patterns[name], ",".join("1" * 1001))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("limits", [{}, {"BULK": 7, "CART_ITEM": 8, "CART_CODE": 9}])
 @pytest.mark.parametrize("mount", ["", "/wc-api/v3"])
 @pytest.mark.parametrize("version", ["3.1.0", "3.0.3"])

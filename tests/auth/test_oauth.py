@@ -316,6 +316,7 @@ def test_secret_is_stored_encrypted(app, key):
         assert encrypt("a") != encrypt("a")
 
 
+@pytest.mark.slow
 def test_secret_of_another_server_cannot_be_read(app, make_app, key):
     with app.app_context():
         stored = encrypt("a")

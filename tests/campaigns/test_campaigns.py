@@ -206,6 +206,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("fields", "reasons"), CONDITIONS)
 def test_conditions_count_for_each_coupon(admin, make_coupon, exact, fields, reasons):
     campaign = make(admin)

@@ -304,6 +304,7 @@ def test_revoke_takes_effect_immediately_in_a_running_app(app, run, create):
     ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("statement", "status"),
     [

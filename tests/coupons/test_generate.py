@@ -219,6 +219,7 @@ def test_a_coupon_in_the_trash_does_not_block_its_code(admin, make_batch):
     assert coupon["code"] == "x-42"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_ten_thousand_coupons_are_deleted_in_a_shop_that_had_none(app, make_batch):
     """The first delete finds an empty table, and what PostgreSQL learns from it must not remain."""

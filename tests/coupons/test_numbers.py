@@ -21,7 +21,7 @@ NULL_WHEN_0 = {"usage_limit", "usage_limit_per_user"}
 # --- decimals ---
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(5)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("given", "amount"),

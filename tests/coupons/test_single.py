@@ -113,7 +113,7 @@ def test_read_selects_fields(admin, make_coupon, fields, names):
 # --- delete ---
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("query", "expected"),

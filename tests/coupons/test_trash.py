@@ -157,7 +157,6 @@ def test_legacy_mounts_have_no_such_routes(admin, trash, mount):
         assert response.get_json()["errors"][0]["code"] == "woocommerce_api_no_route"
 
 
-@pytest.mark.both_databases
 def test_migration_takes_the_time_of_the_last_update(make_app, fresh_database_url):
     with make_app(DATABASE_URL=fresh_database_url).app_context():
         upgrade(revision="0014")

@@ -37,6 +37,7 @@ def test_sessions_of_other_clients_are_not_changed(database_url, admin, make_cou
     assert ask(database_url, "SHOW timezone") == "America/New_York"
 
 
+@pytest.mark.slow
 def test_missing_setting_is_named(database_url, tmp_path):
     settings = {"DATABASE_URL": database_url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(tmp_path)}
     with create_app(settings).app_context():

@@ -107,6 +107,7 @@ def create(client):
 # --- which requests ---
 
 
+@pytest.mark.slow
 def test_only_reads_of_the_named_blueprints_may_use_a_replica(app):
     routed = {
         (app.blueprints[rule.endpoint.rpartition(".")[0]].name, method)
@@ -354,6 +355,7 @@ def test_missing_record_has_a_position_too(cluster, admin):
         cluster.replicas[1].resume_replay()
 
 
+@pytest.mark.slow
 def test_position_of_a_read_that_the_primary_served_includes_what_it_has_shown(cluster, admin):
     for replica in cluster.replicas:
         replica.pause_replay()

@@ -89,6 +89,7 @@ def readiness(app):
 # --- schemas of a newer version ---
 
 
+@pytest.mark.slow
 def test_upgrade_says_what_it_did(old_app):
     applied = len(REVISIONS)
     created = f"The database schema was created with {applied} migrations, up to {HEAD}.\n"
@@ -106,7 +107,7 @@ def test_upgrade_says_from_where_it_began(old_app):
     )
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 def test_newer_schema_that_is_compatible_needs_no_upgrade(old_app, upgrade_to_next):
     upgrade_to_next()
     assert run_upgrade(old_app) == (

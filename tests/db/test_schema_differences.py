@@ -44,7 +44,6 @@ def test_first_migration_that_names_a_table_creates_it(old_app):
     assert first_migrations(tables) == found
 
 
-@pytest.mark.both_databases
 def test_database_with_later_tables_is_not_upgraded(migrated):
     execute(migrated, f"UPDATE alembic_version SET version_num = '{BEFORE}'")
     result = run(migrated, "db", "upgrade")
@@ -69,7 +68,6 @@ def test_doctor_names_missing_and_unknown_tables(migrated):
     assert "warn   tables: unknown to this version: of_another_version\n" in result.stdout
 
 
-@pytest.mark.both_databases
 def test_doctor_and_upgrade_accept_a_current_database(migrated):
     assert "tables" not in run(migrated, "doctor").stdout
     result = run(migrated, "db", "upgrade")

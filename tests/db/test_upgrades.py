@@ -176,7 +176,6 @@ def test_requests_during_an_upgrade_get_responses(old_app):
 
 
 @pytest.mark.sample(1)
-@pytest.mark.both_databases
 def test_service_is_ready_beside_a_newer_version(old_app):
     upgrade()
     with db.engine.begin() as connection:

@@ -303,6 +303,7 @@ def test_deleting_a_customer_with_many_events(app, admin, make_customer):
         assert not fetch(text("SELECT 1 FROM events WHERE data LIKE '%@example.com%'"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("path", ["/orders/{}/notes", "/orders/{}"])

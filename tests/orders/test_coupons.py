@@ -360,6 +360,7 @@ def renamed(client, coupon, code):
     assert response.status_code == 200
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("status", ["pending", "completed", "cancelled"])
 @pytest.mark.parametrize("line", [{"code": "new"}, {"code": "new", "amount": "1"}])
 def test_order_uses_a_coupon_once_whatever_its_code(admin, make_coupon, uses, status, line):

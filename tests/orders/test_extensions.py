@@ -28,6 +28,7 @@ def test_plugin_coupon_type_works_over_http(plugged):
     )
 
 
+@pytest.mark.slow
 def test_plugin_order_status_is_known(plugged, app, make_customer):
     customer = make_customer()["id"]
     insert_order(app, customer_id=customer, status="awaiting-pickup")
@@ -198,6 +199,7 @@ def test_response_that_is_not_an_order_passes_untouched(by_hand):
         assert client.get("/by-hand", {"n": number}).get_json() == body
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("status", "mimetype"),
     [(200, "text/plain"), (404, "application/json"), (500, "application/json")],

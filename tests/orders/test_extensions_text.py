@@ -108,7 +108,7 @@ def test_parts_of_the_address_of_a_guest_are_strings(by_hand):
         }
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("fields", ["\0", "id,\0"])
 def test_order_by_hand_with_fields_that_cannot_be_read(by_hand, method, fields):
@@ -223,6 +223,7 @@ def _named(view):
     return view
 
 
+@pytest.mark.slow
 def test_view_in_a_package_whose_name_begins_like_ours_is_extended(by_hand):
     view = as_json('{"order":{"id":1,"customer_id":0}}')
     view.__module__ = "app.blueprints.coupons"

@@ -221,6 +221,7 @@ def test_head_as_an_overriding_method_returns_the_body(server):
     assert server.request("GET", path)[2] == {"coupons": []}
 
 
+@pytest.mark.slow
 def test_missing_body_gets_an_error_response(server):
     """It does not hold a thread for ever either."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:

@@ -143,6 +143,7 @@ def test_service_with_wrong_secret(service, adapter):
     assert not any(contents(client_of(service)).values())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("mode", "granted", "line"),
     [

@@ -221,6 +221,7 @@ def test_lease_is_renewed_during_a_long_attempt(shop, receivers):
     assert len(slow.received) == len(delivery["attempts"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_lease")
 def test_attempt_ends_with_its_lease(shop, receivers, monkeypatch):
     """A worker that cannot renew its lease leaves the delivery to another one."""

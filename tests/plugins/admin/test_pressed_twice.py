@@ -64,6 +64,7 @@ def _without_time(address):
     return re.sub(r"&?(at|ms)=\d+", "", address)
 
 
+@pytest.mark.slow
 def test_each_form_that_is_sent_twice_shows_the_same_result(app, admin, browser, new_browser):
     new_browser("bob")
     ids = fill(app, admin, browser, lambda kind: f"word {kind}")

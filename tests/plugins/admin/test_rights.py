@@ -102,7 +102,7 @@ def test_each_operation_of_a_page_exists(app):
     assert unknown == set()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("role", "permission", "resources"), KEYS)
 def test_a_page_is_open_to_a_key_if_the_api_allows_its_operations(
     app, shop, new_browser, role, permission, resources
@@ -128,7 +128,7 @@ LISTS = (
 )  # fmt: skip
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("role", "permission", "resources"), KEYS)
 def test_a_page_shows_only_what_the_api_shows_the_same_key(
     app, admin, browser, new_browser, role, permission, resources

@@ -33,6 +33,7 @@ def count(app):
     return run
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [1, 3])
 def test_statements_of_pages(admin, browser, count, number):
     items = [{"name": "Tea", "price": "5", "quantity": 1}]

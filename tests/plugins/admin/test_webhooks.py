@@ -59,6 +59,7 @@ def test_edit_pause_rotate_and_delete(browser, admin, webhook):
     assert admin.get(path).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_ping_leads_to_its_result_which_a_reload_shows_again(browser, app_with, admin, webhook):
     shop = app_with(SHOP_WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8")
     with closing(Receiver(lambda _: 200)) as receiver:

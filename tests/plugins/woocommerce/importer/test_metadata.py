@@ -312,7 +312,7 @@ def verified(app, source, *options):
     return app.test_cli_runner().invoke(args=["import", "verify", str(source), *options])
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @each_layout
 def test_verification_compares_metadata_and_refunds(app, shop_file, import_dump, layout):
     source = shop_file(FullShop(layout))

@@ -153,6 +153,7 @@ def test_records_deleted_here_stay_deleted(shop_file, import_dump, erp):
     assert erp.get("/customers/3").status_code == 404
 
 
+@pytest.mark.slow
 def test_interrupted_import_is_completed_by_the_next_one(shop_file, import_dump, app, monkeypatch):
     file = shop_file(Shop())
     monkeypatch.setattr(context, "PAGE", 25)

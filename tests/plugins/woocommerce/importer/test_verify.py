@@ -32,6 +32,7 @@ def verify(app, file, *options):
     return app.test_cli_runner().invoke(args=["import", "verify", str(file), *options])
 
 
+@pytest.mark.slow
 def test_verification_finds_no_differences(shop_file, import_dump, app):
     file = shop_file(Shop())
     import_dump(file)
@@ -68,6 +69,7 @@ def test_verification_finds_differences(shop_file, import_dump, app, erp):
     assert "users 4" not in sampled.stdout
 
 
+@pytest.mark.slow
 def test_coupon_that_was_used_here_does_not_differ(shop_file, import_dump, app, erp):
     file = shop_file(Shop())
     import_dump(file)
@@ -78,6 +80,7 @@ def test_coupon_that_was_used_here_does_not_differ(shop_file, import_dump, app, 
     assert "1 edited here" not in result.stdout
 
 
+@pytest.mark.slow
 def test_verification_counts_the_redemptions_of_the_import(shop_file, import_dump, app):
     file = shop_file(Shop())
     imported = import_dump(file).row("redemptions")[0]

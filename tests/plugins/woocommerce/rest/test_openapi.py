@@ -79,6 +79,7 @@ def _require_valid(document, schema, value, *, closed=False):
     assert [(each.json_path, each.message[:200]) for each in problems] == []
 
 
+@pytest.mark.slow
 def test_document_follows_the_version_of_the_others(app_with, document):
     http = app_with(SHOP_OPENAPI_VERSION="3.0.3").test_client()
     older = http.get(f"{V3}/openapi.json").get_json()
