@@ -22,6 +22,7 @@ from app.conversions.text import nearest_name
 from app.db import deadline
 from app.db.errors import (
     OutcomeUnknown,
+    TryAgain,
     is_foreign_key_violation,
     is_full_disk,
     is_unavailable,
@@ -96,6 +97,8 @@ def as_shop_error(error: Exception) -> ShopError:
         return InvalidParams({"request": error.description or error.name})
     if is_statement_timeout(error) or is_unavailable(error):
         return _database_error(error)
+    if isinstance(error, TryAgain):
+        return unavailable("Other requests have changed the same records too often.")
     if is_foreign_key_violation(error) and (deleted := deleted_user_error()):
         return deleted
     if isinstance(error, DBAPIError) and (unusable := schema_error(error)):

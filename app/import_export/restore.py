@@ -28,7 +28,7 @@ from app.models import (
     REDEMPTIONS,
     REFUND_METADATA,
 )
-from app.services.campaigns.writes import count_all
+from app.services.campaigns.writes import count_again
 from app.services.maintenance.import_runs import record_import
 
 BATCH = 1000
@@ -94,7 +94,7 @@ def restore(
             note_progress(sum(numbers.values()))
         for table in [*(kind.table for kind in KINDS.values()), *_WITHOUT_KIND]:
             _advance_ids(session, table)
-        count_all(session)
+        count_again(session)
         if numbers:
             record_import(session, "restore", numbers)
 

@@ -174,10 +174,17 @@ def _item_results(items: Sequence[CartItem], totals: Sequence[int]) -> tuple[Ite
     return tuple(ItemResult(item.value, item.value - total, total) for item, total in found)
 
 
-def redemption_reasons(coupon: CouponTerms, cart: Cart, now: datetime) -> tuple[Reason, ...]:
-    """Return the reasons that a redemption checks, in a cart without items (redemptions 6)."""
+def redemption_reasons(
+    coupon: CouponTerms, cart: Cart, now: datetime, cents: int = 0
+) -> tuple[Reason, ...]:
+    """Return the reasons that a redemption checks, in a cart without items (redemptions 6).
+
+    Args:
+        cents: the discount that the caller gives.
+    """
     return (
         *limit_reasons(coupon),
+        *budget_reasons(coupon.campaign, cents),
         *_time_reasons(coupon, now),
         *_customer_reasons(coupon, cart),
     )

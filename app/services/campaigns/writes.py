@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import delete, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, delete, exists, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
@@ -142,9 +142,14 @@ def _counted(session: Session, campaign_id: int) -> Record:
     return {"stored_uses": uses, "stored_discount": discount}
 
 
-def count_all(session: Session) -> None:
-    """Count the uses of all campaigns with a limit or a budget, after a restore."""
-    for row in row_dicts(session.execute(select(CAMPAIGNS).where(IS_LIMITED))):
+def count_again(session: Session, *conditions: ColumnElement[bool]) -> None:
+    """Count the uses of campaigns with a limit or a budget, after a restore or an import.
+
+    Args:
+        conditions: only of campaigns that meet them.
+    """
+    found = select(CAMPAIGNS).where(IS_LIMITED, *conditions).order_by(CAMPAIGNS.c.id)
+    for row in row_dicts(session.execute(found.with_for_update())):
         counted = update(CAMPAIGNS).where(CAMPAIGNS.c.id == row["id"])
         session.execute(counted.values(_counted(session, row["id"])))
 

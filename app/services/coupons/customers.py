@@ -165,18 +165,26 @@ def cart_of(
     coupons: Iterable[CouponTerms | None],
     items: Sequence[CartItem] = (),
     order: Mapping[str, Any] | None = None,
+    *,
+    changed: Iterable[Mapping[str, Any]] = (),
 ) -> Cart:
     """Return the cart of a customer, with what the terms of some coupons ask of the customer.
 
     Args:
         order: the stored order whose cart it is, if there is one.
+        changed: orders that the transaction has not written yet.
     """
     asks = customer.is_known and any(each and each.first_order_only for each in coupons)
-    has_ordered = asks and _has_ordered(fetch, customer, order)
+    has_ordered = asks and _has_ordered(fetch, customer, order, changed)
     return Cart(items, customer.emails, customer.labels, has_ordered)
 
 
-def _has_ordered(fetch: Fetch, customer: Customer, order: Mapping[str, Any] | None) -> bool:
+def _has_ordered(
+    fetch: Fetch,
+    customer: Customer,
+    order: Mapping[str, Any] | None,
+    changed: Iterable[Mapping[str, Any]],
+) -> bool:
     """Return whether a customer has an order that counts and was created before an order.
 
     Orders of the accounts count, and those of guests with one of the e-mails (campaigns 5).
@@ -184,7 +192,17 @@ def _has_ordered(fetch: Fetch, customer: Customer, order: Mapping[str, Any] | No
     effects = current_catalog().redemption_effects.items()
     confirming = [status for status, effect in effects if effect == RedemptionEffect.CONFIRM]
     each = ORDERS.c
-    counts: list[ColumnElement[bool]] = [each.status.in_([*confirming, "refunded"])]
+    statuses, others = [*confirming, "refunded"], list(changed)
+    if order and any(
+        other["status"] in statuses
+        and (other["created_at"], other["id"]) < (order["created_at"], order["id"])
+        and _is_of(customer, other)
+        for other in others
+    ):
+        return True
+    counts: list[ColumnElement[bool]] = [each.status.in_(statuses)]
+    if others:
+        counts.append(each.id.not_in([other["id"] for other in others]))
     if order:
         is_earlier = or_(each.created_at < order["created_at"], each.id < order["id"])
         counts += [each.created_at <= order["created_at"], is_earlier]
@@ -196,6 +214,13 @@ def _has_ordered(fetch: Fetch, customer: Customer, order: Mapping[str, Any] | No
         ]
     found = or_(*(exists().where(is_theirs, *counts) for is_theirs in theirs))
     return bool(fetch(select(found))[0][0])
+
+
+def _is_of(customer: Customer, order: Mapping[str, Any]) -> bool:
+    """Return whether an order is one of a customer, or of a guest with one of the e-mails."""
+    if order["customer_id"]:
+        return order["customer_id"] in customer.ids
+    return email_key(order["billing_email"]) in customer.emails_normalized
 
 
 def _accounts(fetch: Fetch, customer_id: int, key: str, known: Any) -> Sequence[Any]:

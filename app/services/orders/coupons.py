@@ -3,7 +3,7 @@
 The functions read and compute but do not write, so that the order can still be rejected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
@@ -31,7 +31,7 @@ from app.services.orders.coupon_lines import (
     redemptions_of_lines,
 )
 from app.services.orders.items import COUPON_ID, Item, OrderItems, items_of
-from app.services.orders.redemptions import CouponPlan
+from app.services.orders.redemptions import RELEASED, CouponPlan
 from app.services.redemptions.campaign_numbers import counted_amount
 from app.services.redemptions.slots import fetch_in
 
@@ -45,6 +45,7 @@ def plan_coupons(
     recompute: bool,
     held: Held,
     accounts: Mapping[int, Any] = MappingProxyType({}),
+    others: Iterable[Mapping[str, Any]] = (),
 ) -> CouponPlan | None:
     """Compute coupon amounts and discounts, and return the resulting changes to uses.
 
@@ -55,6 +56,7 @@ def plan_coupons(
         recompute: whether lines or coupons have changed.
         held: their locked campaigns.
         accounts: rows of ACCOUNTS that have been read, by ID.
+        others: orders that the transaction has changed and not written yet.
 
     Returns:
         The plan; None if the order neither has nor had a coupon.
@@ -84,7 +86,7 @@ def plan_coupons(
         if coupon := coupons.get(line["id"]):
             line[COUPON_ID] = coupon.id
     if recompute:
-        _apply(plan, fetch)
+        _apply(plan, fetch, others)
     return plan
 
 
@@ -126,7 +128,7 @@ def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
     return [line["id"] for line in held]
 
 
-def _apply(plan: CouponPlan, fetch: Fetch) -> None:
+def _apply(plan: CouponPlan, fetch: Fetch, others: Iterable[Mapping[str, Any]]) -> None:
     """Recompute the applied coupons of an order."""
     listed, reasons, gone = _applied_terms(plan)
     lines = plan.items.lists["coupon_lines"]
@@ -143,6 +145,7 @@ def _apply(plan: CouponPlan, fetch: Fetch) -> None:
                 listed.values(),
                 [*map(_cart_item, items)],
                 plan.before or {**plan.after, "id": INT64_MAX},
+                changed=others,
             ),
             listed,
             sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
@@ -177,9 +180,9 @@ def _applied_terms(
         coupon = plan.coupons.get(line["id"])
         if not line["applied"]:
             if coupon and is_new:
-                reasons[code] = tuple(limit_reasons(_terms_for_new_line(plan, coupon)))
+                reasons[code] = tuple(limit_reasons(_terms_for_new_line(plan, line, coupon)))
         elif is_new:
-            listed[code] = _terms_for_new_line(plan, coupon) if coupon else None
+            listed[code] = _terms_for_new_line(plan, line, coupon) if coupon else None
         elif coupon is None or not coupon.is_published:
             if line[COUPON_ID] is not None or line["id"] in plan.redemptions:
                 line["applied"] = False
@@ -196,10 +199,14 @@ def _applied_terms(
     return listed, reasons, gone
 
 
-def _terms_for_new_line(plan: CouponPlan, coupon: FoundCoupon) -> CouponTerms:
-    """Return the terms of a coupon, without the use that a removed line of the order releases."""
+def _terms_for_new_line(plan: CouponPlan, line: Item, coupon: FoundCoupon) -> CouponTerms:
+    """Return the terms of a coupon, without the use that a removed line of the order releases.
+
+    If the line takes a use, the budget is checked then: other lines can give back a part before.
+    """
     released = any(redemption["coupon_id"] == coupon.id for redemption in plan.removed)
     campaign = coupon.terms.campaign
+    is_later = plan.before is not None and plan.status_of(line) != RELEASED
     if campaign:
         freed = [each for each in plan.removed if each["campaign_id"] == campaign.id]
         amounts = sum((counted_amount(each["amount"]) for each in freed), Decimal(0))
@@ -209,6 +216,7 @@ def _terms_for_new_line(plan: CouponPlan, coupon: FoundCoupon) -> CouponTerms:
             uses=campaign.uses - len(freed),
             uses_by_customer=None if by_customer is None else by_customer - len(freed),
             discount=campaign.discount - int(amounts.scaleb(2)),
+            budget=None if is_later else campaign.budget,
         )
     return replace(coupon.terms, uses=coupon.terms.uses - released, campaign=campaign)
 

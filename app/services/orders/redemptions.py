@@ -94,6 +94,8 @@ class CouponPlan:
             changes: list[Change] = []
             for redemption in self.removed:
                 changes += _release(session, self.held, redemption)
+            for line in lines:  # so that it is left for the other lines
+                self._give_back_difference(session, line)
             for line in lines:
                 changes += self._write_line(session, order_id, line)
             return changes
@@ -200,7 +202,7 @@ class CouponPlan:
             param=self.place(line),
             amount=amount,
             is_new=False,
-            in_budget=self.in_budget if amount else not self.changes_currency,
+            in_budget=not self.changes_currency and (self.in_budget or not amount),
             active=False,
             own_id=redemption["id"],
         )
@@ -213,8 +215,15 @@ class CouponPlan:
         if more > 0 or self.changes_currency:
             use = self._change_of_campaign(line, redemption, max(more, Decimal(0)))
             use.take(session, redemption["campaign_id"], None)
-        if more < 0:
-            change_numbers(session, self.held, redemption["campaign_id"], 0, more)
+
+    def _give_back_difference(self, session: Session, line: Item) -> None:
+        """Subtract the decrease of a discount from the campaign of a use that the line keeps."""
+        redemption = self.redemptions.get(line["id"])
+        if redemption and is_live(redemption) and self.status_of(line) != RELEASED:
+            amount = counted_amount(Decimal(line["amount"]).scaleb(-2))
+            less = min(amount - counted_amount(redemption["amount"]), Decimal(0))
+            if less:
+                change_numbers(session, self.held, redemption["campaign_id"], 0, less)
 
     def _take(
         self,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from flask import current_app
@@ -396,6 +397,7 @@ def _plan(
         recompute=recompute,
         held=writes.held,
         accounts=writes.accounts,
+        others=chain(writes.created, writes.records.values()),
     )
 
 

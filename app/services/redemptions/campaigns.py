@@ -34,7 +34,7 @@ from app.services.redemptions.campaign_numbers import (
     counted_amount,
     held_campaign,
 )
-from app.services.redemptions.expiry import expire_reservations
+from app.services.redemptions.expiry import expire_all
 
 _PAUSED = Reason("paused", REASONS["paused"])
 _BY_CUSTOMER = (
@@ -126,7 +126,7 @@ class CampaignUse:
             return
         reasons = self._reasons(session, campaign, parameters)
         if session.scalar(_HAS_EXPIRED, {"this_campaign": campaign_id}):
-            raise TryAgain(partial(expire_reservations, REDEMPTIONS.c.campaign_id == campaign_id))
+            raise TryAgain(partial(expire_all, REDEMPTIONS.c.campaign_id == campaign_id))
         raise not_applicable(self.code, reasons, self.param)
 
     def _reasons(
@@ -154,4 +154,4 @@ def require_stored_expiry(redemption: RedemptionRow) -> None:
     """Raise TryAgain, which stores the expiry first, if an expired use counts for a campaign."""
     if redemption["campaign_id"] is not None:
         is_it = REDEMPTIONS.c.id == redemption["id"]
-        raise TryAgain(partial(expire_reservations, is_it))
+        raise TryAgain(partial(expire_all, is_it))

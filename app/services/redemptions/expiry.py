@@ -46,6 +46,12 @@ def expire_reservations(*conditions: ColumnElement[bool]) -> int:
     return run_in_transaction(lambda session: _expire(session, found))
 
 
+def expire_all(condition: ColumnElement[bool]) -> None:
+    """Release all reservations that have expired and meet a condition."""
+    while expire_reservations(condition) == BATCH:
+        continue
+
+
 def _expire(session: Session, found: Sequence[Any]) -> int:
     ids, coupon_ids = [row.id for row in found], {row.coupon_id for row in found} - {None}
     campaigns = {row.campaign_id for row in found} - {None}

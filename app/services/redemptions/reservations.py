@@ -23,6 +23,7 @@ from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.pricing.evaluation import Reason, redemption_reasons
 from app.services.campaigns.locks import Held, hold_known
+from app.services.common.locks import hold_accounts
 from app.services.coupons.customers import (
     Customer,
     cart_of,
@@ -92,15 +93,18 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     reasons: Sequence[Reason] = (NOT_FOUND,)
     if coupon:
         cart = cart_of(fetch, customer, [coupon.terms])
-        reasons = redemption_reasons(coupon.terms, cart, now())
+        cents = int(counted_amount(_whole(data["amount"])).scaleb(2))
+        reasons = redemption_reasons(coupon.terms, cart, now(), cents)
     if coupon is None or reasons:
         existing = _existing(fetch, coupon, data)
         if existing and is_live(existing):
             return existing, False, []
         raise not_applicable(code, reasons, CODE)
-    _require_amount(coupon, data)
     campaign = coupon.terms.campaign
+    if campaign:
+        hold_accounts(session, [data["customer_id"]])
     held = hold_known(session, {campaign.id: campaign.is_limited} if campaign else {})
+    _require_amount(held, data)
     try:
         with savepoint(session) if held else nullcontext():  # the numbers of the campaign, too
             slot, redemption = _insert(session, held, coupon, customer, data)
@@ -118,9 +122,9 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     return _reserve_again(session, held, slot, customer, data)
 
 
-def _require_amount(coupon: FoundCoupon, data: Mapping[str, Any]) -> None:
+def _require_amount(held: Held, data: Mapping[str, Any]) -> None:
     """Raise InvalidParams without an amount, if the campaign has a budget (campaigns 7)."""
-    if data["amount"] is None and coupon.terms.campaign and coupon.terms.campaign.budget:
+    if data["amount"] is None and any(campaign["budget"] for campaign in held.values()):
         raise InvalidParams(
             {"redemption.amount": "is required, because the campaign has a budget."}
         )

@@ -50,7 +50,7 @@ from app.services.coupons.terms import (
     number_of_redemptions,
 )
 from app.services.redemptions.counts import TIMES
-from app.services.redemptions.expiry import expire_reservations
+from app.services.redemptions.expiry import expire_all
 from app.services.redemptions.locks import HOLD_UNLIMITED, IS_FOUND, THIS, lock_coupon, row_of
 from app.services.redemptions.stored import store_expiry
 
@@ -233,5 +233,5 @@ def _expire_some(session: Session, coupon_id: int) -> list[RedemptionRow]:
     """
     expired = row_dicts(session.execute(_EXPIRED, {"this": coupon_id}))
     if any(each["campaign_id"] is not None for each in expired):
-        raise TryAgain(partial(expire_reservations, REDEMPTIONS.c.coupon_id == coupon_id))
+        raise TryAgain(partial(expire_all, REDEMPTIONS.c.coupon_id == coupon_id))
     return store_expiry(session, expired)
