@@ -173,8 +173,8 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
         conditions.append(COUPONS.c.id.not_in(query["not_in"]))
     if query["code"] is not None:
         conditions.append(COUPONS.c.code == query["code"])
-    if query["campaign"] is not None:
-        conditions.append(COUPONS.c.campaign_id == min(query["campaign"], INT64_MAX))
+    if (campaign_id := query.get("campaign")) is not None:  # other dialects have no campaigns
+        conditions.append(COUPONS.c.campaign_id == min(campaign_id, INT64_MAX))
     if query["batch"] is not None:
         conditions.append(
             COUPONS.c.batch_id == min(query["batch"], INT64_MAX)

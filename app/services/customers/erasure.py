@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
-from sqlalchemy import Table, and_, bindparam, delete, or_, select, update
+from sqlalchemy import Table, and_, bindparam, delete, or_, select, union, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
@@ -30,6 +30,7 @@ from app.models import (
 )
 from app.models.api_key import INVITATION_OF
 from app.models.user import UserRow
+from app.services.campaigns.locks import hold_campaigns
 from app.services.common.persons import (
     customer_person,
     email_person,
@@ -142,8 +143,11 @@ def _reported(session: Session, customer_id: int, resource: str) -> set[int]:
 def _erase_redemptions(session: Session, account: UserRow, emails: Collection[str]) -> None:
     """Replace e-mail addresses of redemptions with hashes that the limit per customer compares."""
     of_account = REDEMPTIONS.c.customer_id == account["id"]
-    stored = session.scalars(select(REDEMPTIONS.c.email_normalized).where(of_account).distinct())
     keys = set(map(email_key, emails))
+    of_guest = REDEMPTIONS.c.customer_id.is_(None) & REDEMPTIONS.c.email_normalized.in_(keys)
+    campaigns = (select(REDEMPTIONS.c.campaign_id).where(each) for each in (of_account, of_guest))
+    hold_campaigns(session, union(*campaigns))  # their limits per customer compare the addresses
+    stored = session.scalars(select(REDEMPTIONS.c.email_normalized).where(of_account).distinct())
     for email in sorted({*stored, *keys}):
         if email.startswith(ERASED):
             continue  # it still counts for an earlier customer, who was deleted, too

@@ -181,7 +181,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
 
 def tag_conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the condition of a loaded ``CustomerFilter`` on a tag, if it has one."""
-    if query["tag"] is None:
+    if query.get("tag") is None:  # other dialects have no tags
         return []
     tagged = select(USER_TAGS.c.user_id).where(USER_TAGS.c.tag == query["tag"])
     return [USERS.c.id.in_(tagged)]

@@ -9,6 +9,7 @@ from app.conversions.emails import comparable_email
 from app.conversions.text import comparable
 from app.db.sql.types import Id
 from app.models import (
+    CAMPAIGNS,
     COUPONS,
     ORDER_REFUNDS,
     ORDERS,
@@ -29,6 +30,7 @@ from app.models.coupon import CouponStatus
 from app.models.user import with_normalized
 from app.plugins.woocommerce.importer.convert.converted import Pending
 from app.plugins.woocommerce.importer.target.writer import TargetKind
+from app.services.campaigns.writes import count_again
 from app.services.common import metadata
 from app.services.events.sequence import last_event_id
 from app.services.orders.columns import new_key
@@ -174,6 +176,14 @@ def _resolve_redemptions(session: Session, pending: Sequence[Pending]) -> None:
             each.values["status"] = "released"
 
 
+def _count_campaigns(session: Session, written: Sequence[Pending]) -> None:
+    """Count the uses of campaigns again whose uses were replaced."""
+    replaced = [each.target_id for each in written if each.imported]
+    if replaced:
+        theirs = select(REDEMPTIONS.c.campaign_id).where(REDEMPTIONS.c.id.in_(replaced))
+        count_again(session, CAMPAIGNS.c.id.in_(theirs))
+
+
 def _resolve_webhooks(session: Session, pending: Sequence[Pending]) -> None:
     """Set the position of webhooks, so that they receive only events after the import."""
     last = last_event_id(session)
@@ -212,8 +222,8 @@ CUSTOMERS = TargetKind(
 )
 COUPON = TargetKind("coupon", Coupon, _resolve_coupons, metadata=metadata.COUPON)
 ORDER = TargetKind("order", Order, _resolve_orders, metadata=metadata.ORDER, items_of="id")
-ORDER_USE = TargetKind("order_coupon", Redemption, _resolve_redemptions)
-COUPON_USE = TargetKind("coupon_use", Redemption)
+ORDER_USE = TargetKind("order_coupon", Redemption, _resolve_redemptions, _count_campaigns)
+COUPON_USE = TargetKind("coupon_use", Redemption, after_write=_count_campaigns)
 ORDER_NOTE = TargetKind("order_note", OrderNote)
 REFUND = TargetKind(
     "order_refund",

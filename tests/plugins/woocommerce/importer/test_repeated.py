@@ -144,6 +144,27 @@ def test_records_edited_in_this_shop_keep_their_edits(shop_file, import_dump, er
     assert (order["note"], order["status"]) == ("Ring twice", "completed")
 
 
+def test_an_import_that_replaces_uses_counts_their_campaign_again(shop_file, import_dump, erp):
+    shop = Shop()
+    numbers = [n for n in range(60) if shop.order(n)["coupon"] and shop.order(n)["paid"]]
+    path, code = f"/orders/{FIRST_ORDER + numbers[0]}", shop.order(numbers[0])["coupon"]
+    import_dump(shop_file(shop))
+    given = {"campaign": {"name": "Mailing", "usage_limit": 5}}
+    campaign = erp.post("/campaigns", given).get_json()["campaign"]["id"]
+    (coupon,) = erp.get("/coupons", {"filter[code]": code}).get_json()["coupons"]
+    erp.put(f"/coupons/{coupon['id']}", {"coupon": {"campaign_id": campaign}})
+    for status in ("cancelled", "completed"):
+        assert erp.put(path, {"order": {"status": status}}).status_code == 200
+    assert erp.get(f"/campaigns/{campaign}").get_json()["campaign"]["uses"] == 1
+    original = shop.order
+    shop.order = lambda number: (
+        original(number) | ({"status": "cancelled", "paid": False} if number == numbers[0] else {})
+    )
+    import_dump(shop_file(shop), "--overwrite")
+    assert erp.get(path).get_json()["order"]["status"] == "cancelled"
+    assert erp.get(f"/campaigns/{campaign}").get_json()["campaign"]["uses"] == 0
+
+
 @pytest.mark.slow
 def test_records_deleted_here_stay_deleted(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))

@@ -10,7 +10,7 @@ from app.schemas.base import Base, WrappedItems, response
 from app.schemas.fields import output as fields
 from app.schemas.fields.input import DateText
 from app.schemas.fields.list_input import EmailArray, IdArray, ItemArray
-from app.schemas.fields.query import LimitParam, QueryField, Renamed, StatusListParam
+from app.schemas.fields.query import ChoiceParam, LimitParam, QueryField, Renamed, StatusListParam
 from app.schemas.queries import (
     CouponCountQuery,
     CouponListQuery,
@@ -29,7 +29,21 @@ def _legacy(query: type[Query], words: Mapping[str, str], **more: QueryField) ->
     orderby: Any = query._declared_fields["orderby"]
     more["orderby"] = Renamed(orderby, words)
     bases = (OrderStatus, query) if "status" in query._declared_fields else (query,)
-    return type(f"Legacy{query.__name__}", bases, {"__doc__": query.__doc__, **more})
+    meta = type("Meta", (query.Meta,), {"exclude": sorted(_NEW & query._declared_fields.keys())})
+    return type(f"Legacy{query.__name__}", bases, {"__doc__": query.__doc__, "Meta": meta, **more})
+
+
+_NEW = {"campaign", "tag"}
+"""Filters of the native API only (campaigns 1)."""
+
+_STATE = ChoiceParam(
+    "filter[state]",
+    "Only coupons in this state: `expired`, `used_up` (not expired, and all uses are taken or "
+    "reserved), or `active` (neither).",
+    "active",
+    "expired",
+    "used_up",
+)
 
 
 ANY_STATUS = "any"
@@ -62,8 +76,8 @@ _USERS = {
 LegacyOrderListQuery = _legacy(OrderListQuery, {"ID": "id"})
 
 QUERIES: dict[type[ma.Schema], type[ma.Schema]] = {
-    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=LimitParam()),
-    CouponCountQuery: _legacy(CouponCountQuery, _POSTS),
+    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=LimitParam(), state=_STATE),
+    CouponCountQuery: _legacy(CouponCountQuery, _POSTS, state=_STATE),
     CustomerListQuery: _legacy(CustomerListQuery, _USERS),
     CustomerCountQuery: _legacy(CustomerCountQuery, _USERS),
     OrderListQuery: LegacyOrderListQuery,
