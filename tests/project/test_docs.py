@@ -115,7 +115,17 @@ def test_permissions_lists_the_capabilities_of_every_role():
 # --- the files and switches of the pages for contributors ---
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/design.md"])
+PAGES_FOR_CONTRIBUTORS = (
+    "CONTRIBUTING.md",
+    "docs/design.md",
+    "docs/how-a-request-travels.md",
+    "docs/add-a-field.md",
+    "docs/add-a-resource.md",
+    "docs/migrations.md",
+)
+
+
+@pytest.mark.parametrize("name", PAGES_FOR_CONTRIBUTORS)
 def test_files_that_are_named_exist(name):
     text = re.sub(r"```.*?```", "", read(name), flags=re.DOTALL)
     named = set(re.findall(r"`([\w./…-]+/[\w./…-]*|[\w…-]+\.(?:py|json|md|toml))`", text))
