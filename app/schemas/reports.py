@@ -8,7 +8,13 @@ import marshmallow as ma
 from app.conversions.intervals import DAY, INTERVALS
 from app.schemas.base import Base, list_response, response
 from app.schemas.fields import output as fields
-from app.schemas.fields.query import ChoiceParam, DirectionParam, LimitParam, QueryField
+from app.schemas.fields.query import (
+    ChoiceParam,
+    DirectionParam,
+    IntegerParam,
+    LimitParam,
+    QueryField,
+)
 from app.schemas.queries import PageQuery, Query
 
 FIRST_YEAR, LAST_YEAR = 1970, 9000
@@ -151,6 +157,10 @@ class CouponReportListQuery(PageQuery, ReportQuery):
     """Query of the report of coupons."""
 
     figures = FiguresParam(CouponFigures)
+    campaign = IntegerParam(
+        "filter[campaign]",
+        "Only coupons that are in this campaign now, with all their uses.",
+    )
     limit = LimitParam()
     order = DirectionParam(default="desc")
     orderby = ChoiceParam(

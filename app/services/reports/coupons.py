@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, or_, select
 
 from app.auth.principals import Principal
+from app.conversions.numbers import INT64_MAX
 from app.db.sql.functions import is_one_of, person
 from app.errors import ShopError
 from app.models import COUPONS, ORDERS, REDEMPTIONS
@@ -61,6 +62,7 @@ def coupon_reports(
     """Return a page of the coupons with a use or an order in a period."""
     # A row is a coupon with a use or an order, so both are counted.
     names = {*query["figures"], query["orderby"], "uses", "orders"}
+    chosen = _of_campaign(query["campaign"])
 
     def in_sequence(rows: Select[Any], columns: Any) -> Select[Any]:
         key = in_order(columns[query["orderby"]], query)
@@ -69,6 +71,7 @@ def coupon_reports(
     def build(scope: Scope) -> Select[Any]:
         orders = _orders_with_use(scope, {ORDER_IDS: ORDERS.c.id})
         parts = with_figures([uses_of(scope, _USE_FIGURES), orders], names)
+        parts = [part._replace(rows=part.rows.where(*chosen)) for part in parts]
         keys = {"coupon_id": REDEMPTIONS.c.coupon_id, "code": _DELETED_CODE}
         found = by_group(parts, keys, period)
         code = func.coalesce(COUPONS.c.code, found.c.code).label("code")
@@ -90,6 +93,14 @@ def coupon_reports(
 
     shown_rows = partial(_shown_coupons, query["figures"])
     return fetch_list(actor, build, shown_rows, currency, query, complete=complete)
+
+
+def _of_campaign(campaign_id: int | None) -> list[ColumnElement[bool]]:
+    """Return the condition of the uses of the coupons that are in a campaign now."""
+    if campaign_id is None:
+        return []
+    theirs = COUPONS.c.campaign_id == min(campaign_id, INT64_MAX)
+    return [REDEMPTIONS.c.coupon_id.in_(select(COUPONS.c.id).where(theirs))]
 
 
 def _shown_coupons(names: Sequence[str], rows: Sequence[Any], *_: Any) -> list[dict[str, Any]]:
