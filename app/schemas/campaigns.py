@@ -7,6 +7,7 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.query import ChoiceParam, CodeParam, TextParam, TimestampParam
 from app.schemas.queries import TIMES, CountQuery, LimitQuery, PageQuery, Query, ReadQuery
 
@@ -82,6 +83,50 @@ class CampaignCreate(StrictBase):
     tags = list_inputs.TagArray(_TAGS)
     combines_with = list_inputs.CombinationArray(_COMBINES)
 
+
+set_form(
+    CampaignCreate,
+    {
+        "Campaign": {
+            "name": FormField(help="Only the shop's staff sees it.", is_required=True),
+            "active": FormField(default="true", help="Without it, all its coupons are paused."),
+            "starts_at": FormField(
+                "Starts at",
+                help="Its coupons work from this time on, in the time zone of the shop. "
+                "Empty means at once.",
+            ),
+            "ends_at": FormField(
+                "Ends at",
+                help="From this time on, they do not work any more. Empty means never.",
+            ),
+        },
+        "Limits": {
+            "usage_limit": FormField(
+                "Limit of uses",
+                help="How often all its coupons can be used together. Empty means no limit.",
+                is_empty_zero=True,
+            ),
+            "usage_limit_per_user": FormField(
+                "Limit of uses per customer",
+                help="How often one customer can use its coupons together. Empty means no limit.",
+                is_empty_zero=True,
+            ),
+            "budget": FormField(
+                unit="currency",
+                help="Maximum sum of the discounts of its coupons. Empty means no budget.",
+                is_empty_zero=True,
+            ),
+        },
+        "Combination": {
+            "tags": FormField(help="Each of its coupons has them, one per line."),
+            "combines_with": FormField(
+                "Can be combined with",
+                help="Tags of coupons, one per line. `-newsletter` means all others. "
+                "Empty means all coupons.",
+            ),
+        },
+    },
+)
 
 CampaignUpdate = update_schema(CampaignCreate, "CampaignUpdate")
 CampaignCreateRequest = request(CampaignCreate, "campaign")

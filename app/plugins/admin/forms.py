@@ -7,15 +7,17 @@ request, so the tolerance of the API for other clients has no place here.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Self
 
 import marshmallow as ma
 from flask import current_app, request
 
+from app.api.authentication import current_principal
 from app.auth.principals import ROLES
 from app.catalog import current_catalog
 from app.conversions.dates import in_zone
@@ -29,6 +31,7 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import list_input as lists
 from app.schemas.fields.form import FORM, FormField
 from app.schemas.webhooks import EventId
+from app.services.campaigns.queries import latest_names
 
 COUPON_TYPES = {
     "percent": "Percentage of the cart",
@@ -37,6 +40,12 @@ COUPON_TYPES = {
     "fixed_product": "Amount off each product",
     "buy_x_get_y": "Buy some, get some cheaper",
 }
+
+
+def is_percent(coupon_type: str) -> bool:
+    """Return whether the amount of a coupon type is a percentage."""
+    return coupon_type.startswith("percent") or coupon_type == "buy_x_get_y"
+
 
 PERMISSIONS = {"read_write": "Read and write", "read": "Read only", "write": "Write only"}
 
@@ -54,8 +63,24 @@ CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
         name: html.words(name) for name in ("all", *sorted(current_catalog().resources))
     },
     "roles": lambda: {name: html.words(name) for name in ROLES},
+    "campaigns": lambda: campaign_choices(),  # noqa: PLW0108  # defined below
 }
 """What a ``select`` or boxes offer: labels by values."""
+
+MAX_CAMPAIGNS = 200
+"""The number of campaigns that a ``select`` offers."""
+
+
+def campaign_choices() -> dict[str, str]:
+    """Return the names of the newest campaigns by their ID, and the choice of none."""
+    names = latest_names(current_principal(), MAX_CAMPAIGNS)
+    several = {name for name, count in Counter(names.values()).items() if count > 1}
+    labels = {
+        str(number): f"{name} (#{number})" if name in several else name
+        for number, name in names.items()
+    }
+    return {"": _("No campaign"), **labels}
+
 
 _KINDS: Mapping[str, tuple[type[ma.fields.Field[Any]], ...]] = {
     "checkbox": (inputs.StrictTrue,),
@@ -94,9 +119,14 @@ class FieldSpec:
     form: FormField = _PLAIN  # how the schema wants it to be shown
     help: str = ""
     required: bool = False
-    options: Mapping[str, str] = field(default_factory=dict)  # labels by values, of a ``select``
+    choices: Callable[[], Mapping[str, str]] = dict  # what a ``select`` or boxes offer
     max_length: int | None = None
     line: str = ""  # the line of a list that it belongs to
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Labels by values. Those of records are read for each use."""
+        return self.choices()
 
     @property
     def id(self) -> str:
@@ -219,7 +249,7 @@ def _declared(schema: type[Base], prefix: str = "") -> tuple[tuple[FieldSpec, in
                 kind,
                 form,
                 shown if form.help is None else form.help,
-                declared.required,
+                declared.required or form.is_required,
                 max_length=length,
             )
             if kind != "hidden":
@@ -231,12 +261,10 @@ def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
     """Return the fields of a schema of requests, in the order in which a form shows them."""
     found = []
     for spec, declared in _declared(schema) if schema else ():
-        options: Mapping[str, str] = {}
-        if spec.form.values:
-            options = CHOICES[spec.form.values]()
-        elif spec.kind in {"select", "checks"}:
-            options = {each: each for each in declared.openapi.get("enum", ())}
-        found.append(replace(spec, options=options))
+        choices = CHOICES.get(spec.form.values, dict)
+        if spec.kind in {"select", "checks"} and not spec.form.values:
+            choices = partial(dict, {each: each for each in declared.openapi.get("enum", ())})
+        found.append(replace(spec, choices=choices))
     return found
 
 
@@ -268,6 +296,7 @@ class Form:
     sent: ApiRequest | None = None  # the request that the form stands for
     done: str = ""  # what a save reports (``frame.DONE``)
     lines: dict[str, list[int]] = field(default_factory=dict)  # the lines of lists with a value
+    warnings: Sequence[str] = ()  # what is rarely meant
 
     @classmethod
     def of_record(
@@ -281,9 +310,14 @@ class Form:
 
     @classmethod
     def of_new(cls, specs: Sequence[FieldSpec], key: str, given: Mapping[str, Any]) -> Self:
-        """Return the form of a new record that shows these values. All of them are sent."""
+        """Return the form of a new record that shows these values. All of them are sent.
+
+        Fields without a value show their defaults, which are sent only if they are changed.
+        """
         form = cls.of_record(specs, key, given)
-        form.shown = dict.fromkeys(form.shown, "")
+        form.shown = {spec.name: spec.form.default for spec in specs}
+        absent = [name for name in form.shown if _within(given, name) is None]
+        form.texts |= {name: form.shown[name] for name in absent}
         return form
 
     @classmethod
@@ -326,12 +360,21 @@ class Form:
         ]
         return named + [("", text) for name, text in self.errors.items() if not name]
 
+    @property
+    def unconfirmed(self) -> list[str]:
+        """The warnings that the page has not shown before the button was pressed."""
+        return [each for each in self.warnings if each not in request.form.getlist("_warned")]
+
+    def has_new(self, *names: str) -> bool:
+        """Return whether one of some fields, or the whole record, is new."""
+        return not self.etag or any(self.texts[name] != self.shown[name] for name in names)
+
     def unit(self, spec: FieldSpec) -> str:
         """Return the unit of a field: percent, a currency, or nothing."""
         unit = spec.form.unit
         if unit == "amount":
             of = self.texts[f"{spec.name.removesuffix('amount')}type"]
-            unit = "%" if of.startswith("percent") else "currency"
+            unit = "%" if is_percent(of) else "currency"
         return str(current_app.config["SHOP_CURRENCY"]) if unit == "currency" else unit
 
     def read(self, *, everything: bool = False) -> dict[str, Any]:
@@ -342,7 +385,8 @@ class Form:
         values: dict[str, Any] = {}
         for spec in self.specs:
             text = self.texts[spec.name]
-            if text == self.shown[spec.name] and not (everything and (text or spec.required)):
+            is_given = text not in {"", spec.form.default} or spec.required
+            if text == self.shown[spec.name] and not (everything and is_given):
                 continue
             if spec.required and not text:
                 self.errors[spec.name] = _("Fill in this field.")
@@ -372,7 +416,13 @@ class Form:
             own = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
             places = *own, field, f"coupon.{field}"  # the coupon of a batch
             name = next((each for each in places if each in names), "")
-            self.errors[name] = part.reason[:1].upper() + part.reason[1:]
+            reason = re.sub(r"`?([a-z]+(?:_[a-z]+)+)`?", self._label, part.reason)
+            self.errors[name] = reason[:1].upper() + reason[1:]
+
+    def _label(self, found: re.Match[str]) -> str:
+        """Return the label of a field that a message of the API names."""
+        labels = (spec.label for spec in self.specs if spec.name.rpartition(".")[2] == found[1])
+        return next((f"“{_(label)}”" for label in labels), found[0])
 
     def _line(self, found: re.Match[str]) -> str:
         """Return the name of an item of a list in the names of fields."""
@@ -386,7 +436,7 @@ class Form:
             The response, or None if there are errors or the form shall only be shown.
         """
         self.sent = api_request(operation, body={self.key: values}, **path)
-        if self.errors or "_show" in request.form:
+        if self.errors or self.unconfirmed or "_show" in request.form:
             return None
         try:
             return call(operation, body=self.sent.body, headers=form_headers(self.etag), **path)
@@ -422,7 +472,16 @@ class Form:
                 record, self.etag = record_of(read, **path)
                 if found := self.differences(record):
                     return found
+                if self._is_saved(record):  # by an earlier press of the same button
+                    self.done = "saved"
+                    break
         return []
+
+    def _is_saved(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record has the changed texts already."""
+        current = Form.of_record(self.specs, self.key, record).shown
+        changed = (name for name, text in self.texts.items() if text != self.shown[name])
+        return all(current[name] == self.texts[name] for name in changed)
 
     def differences(self, record: Mapping[str, Any]) -> list[Difference]:
         """Return the fields that another editor has changed in between in a record."""
@@ -457,6 +516,7 @@ def _put(values: dict[str, Any], name: str, value: Any) -> None:
 
 ERROR_FIELDS = {
     "shop_api_missing_coupon_code": "code",
+    "shop_api_missing_campaign_name": "name",
     "shop_api_coupon_code_already_exists": "code",
     "shop_api_invalid_coupon_type": "type",
     "shop_api_pattern_too_small": "pattern",

@@ -15,7 +15,7 @@ from app.plugins.admin import html
 from app.plugins.admin.texts import gettext as _
 from app.services.events.history import latest_events
 
-RESOURCES = ("coupon", "customer", "order")
+RESOURCES = ("campaign", "coupon", "customer", "order")
 """The kinds of records whose pages show a history."""
 
 LIMIT = 30

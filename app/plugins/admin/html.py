@@ -153,6 +153,21 @@ def works_until(expiry: str | None) -> str:
     return in_both_zones(f"{short_date(day)}, 23:59 UTC", short_time(end))
 
 
+def moment_of(local: str) -> datetime | None:
+    """Return the time of a text of a form, which is local in the shop, or None without a time."""
+    try:
+        found = datetime.fromisoformat(local)
+        return found.replace(tzinfo=found.tzinfo or zone()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def in_utc(local: str) -> str:
+    """Return the time of a text of a form in UTC: ``Nov 30, 05:00 UTC``."""
+    moment = moment_of(local)
+    return f"{short_date(moment.date())}, {moment:%H:%M} UTC" if moment else ""
+
+
 def in_both_zones(utc: str, local: str) -> str:
     """Return a time in UTC and, if it is another one, in the shop's zone."""
     if zone().key in {"UTC", "Etc/UTC"}:
@@ -182,4 +197,5 @@ def init_app(app: Any) -> None:
         page_url=url_for,
         zone=zone,
         in_both_zones=in_both_zones,
+        in_utc=in_utc,
     )

@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Any
 
 from flask import Response, url_for
-from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
@@ -13,18 +12,15 @@ from app.errors import ShopError
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import call, can
 from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render, see_other
-from app.plugins.admin.nouns.coupons import COUPONS
+from app.plugins.admin.nouns.coupons import COUPONS, best_coupons
 from app.plugins.admin.nouns.orders import ORDERS
 from app.plugins.admin.pages import Section, Tile
-from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
 from app.services.maintenance import warnings
 
 blp = AdminBlueprint("admin_overview")
 
 NAVIGATION = NavigationItem("Overview", "admin_overview.show", "home", position=0)
-
-SLOW = "The report takes too long. Choose a shorter period."
 
 FIGURES = {
     "total": "Revenue",
@@ -66,33 +62,11 @@ def _tiles(sales: dict[str, Any]) -> list[Tile]:
 
 
 def _top_coupons(days: str) -> Section:
-    title, rows, link = _("Coupons by discount"), None, None
+    link = None
     if can("list_coupons"):
         link = COUPONS.url("show_list"), _("All coupons")
-    empty = _("No coupon was used in this period.")
-    if can("list_coupon_reports"):
-        shown = {"limit": "10", "fields": "uses,discount,revenue"}
-        query = reports.period_query(days, with_interval=False) | shown
-        reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
-        if reply:
-            rows = Table.of_reply(title, _coupon_columns(), reply)
-        else:
-            rows, empty = Table(title, (), ()), _(SLOW)
-    return Section(title, "rows", rows, empty, _("reports"), link=link)
-
-
-def _coupon_columns() -> list[Column]:
-    def code(row: dict[str, Any]) -> Markup | str:
-        coupon = row["coupon"]
-        shown = coupon["id"] if coupon["status"] == "published" else None
-        return COUPONS.link_to(shown, coupon["code"])
-
-    return [
-        Column(_("Coupon"), code),
-        Column.of(_("Uses"), "uses", on_phone=True),
-        Column.of(_("Discount"), "discount", html.money, on_phone=True),
-        Column.of(_("Revenue"), "revenue", html.money),
-    ]
+    query = reports.period_query(days, with_interval=False)
+    return best_coupons(query, _("No coupon was used in this period."), link)
 
 
 def _latest_orders() -> Section:
@@ -126,7 +100,11 @@ def show() -> Response:
         title=_("Overview"),
         periods=reports.PERIODS,
         days=days,
-        problem="" if report else _(SLOW) if may_view else _("Your key cannot read reports."),
+        problem=""
+        if report
+        else _(reports.SLOW)
+        if may_view
+        else _("Your key cannot read reports."),
         tiles=_tiles(report) if report else [],
         plots=reports.plots(report["intervals"], labels) if report else [],
         currencies=report["currencies"] if report else [],

@@ -24,7 +24,7 @@ class Button:
     path: Mapping[str, Any] = field(default_factory=dict)  # the variables of its address
     tone: str = ""  # ``primary`` for the main action of a page
     name: str = ""  # the record, with which the accessible name ends
-    fields: Mapping[str, str] = field(default_factory=dict)  # hidden inputs
+    fields: Mapping[str, Any] = field(default_factory=dict)  # hidden inputs
     shown: Mapping[str, str] = field(default_factory=dict)  # what the page shows of what it changes
     spec: FieldSpec | None = None  # an input instead of the first hidden one
     question: str = ""
@@ -50,6 +50,12 @@ class Button:
     def id(self) -> str:
         """The ID of its question in the page."""
         return self.href.strip("/").replace("/", "-")
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """The texts of its hidden inputs."""
+        texts = {True: "true", False: ""}
+        return {name: texts.get(value, value) for name, value in self.fields.items()}
 
     def request(self, key: str = "") -> ApiRequest:
         """Return the request of its action, whose body has a wrapper key."""

@@ -141,6 +141,8 @@ PERIODS = {"7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365"
 
 DEFAULT = "30"
 
+SLOW = "The report takes too long. Choose a shorter period."
+
 MONEY = {"total", "revenue", "average_order", "discount"}
 """Figures that are amounts."""
 

@@ -13,6 +13,7 @@ from app.import_export.csv_format import to_cell
 from app.plugins.admin import html
 from app.plugins.admin.calls import ApiRequest, Reply
 from app.plugins.admin.pages import Button, Requests, allowed
+from app.plugins.admin.selections import Action
 
 KEPT = ("done", "undo", "at", "ping", "ms")
 """Parameters that report an action, which no other address of the page repeats."""
@@ -40,16 +41,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A choice above a table: its parameter, its label, and labels by values."""
+    """A choice above a table, or without choices a text."""
 
     name: str
     label: str
-    every: str  # the label of no choice
-    choices: Mapping[str, str]
+    every: str = ""  # the label of no choice
+    choices: Mapping[str, str] = field(default_factory=dict)  # labels by values
 
     @property
     def options(self) -> Mapping[str, str]:
-        return {"": self.every, **self.choices}
+        """Labels by values, also of a value of the address that is none of the choices."""
+        others = {self.value} - {"", *self.choices}
+        return {"": self.every, **self.choices, **{each: each for each in others}}
 
     @property
     def value(self) -> str:
@@ -79,7 +82,7 @@ class Table:
     searches: str = ""  # the label of the search box
     filters: Sequence[Filter] = ()
     tabs: Sequence[Tab] = ()  # of the parameter ``state``
-    selects: bool = False  # whether several records can be selected
+    bulk: Mapping[str, Action] = field(default_factory=dict)  # on several records, by their values
     name: Callable[[Row], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
     state: Callable[[Row], str] | None = None  # what an action on selected records compares
     sorts: bool = False  # whether it is that of a list, not one within a panel
@@ -90,6 +93,11 @@ class Table:
     def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply) -> Self:
         requests = [("", reply.request)]
         return cls(caption, columns, reply.content, reply.total, reply.pages, requests)
+
+    @property
+    def selects(self) -> bool:
+        """Whether several records can be selected."""
+        return bool(self.bulk)
 
     @property
     def requests(self) -> Requests:

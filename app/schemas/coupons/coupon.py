@@ -180,6 +180,7 @@ set_form(
                 help="The coupon works from this time on, in the time zone of the shop. "
                 "Empty means at once.",
             ),
+            "active": FormField(default="true", help="Without it, the coupon is paused."),
             "description": FormField(kind="textarea", help="Only the shop's staff sees it."),
         },
         "Buy some, get some cheaper": {
@@ -220,7 +221,9 @@ set_form(
             ),
             "campaign_id": FormField(
                 "Campaign",
-                help="ID of the campaign whose limits and budget count for it as well.",
+                kind="number",
+                values="campaigns",
+                help="Its start and end, its limits and its budget count for the coupon as well.",
                 is_empty_zero=True,
             ),
             "individual_use": FormField("Cannot be combined with other coupons", help=""),
@@ -256,7 +259,11 @@ set_form(
                 "`-staff` means all others, and `role:wholesale` a role. "
                 "Empty means all customers.",
             ),
-            "first_order_only": FormField("Only for the first order", help=""),
+            "first_order_only": FormField(
+                "Only for the first order",
+                help="With a limit of uses per customer of 1, also of several unpaid orders only "
+                "one has it. For many codes, set this limit in their campaign.",
+            ),
             "product_ids": FormField("Products", help=f"{_IDS} Empty means all products."),
             "exclude_product_ids": FormField("Excluded products", help=_IDS),
             "product_category_ids": FormField(
@@ -265,14 +272,10 @@ set_form(
             "exclude_product_category_ids": FormField("Excluded product categories", help=_IDS),
         },
     },
-    hidden=("usage_count", "active", "metadata"),
+    hidden=("usage_count", "metadata"),
 )
 
 CouponUpdate = update_schema(CouponCreate, "CouponUpdate")
-set_form(
-    CouponUpdate,
-    {"Discount": {"active": FormField("Active", help="Without it, the coupon is paused.")}},
-)
 CouponBulkItem = update_schema(
     CouponCreate,
     "CouponBulkItem",

@@ -25,6 +25,8 @@ class FormField:
         values: what a ``select`` or boxes offer: the name of a list.
         help: the text below it, if it differs from its description, which is written for programs.
         is_empty_zero: whether zero means *none*, and is shown as an empty field.
+        default: the text of the field in the form of a new record, if the field has a default.
+        is_required: whether it must be filled in, although the schema does not require it.
     """
 
     label: str = ""
@@ -35,6 +37,8 @@ class FormField:
     values: str = ""
     help: str | None = None
     is_empty_zero: bool = False
+    default: str = ""
+    is_required: bool = False
 
 
 def set_form(

@@ -1,6 +1,6 @@
 """The rules for reading campaigns (campaigns 2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -114,6 +114,34 @@ def get_campaign(actor: Principal, campaign_id: int, columns: Columns) -> Row:
         raise ShopError("shop_api_invalid_campaign_id")
     actor.require("shop_api_user_cannot_read_campaign")
     return rows[0]
+
+
+def counts_by_state(actor: Principal) -> dict[str, int]:
+    """Return the number of campaigns in each state that occurs.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
+    actor.require("shop_api_user_cannot_read_campaigns_count")
+    states = select(STATE.label("state")).subquery()
+    return dict(fetch(select(states.c.state, NUMBER).group_by(states.c.state)))
+
+
+def latest_names(actor: Principal, limit: int) -> dict[int, str]:
+    """Return the names of the newest campaigns by their ID, none without the capability."""
+    if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
+        return {}
+    names = select(CAMPAIGNS.c.id, CAMPAIGNS.c.name).order_by(CAMPAIGNS.c.id.desc())
+    return dict(fetch(names.limit(limit)))
+
+
+def states_of(ids: Collection[int]) -> dict[int, dict[str, Any]]:
+    """Return ``id``, ``name`` and ``state`` of campaigns by their ID."""
+    if not ids:
+        return {}
+    columns = (CAMPAIGNS.c.id, CAMPAIGNS.c.name, STATE.label("state"))
+    rows = fetch(select(*columns).where(CAMPAIGNS.c.id.in_(ids)))
+    return {row.id: row._asdict() for row in rows}
 
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:

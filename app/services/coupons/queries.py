@@ -293,12 +293,14 @@ def states_of(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Return what else determines the state of coupons, by their ID.
 
     Returns:
-        The number of ``reserved`` uses, ``active`` and ``starts_at``. Of coupons that do not exist,
-        those of a new coupon.
+        The number of ``reserved`` uses, ``active``, ``starts_at`` and ``campaign_id``. Of coupons
+        that do not exist, those of a new coupon.
     """
-    columns = (COUPONS.c.id, COUPONS.c.reserved_count, COUPONS.c.active, COUPONS.c.starts_at)
+    names = ("reserved_count", "active", "starts_at", "campaign_id")
+    columns = (COUPONS.c[name] for name in ("id", *names))
     rows = fetch(select(*columns).where(COUPONS.c.id.in_(ids)))
-    states = {each: {"reserved": 0, "active": True, "starts_at": None} for each in ids}
+    new = {"reserved": 0, "active": True, "starts_at": None, "campaign_id": None}
+    states = dict.fromkeys(ids, new)
     found = {row[0]: dict(zip(states[row[0]], row[1:], strict=True)) for row in rows}
     return states | found
 

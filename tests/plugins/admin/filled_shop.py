@@ -54,8 +54,16 @@ def fill(app, admin, browser, text):
     create(f"/orders/{order}/notes", "order_note", note=words)
     refund = create(f"/orders/{order}/refunds", "order_refund", amount="1", reason=words)
     use = create("/redemptions", "redemption", code=text("coupon"), reference=text("use"))
+    campaign = create("/campaigns", "campaign", name=text("campaign"), tags=["spring"])
     prefix = text("batch").replace(" ", "-").lower()
-    batch = create("/coupons/generate", "generate", count=2, prefix=prefix, name=text("batch"))
+    batch = create(
+        "/coupons/generate",
+        "generate",
+        count=2,
+        prefix=prefix,
+        name=text("batch"),
+        coupon={"campaign_id": campaign},
+    )
     webhook = create("/webhooks", "webhook", name=text("webhook"), topics=["*"],
                      delivery_url="https://erp.example/hooks")  # fmt: skip
     key = create("/keys", "key", description=text("key"), permission="read")
@@ -84,7 +92,7 @@ def fill(app, admin, browser, text):
         "coupon_id": coupon, "customer_id": customer, "order_id": order, "refund_id": refund,
         "redemption_id": use, "batch_id": batch, "webhook_id": webhook, "key_id": key,
         "delivery_id": delivery, "event_id": events[0]["id"],
-        "upload_id": sent.location.rpartition("/")[2], "kind": "orders",
+        "campaign_id": campaign, "upload_id": sent.location.rpartition("/")[2], "kind": "orders",
     }  # fmt: skip
 
 

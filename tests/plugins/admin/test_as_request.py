@@ -115,6 +115,7 @@ def test_each_table_and_each_button_shows_its_request(admin, browser):
         f"/coupons/{coupon_id}": [
             ("GET", "/redemptions"), ("POST", f"/redemptions/{use_id}/confirm"),
             ("POST", f"/redemptions/{use_id}/release"), ("GET", f"/coupons/{coupon_id}"),
+            ("PUT", f"/coupons/{coupon_id}"),
             ("DELETE", f"/coupons/{coupon_id}"), ("DELETE", f"/coupons/{coupon_id}"),
         ],
         "/orders": [

@@ -87,7 +87,7 @@ def test_creating_a_coupon(admin, browser):
 
 
 def test_a_form_that_is_sent_twice_creates_one_coupon(admin, browser):
-    values = browser.get("/coupons/new").form("_form") | {"code": "once"}
+    values = browser.get("/coupons/new").form("_form") | {"code": "once", "amount": "5"}
     first, second = browser.post("/coupons/new", values), browser.post("/coupons/new", values)
     assert first.location == second.location
     assert admin.get("/coupons/count").get_json() == {"count": 1}
@@ -242,11 +242,11 @@ def test_undo_is_offered_for_a_minute(admin, browser):
 @pytest.mark.parametrize(
     ("path", "given"),
     [
-        ("/coupons/new", {"code": "b"}),
+        ("/coupons/new", {"code": "b", "amount": "5"}),
         ("/customers/new", {"email": "ada@example.com"}),
         ("/webhooks/new", {"name": "ERP", "delivery_url": "https://erp.example/"}),
         ("/keys/new", {"description": "ERP"}),
-        ("/batches/new", {"count": "2"}),
+        ("/batches/new", {"count": "2", "coupon.amount": "5"}),
         ("/orders/{order}/refund", {"amount": "1"}),
         ("/coupons/{coupon}/redeem", {"email": "ada@example.com"}),
     ],
@@ -311,7 +311,7 @@ OPTIONS = {
 }  # fmt: skip
 TEXTS = {
     "starts_at": "2030-05-01T08:00", "tags": "newsletter", "combines_with": "-loyalty",
-    "customer_tags": "vip\r\nrole:wholesale", "first_order_only": "true",
+    "customer_tags": "vip\r\nrole:wholesale", "first_order_only": "true", "usage_limit_per_user": "1",
     "maximum_discount": "50.00", "buy_quantity": "2", "get_quantity": "1", "get_product_ids": "7",
 }  # fmt: skip
 
@@ -328,7 +328,9 @@ def test_conditions_are_entered_shown_and_duplicated(app, admin, browser, monkey
     assert page.status == 303, page.text
     assert options_of(admin, "a") == OPTIONS | {"active": True}
     (coupon,) = admin.get("/coupons").get_json()["coupons"]
-    assert "2030-05-01 08:00" in browser.get(f"/coupons/{coupon['id']}").text
+    assert (
+        "May 1, 2030, 08:00 2030-05-01 06:00:00 UTC" in browser.get(f"/coupons/{coupon['id']}").text
+    )
     browser.submit(f"/coupons/{coupon['id']}/edit", "_form", description="kept")
     assert options_of(admin, "a") == OPTIONS | {"active": True}
     form = browser.get(f"/coupons/new?from={coupon['id']}").form("_form")
@@ -621,9 +623,9 @@ def test_generating_coupons(admin, browser):
     text = browser.get(f"/batches/{batch}").text
     assert re.search("Uses last 30 days .* [A-Z][a-z]{2} [0-9]+ 1 ", text)
     assert admin.get("/coupons").get_json()["coupons"][0]["amount"] == "5.00"
-    page = browser.post("/batches/new", form | {"count": "5", "pattern": "#"})
+    page = browser.post("/batches/new", values | {"count": "5", "pattern": "#"})
     assert "already sent with other values" in page.text
-    page = browser.submit("/batches/new", "_form", count="5", pattern="#")
+    page = browser.submit("/batches/new", "_form", count="5", pattern="#", **{"coupon.amount": "5"})
     assert (page.status, 'href="#field-pattern"' in page.html) == (400, True)
     assert browser.post(f"/batches/{batch}/trash").status == 303
     assert admin.get("/coupons/count").get_json() == {"count": 1}

@@ -12,9 +12,11 @@ from tests.plugins.admin.test_rights import pages
 
 LAST = ("/trash", "/restore", "/selected", "/delete", "/revoke", "/end")
 TYPED = {
-    "/coupons/new": {"code": "twice"},
+    "/coupons/new": {"code": "twice", "amount": "5"},
     "/customers/new": {"email": "twice@example.com"},
-    "/batches/new": {"count": "2"},
+    "/batches/new": {"count": "2", "coupon.amount": "5"},
+    "/campaigns/new": {"name": "Twice"},
+    "/coupons/1/active": {"active": "true"},  # a paused coupon has no further use
     "/orders/1/notes": {"note": "Twice."},
     "/orders/1/refund": {"amount": "1.00"},
 }
@@ -22,6 +24,7 @@ TYPED = {
 
 SENT = {
     "/batches/new", "/batches/1/trash", "/coupons/new", "/coupons/1/count", "/coupons/1/edit",
+    "/campaigns/1/active", "/campaigns/1/edit", "/campaigns/new", "/coupons/1/active",
     "/coupons/1/redeem", "/coupons/1/redemptions/1/confirm", "/coupons/1/redemptions/1/release",
     "/coupons/1/trash", "/customers/new", "/customers/1/edit", "/customers/1/delete",
     "/invitations/1/withdraw", "/keys/1/revoke", "/orders/1/notes", "/orders/1/refund",

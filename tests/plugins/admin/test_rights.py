@@ -121,9 +121,10 @@ def test_a_page_is_open_to_a_key_if_the_api_allows_its_operations(
 WORDS = {
     "coupon": "Kiwi", "customer": "Mango", "order": "Papaya", "use": "Guava", "batch": "Lychee",
     "webhook": "Quince", "key": "Durian", "refusal": "fig", "upload": "Plum", "delivery": "Sloe",
+    "campaign": "Loquat",
 }  # fmt: skip
 LISTS = (
-    "/coupons", "/coupons/batches", "/customers?role=all&meta=true", "/orders", "/redemptions",
+    "/coupons", "/coupons/batches", "/campaigns", "/customers?role=all&meta=true", "/orders", "/redemptions",
     "/webhooks", "/keys", "/events", "/reports/coupons", "/reports/customers", "/reports/refusals",
 )  # fmt: skip
 

@@ -41,7 +41,12 @@ def test_statements_of_pages(admin, browser, count, number):
     for each in range(number):
         person = {"email": f"a{each}@example.com", "first_name": "Ada"}
         customer = admin.post("/customers", {"customer": person}).json["customer"]["id"]
-        coupon = admin.post("/coupons", {"coupon": {"code": f"code-{each}"}}).json["coupon"]["id"]
+        named = admin.post("/campaigns", {"campaign": {"name": f"Mailing {each}"}})
+        campaign = named.json["campaign"]["id"]
+        coupon = {"code": f"code-{each}", "campaign_id": campaign}
+        coupon = admin.post("/coupons", {"coupon": coupon}).json["coupon"]["id"]
+        generated = {"count": 1, "coupon": {"campaign_id": campaign}}
+        admin.post("/coupons/generate", {"generate": generated})
         order = {"customer_id": customer, "line_items": items}
         order = admin.post("/orders", {"order": order}).json["order"]["id"]
         created = admin.post("/webhooks", {"webhook": hook | {"name": f"ERP {each}"}})
@@ -51,6 +56,7 @@ def test_statements_of_pages(admin, browser, count, number):
         f"/orders/{order}",
         f"/customers/{customer}",
     )
+    a_campaign, of_campaign = f"/campaigns/{campaign}", f"?campaign={campaign}"
     a_webhook, a_key = f"/webhooks/{webhook}", f"/keys/{admin.key.key_id}"
     pages = {
         "/coupons": ["/coupons"],
@@ -60,6 +66,11 @@ def test_statements_of_pages(admin, browser, count, number):
         f"{a_coupon}/count": [a_coupon],
         f"{a_coupon}/redeem": [a_coupon],
         f"{a_coupon}/try": [a_coupon],
+        "/campaigns": ["/campaigns"],
+        a_campaign: [a_campaign, f"/coupons/count{of_campaign}", f"/reports/coupons{of_campaign}",
+                     f"/coupons/batches{of_campaign}"],
+        f"{a_campaign}/edit": [a_campaign],
+        f"/coupons{of_campaign}": [f"/coupons{of_campaign}"],
         "/batches": ["/coupons/batches"],
         "/batches/new": [],
         "/coupons/new": [],

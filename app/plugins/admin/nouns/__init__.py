@@ -55,6 +55,7 @@ UNDO_SECONDS = 60
 Record = dict[str, Any]
 AnyResponse = Response | BaseResponse
 FORM = ("GET", "POST")
+ACTIVE = FieldSpec("active", "Active", "checkbox")
 
 
 class Noun:
@@ -74,9 +75,10 @@ class Noun:
     create_schema: type[Base] | None = None
     update_schema: type[Base] | None = None
     list_schema: type[Base] = Base  # the parameters of its list
-    queries: Any = None  # the module of its service that finds IDs, if it has a trash
+    queries: Any = None  # the module of its service that finds IDs, if several can be selected
     given: Mapping[str, Any] = {}  # what the form of a new record shows at first
     has_trash = False
+    pauses = False  # whether its page has *Pause* and *Resume*
     searches = ""  # the label of the search box
     resource = ""  # the kind of record in events
     also_reads: tuple[str, ...] = ()  # operations that its page needs beside that of the record
@@ -105,7 +107,11 @@ class Noun:
         if self.has_trash:
             blp.action(f"{one}/trash", f"delete_{noun}")(self.trash)
             self.runs("restore", f"restore_{noun}", "restored")
+        if self.queries:
             blp.action(f"{root}/selected", f"list_{self.operations}")(self.act)
+        if self.pauses:
+            update = f"update_{noun}"
+            self.runs("switch", update, "saved", path="active", key=noun, specs=lambda: [ACTIVE])
         NOUNS[self.resource] = self
 
     def runs(
@@ -245,6 +251,10 @@ class Noun:
         """Return the response after a record was created."""
         return self.with_secrets(record) if self.secrets else self.see(record["id"], "created")
 
+    def warnings(self, form: Form) -> list[str]:
+        """Return what is rarely meant in a submitted form. It is saved after a second press."""
+        return []
+
     def form_values(self, form: Form) -> dict[str, Any]:
         """Return further values of the template of the forms."""
         return {}
@@ -284,6 +294,12 @@ class Noun:
         path, name = self._path(record["id"]), self.name_of(record)
         return Button(label, self.endpoint(endpoint), path, name=name, **more)
 
+    def switch_button(self, record: Record) -> Button:
+        """Return *Pause* or *Resume* of a record."""
+        active, label = record["active"], _("Pause") if record["active"] else _("Resume")
+        shown = {"active": ACTIVE.text(active)}
+        return self.button(label, "switch", record, fields={"active": not active}, shown=shown)
+
     # Pages
 
     def read(self, record_id: int) -> tuple[Record, str]:
@@ -304,8 +320,7 @@ class Noun:
             trashed=trashed,
             buttons=allowed(buttons),
             undo=self._undo_address(),
-            acts=self.has_trash and self.url("act"),
-            bulk=self._allowed_actions(trashed=trashed),
+            acts=self.queries and self.url("act"),
             more=self.list_sections(),
         )
 
@@ -319,15 +334,14 @@ class Noun:
         table.rows = self.prepared(list(table.rows))
         table.sorts, table.name, table.tabs = True, self.name_of, self.tabs(reply)
         table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
-        acts = self._allowed_actions(trashed=trashed).values()
-        table.selects = bool(acts)
+        table.bulk = self._allowed_actions(trashed=trashed)
         table.state = None if trashed else self._state
         table.own_requests = [
             *table.own_requests,
             *(
                 (each.label, each.request(row["id"]))
                 for row in table.rows[:1]
-                for each in acts
+                for each in table.bulk.values()
                 if each.title
             ),
         ]
@@ -408,7 +422,7 @@ class Noun:
         specs, key = specs_of(self.create_schema), self.create_key or self.name
         if request.method == "GET":
             return self._form(Form.of_new(specs, key, self.new_values()))
-        form = Form.submitted(specs, key)
+        form = self._submitted(specs, key)
         values = self.body(form.read(everything=True))
         if reply := form.send(f"create_{self.operation}", values):
             return self.created(reply.body[self.name])
@@ -420,8 +434,13 @@ class Noun:
         if request.method == "GET":
             record, etag = self.read(record_id)
             return self._form(Form.of_record(specs, self.name, record, etag), record_id)
-        form = Form.submitted(specs, self.name)
+        form = self._submitted(specs, self.name)
         return self._save(form, f"update_{noun}", record_id)
+
+    def _submitted(self, specs: Sequence[FieldSpec], key: str) -> Form:
+        form = Form.submitted(specs, key)
+        form.warnings = [] if "_show" in request.form else self.warnings(form)
+        return form
 
     def _save(self, form: Form, operation: str, record_id: int, done: str = "") -> AnyResponse:
         """Save a form, or show what another editor has changed of its fields in between.
@@ -651,6 +670,6 @@ def form_page(
         back=back,
         button=button or title,
         has_errors=bool(form.errors),
-        status=400 if form.errors else 200,
+        status=400 if form.errors else 409 if form.unconfirmed else 200,
         **more,
     )

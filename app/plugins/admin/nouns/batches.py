@@ -1,23 +1,31 @@
 """Generated coupons: batches, with a preview and a file of the codes (admin 2)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Response, request
+from markupsafe import Markup
 
 from app.api.authentication import current_principal
+from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html, reports
-from app.plugins.admin.calls import call
+from app.plugins.admin.calls import call, can
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.nouns.coupons import coupon_warnings, linked_campaign
 from app.plugins.admin.pages import Button, Parts, Section, Tile
-from app.plugins.admin.tables import Column, csv_file
+from app.plugins.admin.tables import Column, Table, csv_file
 from app.plugins.admin.texts import gettext as _
-from app.schemas.coupons.batch import CHARSET, CouponBatchCreate
+from app.schemas.coupons.batch import CHARSET, CouponBatchCreate, CouponBatchSchema
+from app.services.campaigns import queries as campaign_queries
 from app.services.coupons import batch_queries
 from app.services.coupons.code_patterns import CodePattern
 
 PREVIEW = 5
+
+FIELDS = ",".join(CouponBatchSchema._declared_fields)
+"""All fields, because a response contains the campaign only on request."""
 
 
 class Batches(Noun):
@@ -35,11 +43,6 @@ class Batches(Noun):
         ),
     )
     create_schema, deletes = CouponBatchCreate, False
-    given = {
-        "pattern": "####-####",
-        "charset": CHARSET,
-        "coupon": {"type": "percent", "usage_limit": 1},
-    }
 
     def name_of(self, record: Record) -> str:
         return record["name"] or f"{record['prefix']}{record['pattern']}"
@@ -48,8 +51,14 @@ class Batches(Noun):
         return _("Batch %(name)s", name=self.name_of(record))
 
     def columns(self, *, trashed: bool) -> list[Column]:
+        def name(row: Record) -> Markup:
+            if not (campaign := row["campaign"]):
+                return self.link(row)
+            text = Markup('{}<br><small class="muted">{}</small>')
+            return text.format(self.link(row), campaign["name"])
+
         return [
-            Column(_("Batch"), self.link),
+            Column(_("Batch"), name),
             Column(_("Codes"), lambda row: f"{row['prefix']}{row['pattern']}"),
             Column.of(_("Number"), "count"),
             Column.of(_("Unused"), "unused", on_phone=True),
@@ -57,6 +66,47 @@ class Batches(Noun):
             Column.of(_("Used"), "used", on_phone=True),
             Column.of(_("Generated"), "created_at", html.time),
         ]
+
+    def new_values(self) -> Mapping[str, Any]:
+        """Return what the form shows at first, with ``campaign`` that campaign."""
+        number = whole_number(request.args.get("campaign", ""))
+        found = campaign_queries.states_of([number]) if number and can("get_campaign") else {}
+        return {
+            "name": found[number]["name"] if number in found else "",
+            "pattern": "####-####",
+            "charset": CHARSET,
+            "coupon": {"type": "percent", "usage_limit": 1, "campaign_id": next(iter(found), None)},
+        }
+
+    def prepared(self, records: list[Record]) -> list[Record]:
+        """Return batches with the names and states of their campaigns."""
+        found = campaign_queries.states_of({each["campaign_id"] for each in records} - {None})
+        return [each | {"campaign": found.get(each["campaign_id"])} for each in records]
+
+    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+        return {"fields": FIELDS, "campaign": given.get("campaign", "")}
+
+    def read(self, record_id: int) -> tuple[Record, str]:
+        reply = call("get_coupon_batch", query={"fields": FIELDS}, batch_id=record_id)
+        return self.prepared([reply.content])[0], ""
+
+    def panel(self, campaign_id: int) -> Section:
+        """Return the latest batches of a campaign."""
+        query = self.query({"campaign": str(campaign_id)}) | {"limit": 10}
+        reply, link = call("list_coupon_batches", query=query), None
+        table = Table.of_reply(_("Batches"), self.columns(trashed=False), reply)
+        table.rows = [each | {"campaign": None} for each in table.rows]
+        if reply.total > len(table.rows):
+            link = self.url("show_list", campaign=campaign_id), _("All batches")
+        none = _("No codes were generated for it yet.")
+        return Section(_("Batches"), "rows", table, none, link=link)
+
+    def list_notice(self) -> str:
+        number = request.args.get("campaign", "")
+        return _("Only batches of campaign %(id)s.", id=number) if number else ""
+
+    def warnings(self, form: Form) -> list[str]:
+        return coupon_warnings(form, "coupon.")
 
     def form_values(self, form: Form) -> dict[str, Any]:
         """Return some codes of the pattern, and note an error of the pattern."""
@@ -81,7 +131,9 @@ class Batches(Noun):
             "trashed": _("In the trash"),
         }
         plots = reports.batch_plots(number) if record["used"] else []
+        campaign = record["campaign"]
         facts = [
+            (_("Campaign"), campaign and linked_campaign(campaign)),
             (_("Prefix"), record["prefix"] or html.NONE),
             (_("Pattern"), record["pattern"]),
             (_("Characters"), record["charset"]),

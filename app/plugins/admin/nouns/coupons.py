@@ -1,7 +1,9 @@
 """Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -13,7 +15,7 @@ from app.api.representations import COUPON
 from app.conversions.numbers import whole_number
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Reply, call, can
-from app.plugins.admin.forms import CHOICES, FieldSpec, Form, specs_of
+from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, specs_of
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
 from app.plugins.admin.pages import Button, Parts, Section, Tile, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
@@ -21,6 +23,7 @@ from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
+from app.services.campaigns import queries as campaign_queries
 from app.services.coupons import queries
 from app.services.customers.queries import emails_of
 
@@ -41,6 +44,9 @@ USE_STATES = {
 }
 """Word and tone of each status of a redemption."""
 
+TABLE_PARAMS = ("q", "type", "batch", "campaign", "state")
+"""Parameters of the table that select coupons."""
+
 CSV_PART, CSV_IDS = 1000, 100_000
 """Numbers of coupons in a CSV file that are read at once, and of IDs that are found at once.
 
@@ -50,7 +56,7 @@ A search finds all that match before it returns the first ID.
 
 def amount_of(coupon: Record) -> str:
     """Return the discount of a coupon: ``10%`` or an amount of money."""
-    if coupon["type"].startswith("percent") or coupon["type"] == "buy_x_get_y":
+    if is_percent(coupon["type"]):
         return f"{coupon['amount'].rstrip('0').rstrip('.') or '0'}%"
     return html.money(coupon["amount"])
 
@@ -109,18 +115,28 @@ class CouponPages(Noun):
     )
     named_by, create_schema, update_schema = ("code",), CouponCreate, CouponUpdate
     list_schema, queries = CouponListQuery, queries
-    has_trash, searches = True, "Search code or description"
+    has_trash, pauses, searches = True, True, "Search code or description"
 
     def name_of(self, record: Record) -> str:
         return str(record["code"])
 
     def badge(self, record: Record) -> Markup:
-        return html.state_badge(STATES, state_of(record))
+        """Return the state of a coupon, and that of its campaign unless it is active."""
+        badges = [html.state_badge(STATES, state_of(record))]
+        if (campaign := record["campaign"]) and campaign["state"] != "active":
+            badges.append(_campaigns().badge(campaign, _("Campaign: %(state)s")))
+        return html.joined(badges, " ")
 
     def prepared(self, records: list[Record]) -> list[Record]:
         """Return coupons with what else determines their state, which one statement reads."""
         found = queries.states_of([coupon["id"] for coupon in records])
-        return [coupon | found[coupon["id"]] for coupon in records]
+        numbers = {each["campaign_id"] for each in found.values()} - {None}
+        campaigns = campaign_queries.states_of(numbers)
+        return [
+            coupon | state | {"campaign": campaigns.get(state["campaign_id"])}
+            for coupon in records
+            for state in [found[coupon["id"]]]
+        ]
 
     def columns(self, *, trashed: bool) -> list[Column]:
         types = CHOICES["coupon_types"]()
@@ -143,15 +159,18 @@ class CouponPages(Noun):
         return columns
 
     def filters(self) -> list[Filter]:
-        return [Filter("type", _("Discount type"), _("All types"), CHOICES["coupon_types"]())]
+        types = Filter("type", _("Discount type"), _("All types"), CHOICES["coupon_types"]())
+        choices = {value: name for value, name in CHOICES["campaigns"]().items() if value}
+        of_campaign = Filter("campaign", _("Campaign"), _("All campaigns"), choices)
+        return [types, of_campaign] if choices or of_campaign.value else [types]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
         state = given.get("state", "")
-        found = {name: given.get(name, "") for name in ("type", "batch")}
+        found = {name: given.get(name, "") for name in ("type", "batch", "campaign")}
         return found | ({} if state == "trash" else {"state": state})
 
     def tabs(self, reply: Reply) -> list[Tab]:
-        is_whole = not any(request.args.get(name) for name in ("q", "type", "batch", "state"))
+        is_whole = not any(request.args.get(name) for name in TABLE_PARAMS)
         total = reply.total if is_whole else int(call("count_coupons").content)
         counts = queries.counts_by_state(current_principal(), {})
         # The difference, because counting most of a million coupons takes a tenth of a second.
@@ -171,6 +190,15 @@ class CouponPages(Noun):
         copied, _etag = self.read(source)
         return copied | {"code": f"{copied['code']}-copy", "expiry_date": None}
 
+    def warnings(self, form: Form) -> list[str]:
+        return coupon_warnings(form)
+
+    def form_values(self, form: Form) -> dict[str, Any]:
+        """Say why the copy of a paused coupon is paused."""
+        is_paused = not form.etag and not form.texts["active"] and "from" in request.args
+        text = _("The original is paused, so the copy is paused, too. *Active* starts it.")
+        return {"intro": text.replace("*", "“", 1).replace("*", "”")} if is_paused else {}
+
     def created(self, record: Record) -> AnyResponse:
         if request.args.get("then") == "try" and can("evaluate_coupons"):
             return redirect(self.url("try_it", record["id"], done="created"), 303)
@@ -187,6 +215,7 @@ class CouponPages(Noun):
         return Parts(
             buttons=[
                 copy,
+                self.switch_button(record),
                 self.button(_("Redeem now"), "redeem", record),
                 self.button(_("Try it"), "try_it", record),
                 self.button(_("Edit"), "edit", record, tone="primary"),
@@ -256,9 +285,12 @@ class CouponPages(Noun):
         ]
 
     def actions(self) -> dict[str, Action]:
-        spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")
-        title = _("Setting the expiry date")
+        spec, title = _spec("expiry_date"), _("Setting the expiry date")
         expiry = Action(self.name, _("Set expiry date"), title, "update_coupon", spec=spec)
+        title, offered = _("Moving coupons to a campaign"), CHOICES["campaigns"]()
+        spec = replace(_spec("campaign_id"), choices=lambda: offered)
+        move = Action(self.name, _("Move to campaign"), title, "update_coupon", spec=spec)
+        moves = {"move": move} if len(offered) > 1 else {}
         csv = Action(self.name, _("Download CSV"), "", "list_coupons", in_trash=None)
         ways = {
             "pause": (_("Pause"), _("Pausing coupons"), "resume", False),
@@ -268,7 +300,7 @@ class CouponPages(Noun):
             name: Action(self.name, label, title, "update_coupon", undo, values={"active": active})
             for name, (label, title, undo, active) in ways.items()
         }
-        return {**super().actions(), "expiry": expiry, **switches, "csv": csv}
+        return {**super().actions(), "expiry": expiry, **switches, **moves, "csv": csv}
 
     def act(self) -> Response:
         if request.form.get("action") != "csv":
@@ -286,16 +318,123 @@ class CouponPages(Noun):
 
 
 def _facts(coupon: Record) -> list[tuple[str, Any]]:
-    """Return the fields of a coupon that differ from those of a plain one, by their labels."""
-    form = Form.of_record(specs_of(CouponUpdate), "coupon", coupon)
+    campaign = coupon["campaign"]
+    own = [(_("Campaign"), linked_campaign(campaign))] if campaign else []
+    without = {"code", "amount", "active", "campaign_id"}
+    return [*own, *facts_of(specs_of(CouponUpdate), coupon, without)]
+
+
+def facts_of(
+    specs: Sequence[FieldSpec], record: Record, without: Collection[str]
+) -> list[tuple[str, Any]]:
+    """Return the fields of a record that differ from those of a plain one, by their labels."""
+    form = Form.of_record(specs, "", record)
     found = [
         (_("Works until") if spec.kind == "date" else _(spec.label), _fact(spec, text))
         for spec in form.specs
-        if (text := form.texts[spec.name]) not in {"", "0", "0.00"}
-        and spec.name not in {"code", "amount", "active"}
+        if (text := form.texts[spec.name]) not in {"", "0", "0.00"} and spec.name not in without
     ]
     times = (_("Created"), "created_at"), (_("Changed"), "updated_at")
-    return [*found, *((label, html.time(coupon[name], utc=True)) for label, name in times)]
+    return [*found, *((label, html.time(record[name], utc=True)) for label, name in times)]
+
+
+def linked_campaign(campaign: Record) -> Markup:
+    """Return the link to a campaign, and its state."""
+    link = _campaigns().link_to(campaign["id"], campaign["name"])
+    return html.joined([link, _campaigns().badge(campaign)], " ")
+
+
+def best_coupons(
+    query: Mapping[str, str], empty: str, link: tuple[str, str] | None = None, note: str = ""
+) -> Section:
+    """Return the ten coupons with the largest discount in a period.
+
+    Args:
+        query: parameters of the report.
+        empty: what is said if it has no coupon.
+        link: address and text, beside the title.
+        note: what follows the coupons.
+    """
+    title, rows = _("Coupons by discount"), None
+    if can("list_coupon_reports"):
+        query = {**query, "limit": "10", "fields": "uses,discount,revenue"}
+        reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
+        if reply:
+            rows = Table.of_reply(title, _report_columns(), reply)
+        else:
+            rows, empty = Table(title, (), ()), _(reports.SLOW)
+    return Section(title, "rows", rows, empty, _("reports"), link=link, note=note)
+
+
+def _report_columns() -> list[Column]:
+    def code(row: Record) -> Markup | str:
+        coupon = row["coupon"]
+        shown = coupon["id"] if coupon["status"] == "published" else None
+        return COUPONS.link_to(shown, coupon["code"])
+
+    return [
+        Column(_("Coupon"), code),
+        Column.of(_("Uses"), "uses", on_phone=True),
+        Column.of(_("Discount"), "discount", html.money, on_phone=True),
+        Column.of(_("Revenue"), "revenue", html.money),
+    ]
+
+
+def coupon_warnings(form: Form, prefix: str = "") -> list[str]:
+    """Return what is rarely meant in the form of a coupon.
+
+    Args:
+        form: the form, also with texts that are not valid.
+        prefix: what the names of its fields begin with.
+    """
+    texts = {name.removeprefix(prefix): text for name, text in form.texts.items()}
+
+    def is_new(*names: str) -> bool:
+        return form.has_new(*(f"{prefix}{name}" for name in names))
+
+    amount = _decimal(texts["amount"] or "0")
+    expiry, start = (
+        html.moment_of(f"{texts['expiry_date']}T00:00Z"),
+        html.moment_of(texts["starts_at"]),
+    )
+    gives_nothing = amount == 0 and not texts["enable_free_shipping"]
+    is_exact = texts["usage_limit_per_user"] or texts["campaign_id"] or prefix
+    found = {
+        _("The discount is 0."): gives_nothing and is_new("amount", "type", "enable_free_shipping"),
+        _("The discount is more than 100%."): is_percent(texts["type"])
+        and amount > 100
+        and is_new("amount", "type"),
+        _("The expiry date is not in the future, so the coupon does not work."): expiry
+        and expiry <= datetime.now(UTC)
+        and is_new("expiry_date"),
+        _("It starts after it expires, so it never works."): expiry
+        and start
+        and start >= expiry
+        and is_new("starts_at", "expiry_date"),
+        _(
+            "Without a limit of 1 use per customer, it can be used for several unpaid orders."
+        ): texts["first_order_only"]
+        and not is_exact
+        and is_new("first_order_only", "usage_limit_per_user"),
+    }
+    return [text for text, is_rare in found.items() if is_rare]
+
+
+def _decimal(text: str) -> Decimal:
+    """Return a number, or 1 if it is none, which the form says beside its field."""
+    try:
+        found = Decimal(text)
+    except ArithmeticError:
+        found = Decimal("NaN")
+    return found if found.is_finite() else Decimal(1)
+
+
+def _spec(name: str) -> FieldSpec:
+    return next(spec for spec in specs_of(CouponUpdate) if spec.name == name)
+
+
+def _campaigns() -> Any:
+    return NOUNS["campaign"]
 
 
 def _fact(spec: FieldSpec, text: str) -> Any:
@@ -306,7 +445,7 @@ def _fact(spec: FieldSpec, text: str) -> Any:
     if spec.kind == "date":
         return html.works_until(text)
     if spec.kind == "time":
-        return text.replace("T", " ")
+        return html.time(html.parse_time(spec.value(text)), utc=True)
     if spec.kind == "number":
         return html.number(text)
     return html.money(text) if spec.form.unit == "currency" else html.joined(text.split("\n"))

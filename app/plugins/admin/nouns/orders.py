@@ -52,7 +52,7 @@ def customer_of(order: Record) -> str:
 
 
 def _status_field() -> list[FieldSpec]:
-    return [FieldSpec("status", _("Status"), "select", options=CHOICES["order_statuses"]())]
+    return [FieldSpec("status", _("Status"), "select", choices=CHOICES["order_statuses"])]
 
 
 class OrderPages(Noun):

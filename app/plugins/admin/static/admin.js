@@ -108,8 +108,33 @@ document.addEventListener("keydown", (event) => {
 const unit = document.querySelector("[data-currency]");
 const type = document.querySelector("select[name=type], select[name='coupon.type']");
 type?.addEventListener("change", () => {
-  unit.textContent = type.value.startsWith("percent") ? "%" : unit.dataset.currency;
+  const isPercent = type.value.startsWith("percent") || type.value === "buy_x_get_y";
+  unit.textContent = isPercent ? "%" : unit.dataset.currency;
 });
+
+// Only the first order: a limit of 1 use per customer is proposed
+const first = document.querySelector("input[name=first_order_only]");
+first?.addEventListener("change", () => {
+  const limit = document.querySelector("[name=usage_limit_per_user]");
+  if (first.checked && !limit.value) limit.value = "1";
+});
+
+// A time of the shop in UTC
+for (const shown of all("[data-utc]")) {
+  const input = document.querySelector(shown.dataset.utc);
+  const inZone = (time) =>
+    Date.parse(`${new Date(time).toLocaleString("sv-SE", { timeZone: shown.dataset.zone }).replace(" ", "T")}Z`);
+  input.addEventListener("input", () => {
+    const local = Date.parse(`${input.value}Z`);
+    const guess = 2 * local - inZone(local);
+    const time = guess + local - inZone(guess); // again, because the clocks can change in between
+    shown.textContent = Number.isNaN(time)
+      ? ""
+      : `${new Date(time).toLocaleString("en-US", {
+          month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: "UTC",
+        })} UTC`;
+  });
+}
 
 // The end of an expiry date
 const expiry = document.querySelector("input[name$=expiry_date]");
