@@ -17,13 +17,12 @@ from app.conversions.dates import in_zone, parse_date
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.session import reading_own_writes
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import errors
+from app.plugins.woocommerce.rest import errors, schemas
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
 from app.plugins.woocommerce.rest.errors import RestError, invalid
 from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
 from app.plugins.woocommerce.rest.resources import Resource
-from app.plugins.woocommerce.rest.schemas import names_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.fields.list_input import EmailArray
@@ -99,6 +98,7 @@ _STORED = frozenset(
     }
 )
 """Metadata with the name under which the original stores a field. It is not shown."""
+_SHOWN = tuple(schemas.Coupon().fields)
 _SUMS = [name for name in NAMES if "amount" in name]
 _LIMITS = [name for name in NAMES if "limit" in name]
 _ID_LISTS = {native for name, native in NAMES.items() if FIELDS[name] is arg.INTEGERS}
@@ -121,7 +121,7 @@ def coupon_object(record: Record, site: Site) -> Object:
         "meta_data": site.metadata(record["metadata"], _STORED),
         "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
     }
-    return {name: shown[name] for name in names_of("Coupon")}
+    return {name: shown[name] for name in _SHOWN}
 
 
 def _data(call: Call, schema: type[ma.Schema]) -> Object:
@@ -192,7 +192,7 @@ def _day(call: Call, name: str) -> Any:
 class Coupons(Resource):
     """The coupons of the shop."""
 
-    noun, kind = "coupon", "shop_coupon"
+    noun, kind, result = "coupon", "shop_coupon", schemas.Coupon
     needs = (
         Capability.READ_PRIVATE_SHOP_COUPONS,
         Capability.PUBLISH_SHOP_COUPONS,

@@ -17,6 +17,7 @@ from app.db.records import Row
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError, forbidden
 from app.plugins.woocommerce.rest.frame import Call, Objects, Operation, RestPage, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
@@ -233,7 +234,7 @@ ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
 class Customers(Resource):
     """The accounts of the shop. The orders of a deleted one become orders of guests."""
 
-    noun, kind, existing = "customer", "customer", "resource"
+    noun, kind, existing, result = "customer", "customer", "resource", schemas.Customer
     needs = (
         Capability.LIST_USERS,
         Capability.CREATE_USERS,
@@ -397,7 +398,7 @@ _DOWNLOADS = Route(
     {
         "GET": Operation(
             list_downloads, "list", (Capability.LIST_USERS,), arg.VIEW,
-            "List the downloads of a customer", result="Download", is_list=True,
+            "List the downloads of a customer", result=schemas.Download, is_list=True,
         )
     },
     also=("orders",),

@@ -32,8 +32,9 @@ from app.errors import ShopError
 from app.plugins.woocommerce.rest import errors, parameters
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, checked, described
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.schemas import OBJECTS, batch_schema, resolved
+from app.plugins.woocommerce.rest.schemas import batch_schema, resolved
 from app.plugins.woocommerce.rest.site import NAMESPACE, Site, current_site
+from app.schemas.base import Base
 
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
@@ -92,7 +93,7 @@ class Operation:
     needs: Sequence[Capability] = ()  # the capabilities; the operation checks further ones
     args: Arguments = field(default_factory=dict)  # its parameters, without those of the path
     summary: str = ""  # one sentence for the OpenAPI document
-    result: str = ""  # the name of the schema of its result, or of the items of a list
+    result: type[Base] | None = None  # the schema of its result, or of the items of a list
     is_list: bool = False
     any_of: bool = False  # whether one of the capabilities suffices
     is_public: bool = False  # whether it needs no key
@@ -477,7 +478,7 @@ def description(route: Route, site: Site) -> Any:
     first = next(iter(route.operations.values()))
     if first.action == "batch":
         found["schema"] = batch_schema()
-    elif first.result in OBJECTS:
+    elif first.result is not None:
         found["schema"] = resolved(first.result)
     if "<" not in route.path:
         found["_links"] = {"self": [{"href": f"{site.root}{route.path}"}]}

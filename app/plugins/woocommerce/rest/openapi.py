@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from apispec import APISpec
 from flask import current_app
 
 from app.api.openapi import info as openapi_info
+from app.api.openapi.fields import FieldPlugin, as_version
 from app.config import VERSION
 from app.plugins.woocommerce.rest.arguments import Arguments, Schema, enum_of
 from app.plugins.woocommerce.rest.frame import Operation, Route
-from app.plugins.woocommerce.rest.schemas import OBJECTS, Json, schema_of
-from app.plugins.woocommerce.rest.site import Site
+from app.plugins.woocommerce.rest.schemas import ApiError
+from app.plugins.woocommerce.rest.site import Object
+from app.schemas.base import Base
 
 _INTRODUCTION = (
     "Coupons, customers, orders, notes, refunds, webhooks and reports in the dialect of the REST "
@@ -45,6 +48,7 @@ _NOUNS = {
     "refund_tax": "RefundTaxCreate",
 }
 """Names of the objects in requests, by their field."""
+_ACTIONS = ("create", "update", "delete")
 _VARIABLE = re.compile(r"<id:(\w+)>")
 _HEADERS = {
     "X-WP-Total": ("Number of records on all pages.", "integer"),
@@ -60,45 +64,48 @@ _FIELDS = {
 
 
 class _Document:
-    """The components that the operations of a document need."""
+    """The document of a shop, and the components that its operations need."""
 
     def __init__(self) -> None:
-        self.schemas: Json = {}  # by name
+        config, plugin = current_app.config, FieldPlugin({})
+        self.spec = APISpec(
+            f"{config['SHOP_NAME']}, wc/v3",
+            VERSION,
+            config["SHOP_OPENAPI_VERSION"],
+            [plugin],
+            info=openapi_info.info(config, _INTRODUCTION),
+            security=[{"basicAuth": []}],
+        )
+        self.spec.components.security_scheme("basicAuth", {"type": "http", "scheme": "basic"})
+        self.use: Any = plugin.converter.resolve_nested_schema  # type: ignore[union-attr] # set now
         # The noun of the operation and what it does, for the names of its own schemas.
         self.owner = ("", "")
 
-    def use(self, name: str) -> Json:
-        """Return the reference to the schema of a response."""
-        if name not in self.schemas:
-            self.schemas[name] = schema_of(name)
-            for other in re.findall(r"'#/components/schemas/(\w+)'", str(self.schemas[name])):
-                self.use(other)
-        return {"$ref": f"#/components/schemas/{name}"}
-
-    def add(self, name: str, schema: Json) -> Json:
+    def add(self, name: str, schema: Object) -> Object:
         """Return the reference to a schema of a request; a different one gets another name."""
-        noun, action = self.owner
+        known, (noun, action) = self.spec.components.schemas, self.owner
         for candidate in (name, f"{noun}{name}", f"{noun}{action}{name}"):
-            if candidate not in OBJECTS and self.schemas.get(candidate, schema) == schema:
+            if known.get(candidate, schema) == schema:
                 break
-        self.schemas[candidate] = schema
+        if candidate not in known:
+            self.spec.components.schema(candidate, schema)
         return {"$ref": f"#/components/schemas/{candidate}"}
 
     # --- requests ---
 
-    def body(self, name: str, arguments: Arguments) -> Json:
+    def body(self, name: str, arguments: Arguments) -> Object:
         """Return the reference to the body of a request."""
         self.owner = (re.sub("(Create|Update)$", "", name), name[-6:])
         required = [field for field, each in arguments.items() if each.get("required")]
-        schema: Json = {"type": "object", "properties": dict(self._properties(arguments))}
+        schema: Object = {"type": "object", "properties": dict(self._properties(arguments))}
         return self.add(name, schema | ({"required": required} if required else {}))
 
-    def _properties(self, arguments: Arguments) -> Iterator[tuple[str, Json]]:
+    def _properties(self, arguments: Arguments) -> Iterator[tuple[str, Object]]:
         for field, each in arguments.items():
             if each != {} or field != "id":  # of a create, where it must be empty
                 yield field, self.input(field, each)
 
-    def input(self, field: str, schema: Schema) -> Json:
+    def input(self, field: str, schema: Schema) -> Object:
         """Return the schema of an input. Amounts are described as text."""
         kinds = schema.get("type", ())
         kind = kinds if isinstance(kinds, str) else next((k for k in kinds if k != "null"), "")
@@ -113,10 +120,11 @@ class _Document:
             return self.add(_NOUNS[field], {"type": "object", "properties": inner})
         known = ("minimum", "maximum", "maxLength", "default")
         is_nullable = "null" in kinds or schema.get("is_nullable")
-        found: Json = {"type": [kind, "null"] if is_nullable else kind}
+        found: Object = {"type": [kind, "null"] if is_nullable else kind}
         found |= {key: schema[key] for key in known if key in schema}
         if schema.get("format") == "email":
             found["format"] = "email"
+        found = as_version(found, str(self.spec.openapi_version))
         if not schema.get("enum"):
             return found
         found["enum"] = [str(value) for value in enum_of(schema)]
@@ -125,145 +133,109 @@ class _Document:
         noun = "".join(self.owner) if self.owner[1] == "List" else self.owner[0]
         return self.add(f"{noun}{field.title().replace('_', '')}", found)
 
-    def parameters(self, noun: str, arguments: Arguments) -> list[Json]:
+    def parameters(self, noun: str, arguments: Arguments) -> list[Object]:
         """Return the query parameters of an operation."""
         found, self.owner = [], (noun, "List")
         for name, each in arguments.items():
             if name == "context":
                 continue
-            parameter: Json = {"name": name, "in": "query", "schema": self.input(name, each)}
+            parameter: Object = {"name": name, "in": "query", "schema": self.input(name, each)}
             if each.get("type") == "array":
                 parameter |= {"style": "form", "explode": False}
                 parameter["schema"].pop("default", None)
             found.append(parameter)
         return found
 
+    def batch(self, noun: str, create: Operation, update: Operation) -> Object:
+        """Return the reference to the body of a batch."""
+        created = self.body(f"{noun}Create", create.args)
+        changed = self.body(f"{noun}Update", update.args)["$ref"].rpartition("/")[2]
+        fields = self.spec.components.schemas[changed]["properties"]
+        own = {"type": "object", "properties": {"id": {"type": "integer"}, **fields}}
+        item = self.add(f"{noun}BatchUpdate", {**own, "required": ["id"]})
+        lists = dict(zip(_ACTIONS, (created, item, {"type": "integer"}), strict=True))
+        return self.add(f"{noun}Batch", _lists(lists))
+
     # --- responses ---
 
-    def responses(self, operation: Operation) -> Json:
+    def responses(self, operation: Operation) -> Object:
         """Return the responses of an operation."""
-        schema = self._result(operation)
-        success: Json = {
-            "description": "The result.",
-            "content": {"application/json": {"schema": schema}},
-        }
+        item: Any = operation.result
+        if operation.action == "batch":
+            item = self._batch_result(item)
+        elif operation.is_list:
+            item = {"type": "array", "items": item}
+        success = _response("The result.", item)
         if "per_page" in operation.args:
             success["headers"] = {
                 name: {"description": text, "schema": {"type": kind}}
                 for name, (text, kind) in _HEADERS.items()
             }
-        failure = {
-            "description": "An error.",
-            "content": {"application/json": {"schema": self.use("ApiError")}},
-        }
-        return {str(operation.status): success, "default": failure}
+        return {str(operation.status): success, "default": _response("An error.", ApiError)}
 
-    def _result(self, operation: Operation) -> Json:
-        if operation.action == "batch":
-            return self._batch_result(operation.result.removesuffix("Batch"))
-        item = self.use(operation.result)
-        return {"type": "array", "items": item} if operation.is_list else item
-
-    def _batch_result(self, noun: str) -> Json:
-        self.use("ApiError")
-        error = {"$ref": "#/components/schemas/ApiError"}
-        self.use(noun)
-        fields = {**schema_of(noun)["properties"], "error": error}
+    def _batch_result(self, record: type[Base]) -> Object:
+        noun = self.use(record)["$ref"].rpartition("/")[2]
+        fields = self.spec.components.schemas[noun]["properties"] | {"error": self.use(ApiError)}
         item = self.add(
             f"{noun}BatchItem", {"type": "object", "properties": fields, "required": ["id"]}
         )
-        items = {name: {"type": "array", "items": item} for name in ("create", "update", "delete")}
-        return self.add(f"{noun}BatchResult", {"type": "object", "properties": items})
-
-    def batch(self, noun: str, create: Operation, update: Operation) -> Json:
-        """Return the reference to the body of a batch."""
-        created = self.body(f"{noun}Create", create.args)
-        changed = self.body(f"{noun}Update", update.args)
-        fields = self.schemas[changed["$ref"].rpartition("/")[2]]["properties"]
-        update_item = self.add(
-            f"{noun}BatchUpdate",
-            {
-                "type": "object",
-                "properties": {"id": {"type": "integer"}, **fields},
-                "required": ["id"],
-            },
-        )
-        lists = {"create": created, "update": update_item, "delete": {"type": "integer"}}
-        properties = {name: {"type": "array", "items": each} for name, each in lists.items()}
-        return self.add(f"{noun}Batch", {"type": "object", "properties": properties})
+        return self.add(f"{noun}BatchResult", _lists(dict.fromkeys(_ACTIONS, item)))
 
 
-def document(routes: Sequence[Route], site: Site) -> Json:
-    """Return the document of the routes of a shop."""
-    made, paths = _Document(), {}
-    by_path = {route.path: route for route in routes}
+def _response(meaning: str, schema: Any) -> Object:
+    return {"description": meaning, "content": {"application/json": {"schema": schema}}}
+
+
+def _lists(items: Mapping[str, Object]) -> Object:
+    lists = {name: {"type": "array", "items": each} for name, each in items.items()}
+    return {"type": "object", "properties": lists}
+
+
+def document(routes: Sequence[Route]) -> Object:
+    """Return the document of routes, without the address of the shop."""
+    made, by_path = _Document(), {route.path: route for route in routes}
+    tags = set()
     for route in routes:
-        path = _VARIABLE.sub(r"{\1}", route.path)
-        described: Json = {
+        operations = {
             _VERBS[name]: _operation(made, by_path, route, name, operation)
             for name, operation in route.operations.items()
         }
-        if names := _VARIABLE.findall(route.path):
-            described["parameters"] = [
-                {"name": each, "in": "path", "required": True, "schema": {"type": "integer"}}
-                for each in names
-            ]
-        paths[path] = described
-    used = {each["tags"][0] for item in paths.values() for each in item.values() if "tags" in each}
-    config = current_app.config
-    about = openapi_info.info(config, _INTRODUCTION)
-    version = config["SHOP_OPENAPI_VERSION"]
-    shown: Json = {
-        "openapi": version,
-        "info": {"title": f"{config['SHOP_NAME']}, wc/v3", "version": VERSION, **about},
-        "servers": [{"url": site.root}],
-        "tags": [{"name": n, "description": t} for n, t in _TAGS.items() if n in used],
-        "security": [{"basicAuth": []}],
-        "paths": paths,
-        "components": {
-            "schemas": dict(sorted(made.schemas.items())),
-            "securitySchemes": {"basicAuth": {"type": "http", "scheme": "basic"}},
-        },
-    }
-    return in_openapi_30(shown) if version.startswith("3.0") else shown
-
-
-def in_openapi_30(value: Any) -> Any:
-    """Return a part of a document with null in the words of OpenAPI 3.0."""
-    if isinstance(value, list):
-        return [in_openapi_30(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    found = {name: in_openapi_30(each) for name, each in value.items()}
-    if isinstance(kinds := value.get("type"), list):
-        return {**found, "type": next(k for k in kinds if k != "null"), "nullable": True}
-    if "anyOf" in value:  # a reference or null
-        return {"allOf": found["anyOf"][:1], "nullable": True}
+        tags |= {each["tags"][0] for each in operations.values()}
+        variables = [
+            {"name": each, "in": "path", "required": True, "schema": {"type": "integer"}}
+            for each in _VARIABLE.findall(route.path)
+        ]
+        path = _VARIABLE.sub(r"{\1}", route.path)
+        made.spec.path(path, operations=operations, parameters=variables)
+    for name, meaning in _TAGS.items():
+        if name in tags:
+            made.spec.tag({"name": name, "description": meaning})
+    found: Object = made.spec.to_dict()
     return found
 
 
 def _operation(
     made: _Document, routes: Mapping[str, Route], route: Route, name: str, operation: Operation
-) -> Json:
-    segment = route.resource
-    found: Json = {
+) -> Object:
+    segment, result = route.resource, getattr(operation.result, "__name__", "")
+    found: Object = {
         "operationId": _identifier(operation),
         "summary": operation.summary,
         "description": f"{operation.summary}.",
         "tags": [_OF_PATHS.get(segment, segment)],
     }
     if name in {"GET", "DELETE"}:
-        own = made.parameters(operation.result, operation.args)
+        own = made.parameters(result, operation.args)
         found["parameters"] = [*own, _FIELDS] if name == "GET" else own
     else:
         if operation.action == "batch":
             parent = route.path.removesuffix("/batch")
             create = routes[parent].operations["POST"]
             update = routes[f"{parent}/<id:id>"].operations["EDIT"]
-            body = made.batch(create.result, create, update)
+            body = made.batch(result, create, update)
         else:
             kind = "Create" if name == "POST" else "Update"
-            body = made.body(f"{operation.result}{kind}", operation.args)
+            body = made.body(f"{result}{kind}", operation.args)
         content = {"application/json": {"schema": body}}
         found["requestBody"] = {"required": True, "content": content}
     found["responses"] = made.responses(operation)

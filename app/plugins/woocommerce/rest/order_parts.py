@@ -15,6 +15,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.session import reading_own_writes
 from app.errors import InvalidInputs
 from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, RestPage, Route
@@ -48,7 +49,7 @@ def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
 class Notes(Resource):
     """The notes of an order."""
 
-    noun, kind, result = "note", "shop_order", "OrderNote"
+    noun, kind, result = "note", "shop_order", schemas.OrderNote
     path = "/orders/<id:order_id>/notes"
     summaries = {"list": "List the notes of an order", "create": "Add a note to an order"}
     needs = (Capability.READ_PRIVATE_SHOP_ORDERS, *[Capability.EDIT_SHOP_ORDERS] * 3)
@@ -127,7 +128,7 @@ def _listed(item_id: str, item: Any) -> Any:
 class Refunds(Resource):
     """The refunds of an order."""
 
-    noun, kind = "refund", "shop_order_refund"
+    noun, kind, result = "refund", "shop_order_refund", schemas.Refund
     path = "/orders/<id:order_id>/refunds"
     summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
     needs = (

@@ -18,7 +18,7 @@ from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import InvalidOrderItems, ShopError
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import customers
+from app.plugins.woocommerce.rest import customers, schemas
 from app.plugins.woocommerce.rest.attributes import change_attributes
 from app.plugins.woocommerce.rest.errors import RestError, as_rest_error
 from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
@@ -153,7 +153,7 @@ _LIST = {
 class Orders(Resource):
     """The orders of the shop."""
 
-    noun, kind = "order", "shop_order"
+    noun, kind, result = "order", "shop_order", schemas.Order
     needs = (
         Capability.READ_PRIVATE_SHOP_ORDERS,
         Capability.PUBLISH_SHOP_ORDERS,
@@ -256,7 +256,7 @@ _STATUSES = Route(
     {
         "GET": Operation(
             list_statuses, "list", ORDERS.needs[:1], {}, "List order statuses",
-            result="OrderStatusName", is_list=True,
+            result=schemas.OrderStatusName, is_list=True,
         )
     },
 )  # fmt: skip

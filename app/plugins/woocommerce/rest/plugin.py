@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -28,8 +28,7 @@ from app.plugins.woocommerce.rest.errors import as_rest_error
 from app.plugins.woocommerce.rest.frame import NOWHERE, Call, Operation, Route, description, respond
 from app.plugins.woocommerce.rest.openapi import document
 from app.plugins.woocommerce.rest.parameters import form_of
-from app.plugins.woocommerce.rest.schemas import Json
-from app.plugins.woocommerce.rest.site import NAMESPACE, Site, current_site
+from app.plugins.woocommerce.rest.site import NAMESPACE, Object, Site, current_site
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
@@ -74,7 +73,13 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
         return
     blueprint = Blueprint("wp-json", __name__, url_prefix=f"{prefix}/wp-json")
     blueprint.extends_orders = True  # type: ignore[attr-defined]  # read by app.api.order_extensions
-    own = (Route("", {"GET": _NAMESPACE}), Route("/openapi.json", {"GET": _OPENAPI}))
+    made = cache(partial(document, ROUTES))  # when it is first asked for, with all plugins
+
+    def describe(call: Call) -> Object:
+        return {**made(), "servers": [{"url": call.site.root}]}
+
+    described = Operation(describe, "view", is_public=True)
+    own = (Route("", {"GET": _NAMESPACE}), Route("/openapi.json", {"GET": described}))
     for route in (*ROUTES, *own):
         _add(blueprint, f"/{NAMESPACE}{route.path}", route)
     _add(blueprint, "/", Route("/", {"GET": _SITE}))
@@ -146,12 +151,12 @@ def _routes(site: Site) -> dict[str, Any]:
     }
 
 
-def _namespace(call: Call) -> Json:
+def _namespace(call: Call) -> Object:
     links = {"up": [{"href": f"{call.site.home}/wp-json/"}]}
     return {"namespace": NAMESPACE, "routes": _routes(call.site), "_links": links}
 
 
-def _site(call: Call) -> Json:
+def _site(call: Call) -> Object:
     config = current_app.config
     home = call.site.home
     return {
@@ -167,10 +172,5 @@ def _site(call: Call) -> Json:
     }
 
 
-def _openapi(call: Call) -> Json:
-    return document(ROUTES, call.site)
-
-
-_OPENAPI = Operation(_openapi, "view", is_public=True, summary="Describe the namespace")
 _NAMESPACE = Operation(_namespace, "view", is_public=True, summary="Describe the namespace")
 _SITE = Operation(_site, "view", is_public=True, summary="Describe the shop")

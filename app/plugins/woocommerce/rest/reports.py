@@ -17,8 +17,10 @@ from app.plugins.woocommerce.reports import (
     woocommerce_sales,
 )
 from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.frame import Call, Operation, Route
 from app.plugins.woocommerce.rest.site import Object
+from app.schemas.base import Base
 from app.services.reports.period import Period, require_reports
 
 REPORTS = {
@@ -103,11 +105,11 @@ _PERIOD = {
 }
 
 
-_TOTALS = ("ReportTotal", arg.VIEW)
-_ROWS: Sequence[tuple[str, Any, str, tuple[str, Any], tuple[str, ...]]] = (
-    ("", list_reports, "List the reports", ("Report", arg.VIEW), ()),
-    ("/sales", get_sales, "Report sales", ("SalesReport", _PERIOD), ()),
-    ("/top_sellers", get_top_sellers, "Report best sellers", ("TopSeller", _PERIOD), ()),
+_TOTALS = (schemas.ReportTotal, arg.VIEW)
+_ROWS: Sequence[tuple[str, Any, str, tuple[type[Base], Any], tuple[str, ...]]] = (
+    ("", list_reports, "List the reports", (schemas.Report, arg.VIEW), ()),
+    ("/sales", get_sales, "Report sales", (schemas.SalesReport, _PERIOD), ()),
+    ("/top_sellers", get_top_sellers, "Report best sellers", (schemas.TopSeller, _PERIOD), ()),
     ("/orders/totals", get_order_totals, "Count orders by status", _TOTALS, ()),
     ("/customers/totals", get_customer_totals, "Count paying customers", _TOTALS, ("customers",)),
     ("/coupons/totals", get_coupon_totals, "Count coupons by type", _TOTALS, ("coupons",)),

@@ -26,6 +26,7 @@ from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route, checked_arguments
 from app.plugins.woocommerce.rest.lists import site_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.schemas.base import Base
 from app.services.common.bulk import BulkItem, Precondition, WriteResult
 
 LIMIT = 100
@@ -40,7 +41,7 @@ class Resource:
     kind = ""  # a record in codes of errors: ``shop_coupon``
     existing = ""  # a record in the error of a create with an ID, by default its kind
     path = ""  # of the list, by default that of the noun
-    result = ""  # the schema of a record, by default that of the noun
+    result: type[Base]  # the schema of a record
     summaries: Mapping[str, str] = {}  # of operations, if they need other words
     listed: Arguments = {}  # the parameters of the list
     created: Arguments = {}  # those of a create
@@ -279,7 +280,7 @@ class Resource:
         noun, (read, *changing) = self.noun, self.needs
         create, edit, delete = changing
         one, all_ = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}", f"{noun}s"
-        created, result = {**self.created, "id": {}}, self.result or noun.title()
+        created = {**self.created, "id": {}}
         rows = (
             ("list", self.page, read, self.listed, f"List {all_}", f"list_{all_}"),
             ("create", self.create, create, created, f"Create {one}", f"create_{noun}"),
@@ -293,7 +294,7 @@ class Resource:
             tuple(changing),
             dict.fromkeys(_ACTIONS, arg.ANYTHING),
             f"Create, update and delete several {all_}",
-            f"{result}Batch",
+            self.result,
             name=f"batch_{all_}",
             any_of=True,
         )
@@ -304,7 +305,7 @@ class Resource:
                 (need,),
                 args,
                 self.summaries.get(action, summary),
-                result,
+                self.result,
                 name=name,
                 is_list=action == "list",
             )

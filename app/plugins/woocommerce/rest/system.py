@@ -8,18 +8,18 @@ from html.entities import codepoint2name
 from flask import current_app
 
 from app.auth.principals import Capability
+from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
 from app.plugins.woocommerce.rest.lists import collection
 from app.plugins.woocommerce.rest.order_objects import currencies
-from app.plugins.woocommerce.rest.schemas import Json
-from app.plugins.woocommerce.rest.site import VERSION
+from app.plugins.woocommerce.rest.site import VERSION, Object
 
 WORDPRESS = "6.6"
 """The version of WordPress that belongs to ``VERSION``."""
 
 
-def get_status(call: Call) -> Json:
+def get_status(call: Call) -> Object:
     """Return the parts of the status that programs check."""
     environment = {
         "home_url": call.site.home,
@@ -31,12 +31,12 @@ def get_status(call: Call) -> Json:
     return {"environment": environment, "settings": settings}
 
 
-def list_tools(call: Call) -> list[Json]:  # noqa: ARG001  # as every operation
+def list_tools(call: Call) -> list[Object]:  # noqa: ARG001  # as every operation
     """Return no tools. A connector asks for them to check its connection."""
     return []
 
 
-def get_currency(call: Call) -> Json:
+def get_currency(call: Call) -> Object:
     """Return the currency of the shop."""
     code = current_app.config["SHOP_CURRENCY"]
     if code not in currencies():
@@ -80,11 +80,13 @@ _EMPTY = {
 }
 """Lists that are empty, because programs ask for one of them to check their connection."""
 
-_STATUS = Operation(get_status, "list", _MANAGER, {}, "Get the status", "SystemStatus")
+_STATUS = Operation(get_status, "list", _MANAGER, {}, "Get the status", schemas.SystemStatus)
 _TOOLS = Operation(
-    list_tools, "list", _MANAGER, {}, "List the tools", "SystemStatusTool", is_list=True
+    list_tools, "list", _MANAGER, {}, "List the tools", schemas.SystemStatusTool, is_list=True
 )
-_CURRENCY = Operation(get_currency, "view", _READER, {}, "Get the currency of the shop", "Currency")
+_CURRENCY = Operation(
+    get_currency, "view", _READER, {}, "Get the currency of the shop", schemas.Currency
+)
 ROUTES = (
     Route("/system_status", {"GET": _STATUS}),
     Route("/system_status/tools", {"GET": _TOOLS}),
@@ -94,7 +96,7 @@ ROUTES = (
             path,
             {
                 "GET": Operation(
-                    list_nothing, "list", _READER, _PAGES, f"List no {words}", "AbsentRecord",
+                    list_nothing, "list", _READER, _PAGES, f"List no {words}", schemas.AbsentRecord,
                     name=f"list_{words.replace(' ', '_')}", is_list=True,
                 )
             },

@@ -13,6 +13,7 @@ from app.db.session import reading_own_writes
 from app.errors import ShopError
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.lists import collection, page, record_query
@@ -77,7 +78,7 @@ def webhook_object(record: Record, site: Site) -> Object:
 class Webhooks(Resource):
     """The webhooks of this dialect. Those of the native API are not shown."""
 
-    noun, kind = "webhook", "shop_webhook"
+    noun, kind, result = "webhook", "shop_webhook", schemas.Webhook
     needs = (Capability.MANAGE_WEBHOOKS,) * 4
     listed = {
         **collection("date", "id", "title", times=("after", "before")),
