@@ -218,7 +218,7 @@ class RedemptionClient(Client):
 
     def _create(self):
         sent = self._new()
-        # No reservation expires during the campaign.
+        # No reservation expires during the run.
         self._send("POST", "/redemptions", {sent["reference"]: sent}, expires_in=604_800)
 
     def _move(self, key, action):

@@ -1,4 +1,4 @@
 """Recorded histories of concurrent clients, checked operation by operation (docs/reliability.md).
 
-``python -m qa.histories --help`` describes how to run a campaign.
+``python -m qa.histories --help`` describes how to run a run.
 """

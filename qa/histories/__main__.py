@@ -8,14 +8,14 @@ import sys
 import time
 from pathlib import Path
 
-from qa.histories import campaign, report
+from qa.histories import report, runs
 from qa.histories.checkers import check_recorded
 from qa.histories.history import dump, load
 from qa.histories.system import SHOPS, missing
 
 
 def main() -> int:
-    """Run the campaign that the command line describes. Return 1 if something was found."""
+    """Run the run that the command line describes. Return 1 if something was found."""
     parser = argparse.ArgumentParser(prog="make histories", description=__doc__)
     parser.add_argument("--database", choices=[*SHOPS, "all"], default="all")
     parser.add_argument("--seed", type=int, default=1, help="of the operations and the faults")
@@ -41,7 +41,7 @@ def main() -> int:
             _say(f"{database}: skipped, {reason}")
             continue
         started = time.monotonic()
-        result = campaign.run(
+        result = runs.run(
             database, options.seed, options.seconds,
             plant=options.plant, faults=not options.no_faults, keep=bool(options.save),
             accounts=options.accounts, tell=_say,

@@ -1,4 +1,4 @@
-"""The HTTP client of a campaign: it records each request, and loses responses on purpose."""
+"""The HTTP client of a run: it records each request, and loses responses on purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The databases of a campaign, which can be killed and restarted."""
+"""The databases of a run, which can be killed and restarted."""
 
 import contextlib
 import os

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from qa.histories import campaign
+from qa.histories import runs
 from qa.histories.checkers import errors
 from qa.histories.plants import PLANTS
 from qa.histories.system import missing
@@ -53,8 +53,8 @@ def find(name: str, seed: int, seconds: float, *, faults: bool = False) -> tuple
     database = DATABASES.get(name, "sqlite")
     if reason := missing(database):
         return "skipped", reason
-    result = campaign.run(database, seed, seconds, plant=name, faults=faults)
-    if campaign.INTERRUPTED in result.not_tested:
+    result = runs.run(database, seed, seconds, plant=name, faults=faults)
+    if runs.INTERRUPTED in result.not_tested:
         raise KeyboardInterrupt
     traffic = f"{result.figures.get('seconds of traffic', 0)}"
     if not result.violations:

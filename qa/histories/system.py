@@ -1,4 +1,4 @@
-"""The shop of a campaign: two services, a delivery worker and a database.
+"""The shop of a run: two services, a delivery worker and a database.
 
 The first service has two workers. The second one has one, and a clock that can be wrong.
 """

@@ -7,7 +7,7 @@ import pytest
 
 from qa import failed_runs
 from qa.cluster import __main__ as cluster_command
-from qa.histories import campaign, system
+from qa.histories import runs, system
 from qa.histories.checkers import errors
 from qa.histories.history import Segment, load
 
@@ -59,7 +59,7 @@ def test_histories_keep_the_files_of_a_run_that_ends_by_an_exception(monkeypatch
     monkeypatch.setitem(system.SHOPS, "broken", Broken)
     told = []
     with pytest.raises(OSError, match="no space left"):
-        campaign.run("broken", 7, 1.0, tell=told.append)
+        runs.run("broken", 7, 1.0, tell=told.append)
     (folder,) = failed_runs.FOLDER.iterdir()
     assert folder.name.startswith("histories-broken-7-")
     assert told == [f"The run has failed. Its files are in {folder}."]
@@ -74,8 +74,8 @@ def test_histories_end_with_violations_of_what_only_the_logs_show():
     shop = Broken(7)
     try:
         (shop.folder / "worker.log").write_text(LOG)
-        result = campaign.Result(segments=[Segment(3, 0.0, 0.0)])
-        campaign.conclude(shop, result, "broken", 7)
+        result = runs.Result(segments=[Segment(3, 0.0, 0.0)])
+        runs.conclude(shop, result, "broken", 7)
         assert [violation.checker for violation in result.violations] == [errors.NAME] * 2
     finally:
         shop.close()
@@ -88,7 +88,7 @@ def test_histories_end_with_violations_of_what_only_the_logs_show():
 def test_histories_keep_nothing_of_a_run_without_violations():
     shop = Broken(7)
     try:
-        campaign.conclude(shop, campaign.Result(), "broken", 7)
+        runs.conclude(shop, runs.Result(), "broken", 7)
     finally:
         shop.close()
     assert not failed_runs.FOLDER.exists()

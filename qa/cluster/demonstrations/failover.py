@@ -52,15 +52,15 @@ def run(cluster, seed, order=TARGETS):
         **more,
     )
     masters = direct.pid, pooled.pid
-    campaign = _Campaign(cluster, [direct, pooled], Random(seed))
+    this = _Run(cluster, [direct, pooled], Random(seed))
     for target in order:
-        campaign.kill(target)
+        this.kill(target)
     assert (direct.pid, pooled.pid) == masters
     assert all(service.process.poll() is None for service in (direct, pooled))
-    return campaign.problems, campaign.figures()
+    return this.problems, this.figures()
 
 
-class _Campaign:
+class _Run:
     def __init__(self, cluster, services, random):
         self.cluster, self.services, self.random = cluster, services, random
         self.journals = new_journals(random, CLIENTS)

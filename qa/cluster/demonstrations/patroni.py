@@ -90,16 +90,16 @@ def run(cluster, seed, order=BY_DEFAULT):
     cluster.work("machine-1", DATABASE_URL=services[0].environment["DATABASE_URL"])
     cluster.front = proxies.haproxy(cluster.folder, services, tls=False)
     cluster.front.start()
-    campaign = _Campaign(cluster, Random(seed))
+    this = _Run(cluster, Random(seed))
     for target in order:
         if target.startswith("partition") and not cluster.network.has_namespaces:
-            campaign.skipped.append(target)
+            this.skipped.append(target)
             continue
-        campaign.let(target)
-    return campaign.problems, campaign.figures()
+        this.let(target)
+    return this.problems, this.figures()
 
 
-class _Campaign:
+class _Run:
     def __init__(self, cluster, random):
         self.cluster, self.random = cluster, random
         self.journals = new_journals(random, CLIENTS)

@@ -81,7 +81,7 @@ def run(
     goes_on: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Result:
-    """Run a campaign and return its result. It ends early at the first violation.
+    """Run a run and return its result. It ends early at the first violation.
 
     What is known about an exception is kept as files, and about a violation unless a defect was
     planted. An internal error in a log is a violation, also if no client has seen it.
@@ -103,12 +103,12 @@ def run(
     result = Result()
     try:
         shop.start()
-        campaign = _Campaign(shop, seed, seconds, faults=faults, keep=keep, accounts=accounts)
-        campaign.goes_on, result = goes_on and not plant, campaign.result
+        this = _Run(shop, seed, seconds, faults=faults, keep=keep, accounts=accounts)
+        this.goes_on, result = goes_on and not plant, this.result
         try:
-            campaign.run(tell)
+            this.run(tell)
         finally:
-            campaign.close()
+            this.close()
         if not plant:
             conclude(shop, result, database, seed)
         return result
@@ -134,7 +134,7 @@ def _keep(shop: Shop, result: Result, database: str, seed: int, found: str) -> P
     return failed_runs.keep(f"histories-{database}-{seed}", shop.logs(), files)
 
 
-class _Campaign:
+class _Run:
     def __init__(
         self, shop: Shop, seed: int, seconds: float, *, faults: bool, keep: bool, accounts: bool
     ) -> None:

@@ -1,11 +1,11 @@
-"""Short campaigns on each database (docs/reliability.md), and the planted defects."""
+"""Short runs on each database (docs/reliability.md), and the planted defects."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from qa.histories import campaign, narrow_plants, planting, plants, report
+from qa.histories import narrow_plants, planting, plants, report, runs
 from qa.histories.faults import KINDS
 from qa.histories.planted import DATABASES, table
 from qa.histories.plants import PLANTS
@@ -27,8 +27,8 @@ QUICK = (
 
 
 def run(database, seed, seconds, **options):
-    """Run a campaign; return its result and what was found, as text."""
-    result = campaign.run(database, seed, seconds, **options)
+    """Run a run; return its result and what was found, as text."""
+    result = runs.run(database, seed, seconds, **options)
     return result, [report.text(violation, seed) for violation in result.violations]
 
 
