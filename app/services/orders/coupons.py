@@ -51,8 +51,7 @@ def plan_coupons(
 
     Args:
         before, after: the order, None if it is new, and after the change without items and sums.
-        items: its items after the change, modified in place. Applied coupon lines have
-            ``applied``. A line with ``own_total`` keeps its total.
+        items: its items after the change, modified in place, except a total with ``own_total``.
         recompute: whether lines or coupons have changed.
         held: their locked campaigns.
         accounts: rows of ACCOUNTS that have been read, by ID.
@@ -63,13 +62,12 @@ def plan_coupons(
 
     Raises:
         InvalidOrderItems: a new line has another code of a coupon that the order already uses.
-        ShopError: a coupon is not applicable. Contains all reasons of the first such coupon.
+        ShopError: a coupon is not applicable, with all reasons of the first such coupon.
     """
     lines = items.lists["coupon_lines"]
     if not lines and not (before and before["coupon_lines"]):
         return None
-    order_id = before["id"] if before else 0
-    fetch = fetch_in(session)
+    order_id, fetch = before["id"] if before else 0, fetch_in(session)
     customer = find_customer(
         fetch,
         after["customer_id"] or 0,
