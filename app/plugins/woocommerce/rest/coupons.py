@@ -24,12 +24,16 @@ from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.plugins.woocommerce.rest.stored_coupons import (
+    CouponRecordQuery,
+    list_records,
+    records_by_id,
+)
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.fields.list_input import EmailArray
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, Precondition
 from app.services.coupons import writes
-from app.services.coupons.records import CouponRecordQuery, list_records, records_by_id
 from app.services.maintenance import trash
 
 MAX_PERCENTAGE = 100

@@ -23,13 +23,7 @@ from app.plugins.woocommerce.rest.frame import Call, Objects, Operation, RestPag
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
-from app.schemas.customers import CustomerCreate, CustomerUpdate
-from app.schemas.loading import instance_of
-from app.services.common.bulk import BulkItem, Precondition
-from app.services.common.locks import hold_accounts
-from app.services.customers import columns, writes
-from app.services.customers.columns import NEW_ROLE
-from app.services.customers.records import (
+from app.plugins.woocommerce.rest.stored_customers import (
     BILLING_PARTS,
     SHIPPING_PARTS,
     CustomerRecordQuery,
@@ -37,8 +31,14 @@ from app.services.customers.records import (
     records_by_id,
     roles_of,
 )
+from app.plugins.woocommerce.rest.stored_orders import product_names
+from app.schemas.customers import CustomerCreate, CustomerUpdate
+from app.schemas.loading import instance_of
+from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.locks import hold_accounts
+from app.services.customers import columns, writes
+from app.services.customers.columns import NEW_ROLE
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
-from app.services.orders.records import product_names
 
 EMAIL = {"type": "string", "format": "email"}
 _STORED = frozenset(

@@ -25,8 +25,8 @@ from app.plugins.woocommerce.rest.site import (
     metadata_list,
     plain_number,
 )
+from app.plugins.woocommerce.rest.stored_customers import BILLING_PARTS, SHIPPING_PARTS
 from app.services.common.metadata import first_values
-from app.services.customers.records import BILLING_PARTS, SHIPPING_PARTS
 from app.services.orders.items import COUPON_ID, META_IDS
 
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}

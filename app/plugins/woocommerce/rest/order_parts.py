@@ -23,14 +23,19 @@ from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, 
 from app.plugins.woocommerce.rest.order_objects import TAXES, note_object, refund_object
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record
+from app.plugins.woocommerce.rest.stored import RecordListQuery
+from app.plugins.woocommerce.rest.stored_orders import (
+    list_refunds,
+    notes_of,
+    records_by_id,
+    refund_by_id,
+)
 from app.schemas.loading import instance_of
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.bulk import Precondition
-from app.services.common.records import RecordListQuery
 from app.services.orders import notes, refunds
 from app.services.orders.locks import lock_orders
-from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
 
 
 def _objects(**properties: arg.Schema) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from app.plugins.woocommerce.rest.order_objects import (
 )
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.plugins.woocommerce.rest.stored_orders import OrderRecordQuery, list_records, records_by_id
 from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.common.bulk import Precondition
@@ -39,7 +40,6 @@ from app.services.coupons.refusals import CouponRefused
 from app.services.maintenance import trash
 from app.services.orders import columns, writes
 from app.services.orders.locks import lock_orders
-from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
 
 LISTS = {
     "line_items": ("product_id", ""),

@@ -10,7 +10,7 @@ from app.db.read_pool import snapshot
 from app.db.records import as_printed
 from app.models import WEBHOOKS
 from app.models.webhook import WebhookFormat
-from app.services.common.records import (
+from app.plugins.woocommerce.rest.stored import (
     Record,
     RecordListQuery,
     as_records,

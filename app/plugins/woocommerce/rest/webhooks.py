@@ -19,10 +19,10 @@ from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.lists import collection, page, record_query
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.plugins.woocommerce.rest.stored import RecordListQuery
 from app.plugins.woocommerce.rest.stored_webhooks import BARE_ONLY, list_records, records_by_id
 from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
 from app.services.common.bulk import Precondition
-from app.services.common.records import RecordListQuery
 from app.services.webhooks import writes
 
 HOOKS: Mapping[str, list[str]] = {

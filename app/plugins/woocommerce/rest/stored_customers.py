@@ -13,8 +13,7 @@ from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
-from app.services.common.metadata import CUSTOMER, entries_of
-from app.services.common.records import (
+from app.plugins.woocommerce.rest.stored import (
     Record,
     RecordListQuery,
     address,
@@ -23,6 +22,7 @@ from app.services.common.records import (
     phrase_of,
     records_with_ids,
 )
+from app.services.common.metadata import CUSTOMER, entries_of
 from app.services.customers.queries import of_role
 from app.services.customers.statistics import COLUMNS
 

@@ -10,9 +10,7 @@ from app.auth.principals import Capability, Principal
 from app.db.read_pool import Fetch, fetch
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import RedemptionStatus
-from app.services.common.filtering import Matching
-from app.services.common.metadata import COUPON, entries_of
-from app.services.common.records import (
+from app.plugins.woocommerce.rest.stored import (
     Record,
     RecordListQuery,
     conditions_of,
@@ -20,6 +18,8 @@ from app.services.common.records import (
     records_with_ids,
     words_of,
 )
+from app.services.common.filtering import Matching
+from app.services.common.metadata import COUPON, entries_of
 from app.services.coupons.queries import COUNTED, PUBLISHED, TRASHED
 
 COLUMNS = tuple(COUPONS.c)

@@ -15,9 +15,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
 from app.models.address import ADDRESS_COLUMNS, BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
-from app.services.common.filtering import Matching
-from app.services.common.metadata import CUSTOMER, ITEM, ORDER, REFUND, fetch_entries
-from app.services.common.records import (
+from app.plugins.woocommerce.rest.stored import (
     Record,
     RecordListQuery,
     address,
@@ -27,7 +25,9 @@ from app.services.common.records import (
     phrase_of,
     records_with_ids,
 )
-from app.services.customers.records import records_without_metadata as accounts_by_id
+from app.plugins.woocommerce.rest.stored_customers import records_without_metadata as accounts_by_id
+from app.services.common.filtering import Matching
+from app.services.common.metadata import CUSTOMER, ITEM, ORDER, REFUND, fetch_entries
 from app.services.orders.items import COUPON_ID
 from app.services.orders.queries import COLUMNS, of_statuses
 
