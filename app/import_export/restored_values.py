@@ -29,7 +29,7 @@ from app.models import (
     USER_TAGS,
 )
 from app.models.address import SHIPPING_PHONE
-from app.models.coupon import CouponOptions
+from app.models.coupon import ON_REQUEST, CouponOptions
 from app.models.user import with_normalized
 from app.schemas.coupons.coupon import CouponCreate
 from app.schemas.fields.output import (
@@ -90,9 +90,8 @@ _ADDED: Mapping[tuple[str, str], Any] = {
     ("orders", "prices_include_tax"): False,
     **{(table, SHIPPING_PHONE): "" for table in ("orders", "users")},
     ("order_notes", "author"): "",
-    **{(table, "campaign_id"): None for table in ("coupons", "coupon_batches", "redemptions")},
-    ("coupons", "active"): True,
-    ("coupons", "starts_at"): None,
+    **{("coupons", name): value for name, value in ON_REQUEST.items()},
+    **{(table, "campaign_id"): None for table in ("coupon_batches", "redemptions")},
     ("users", "tags"): None,
     ("redemptions", "confirmed_at"): None,
 }

@@ -1,6 +1,6 @@
 """Coupons (spec 2.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -180,6 +180,14 @@ class Coupon(Model):
 
 
 COUPONS = cast("Table", Coupon.__table__)
+
+ON_REQUEST: Mapping[str, Any] = {
+    "active": True,
+    "starts_at": None,
+    "campaign_id": None,
+    "options": CouponOptions(),
+}
+"""Columns that a request need not contain, and files of version 1.0 do not, with their values."""
 
 COUNTS = ("usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count")
 """Columns with a count or a limit of at most 15 digits (decisions 3)."""

@@ -20,7 +20,7 @@ from app.db.sql.index_hints import frequent
 from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import COUPONS
-from app.models.coupon import CouponOptions, CouponRow, CouponStatus
+from app.models.coupon import ON_REQUEST, CouponOptions, CouponRow, CouponStatus
 from app.services.campaigns.locks import keep_campaigns
 from app.services.common.bulk import (
     BulkItem,
@@ -241,7 +241,7 @@ def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
     _require_campaign(writes, data)
     timestamp = now()
     created: Record = {
-        **_BLANK,
+        **ON_REQUEST,
         **columns_of(data),
         "status": CouponStatus.PUBLISHED,
         "author_id": writes.actor.user_id or None,  # 0 is a command without a user
@@ -284,16 +284,7 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
     return after
 
 
-_BLANK: Record = {
-    "active": True,
-    "starts_at": None,
-    "campaign_id": None,
-    "options": CouponOptions(),
-}
-"""The columns of a new coupon that a request need not contain."""
-
-
-def columns_of(data: Mapping[str, Any], options: CouponOptions = _BLANK["options"]) -> Record:
+def columns_of(data: Mapping[str, Any], options: CouponOptions = ON_REQUEST["options"]) -> Record:
     """Return the columns of the fields of a request.
 
     Args:
@@ -324,7 +315,7 @@ def _note_written(
     writes: _CouponWrites, data: Mapping[str, Any], before: Record | None, after: Record
 ) -> None:
     """Let the response and the event contain the fields that are otherwise shown on request."""
-    written = {*_BLANK, *CouponOptions._fields} & data.keys()
+    written = {*ON_REQUEST, *CouponOptions._fields} & data.keys()
     if written:
         count_change(before, after)
         writes.metadata.show(after, written, WRITTEN)
