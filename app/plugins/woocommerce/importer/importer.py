@@ -167,6 +167,9 @@ def import_shop(
                 context.report_missing(step.kind, step.table, step.label)
         records.finish()
         report.left_out_keys(reasons_by_key(metadata.left_out))
+        if rules := source.staging.count("wdr_rules"):
+            why = f"{rules} discount rules without codes are not mapped"
+            report.line("wdr_rules", None, "left_out", why)
         if not options.dry_run:
             note_revocation()  # roles and keys may have changed
             _record_event(records, report)

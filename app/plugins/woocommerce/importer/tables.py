@@ -174,6 +174,7 @@ _TABLES = (
         ),
         "key_id",
     ),
+    SourceTable("wdr_rules", ("id", "title"), "id"),
     SourceTable(
         "woocommerce_attribute_taxonomies",
         ("attribute_id", "attribute_name", "attribute_label"), "attribute_id",

@@ -174,9 +174,10 @@ def test_hostile_coupons(hostile):
         "the newer coupon 61 has the same code, so the coupon was moved to the trash",
     )
     assert row_of(Coupon, 61)["status"] == "published"
-    draft = "the coupon has the status 'draft' and is in the trash"
+    draft = "the coupon has the status 'draft' and is published and paused"
     assert hostile["posts", 62] == ("altered", draft)
-    assert row_of(Coupon, 62)["status"] == "trash"
+    assert row_of(Coupon, 62)["status"] == "published"
+    assert row_of(Coupon, 62)["active"] is False
     assert hostile["posts", 63] == ("left_out", "the code is empty")
     assert row_of(Coupon, 64)["status"] == "trash"
     assert row_of(Coupon, 64)["trashed_at"] is not None

@@ -4,6 +4,15 @@ from random import Random
 
 import pytest
 
+from app.plugins.woocommerce.importer.convert.coupon_plugins import (
+    CONDITIONS,
+    DATE_RANGE,
+    ENDS,
+    FIRST_ORDERS,
+    MAXIMUMS,
+    START_TIME,
+    STARTS,
+)
 from tests.api_client import Client
 from tests.dumps.shop import Shop, php
 from tests.plugins.woocommerce.importer.imports import ImportedKey, import_dump, shop_file
@@ -42,6 +51,11 @@ class RandomShop(Shop):
                 yield row
             else:
                 yield row[0], *map(self._any, row[1:])
+
+    def coupon_meta(self, number):
+        keys = (*STARTS, START_TIME, *ENDS, *MAXIMUMS, *FIRST_ORDERS, *CONDITIONS)
+        random = [(key, self._random.choice(VALUES)) for key in keys]
+        return [*super().coupon_meta(number), DATE_RANGE, *random]
 
     def _any(self, value):
         is_kept = self._random.random() > self._share

@@ -8,10 +8,17 @@ from typing import Any
 
 import orjson
 
+from app.models.coupon import CouponOptions
 from app.plugins.woocommerce.importer.convert.metadata import SourceEntry
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations
 
 Record = dict[str, Any]
+
+ADDED: Mapping[str, Any] = {"active": True, "starts_at": None, "options": CouponOptions()}
+"""Columns that an earlier release did not import, with their defaults.
+
+The fingerprint leaves out defaults, so that the records of earlier imports are unchanged.
+"""
 
 
 @dataclass(slots=True)
@@ -42,7 +49,7 @@ class Converted:
     def fingerprint(self) -> bytes:
         """Return a hash that changes when the record changes at the source."""
         content = (
-            self.values,
+            {name: each for name, each in self.values.items() if ADDED.get(name, self) != each},
             self.references,
             self.roles,
             _compared(self.metadata),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +13,7 @@ from app.conversions.text import CODE_MAX_LENGTH, clean, coupon_code
 from app.db.search import search_text
 from app.models.coupon import COUNTS, CouponStatus
 from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
+from app.plugins.woocommerce.importer.convert.coupon_plugins import add_plugin_fields
 from app.plugins.woocommerce.importer.convert.customers import EPOCH
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations, ids, is_yes, whole
@@ -24,11 +25,12 @@ from app.plugins.woocommerce.importer.tables import COUPON_KEYS
 
 STATUSES: dict[str | None, CouponStatus] = {
     "publish": CouponStatus.PUBLISHED,
-    "private": CouponStatus.PUBLISHED,
+    **dict.fromkeys(("private", "draft", "pending", "future"), CouponStatus.PUBLISHED),
     "trash": CouponStatus.TRASH,
-    **dict.fromkeys(("draft", "pending", "future"), CouponStatus.TRASH),
 }
-"""What becomes of a coupon. Private ones work as published ones, and the others cannot be used."""
+"""What becomes of a coupon. Private ones work as published ones."""
+PAUSED = frozenset({"draft", "pending"})
+"""The statuses of coupons that are imported paused."""
 DEFAULT_TYPE = "fixed_cart"
 _IDS = {
     "product_ids": "product_ids",
@@ -85,6 +87,7 @@ def coupon(
         **{name: _ids(meta, key, altered) for name, key in _IDS.items()},
         **{name: altered.number(meta.get(name), name) for name in COUNTS},
         "expiry_date": _expiry(meta, clock, altered),
+        **_schedule(status, created),
         **{name: is_yes(meta.get(key)) for name, key in _FLAGS.items()},
         **{name: _money(meta, name, altered) for name in ("minimum_amount", "maximum_amount")},
         "customer_emails": _emails(meta, altered),
@@ -92,6 +95,7 @@ def coupon(
         "search_text": search_text(code, description),
     }
     _check_type(values, coupon_types, altered)
+    add_plugin_fields(values, meta, clock, altered)
     if values["status"] == CouponStatus.TRASH:
         values["trashed_at"] = from_unix(meta.get("_wp_trash_meta_time")) or updated
     author_id = whole_number(author or "")
@@ -104,9 +108,16 @@ def _status(status: str | None, altered: Alterations) -> CouponStatus:
     if status not in STATUSES:
         raise LeftOut(f"the coupon has the status {status!r}")
     if status not in {"publish", "trash"}:
-        became = "published" if STATUSES[status] == CouponStatus.PUBLISHED else "in the trash"
-        altered.append(f"the coupon has the status {status!r} and is {became}")
+        then = {"private": "", "future": " with its date as start"}.get(status or "", " and paused")
+        altered.append(f"the coupon has the status {status!r} and is published{then}")
     return STATUSES[status]
+
+
+def _schedule(status: str | None, created: datetime) -> dict[str, Any]:
+    """Return the start of a coupon, and whether it is active. Without a date, it is paused."""
+    starts_at = created if status == "future" and created != EPOCH else None
+    is_paused = status in PAUSED or (status == "future" and not starts_at)
+    return {"active": not is_paused, "starts_at": starts_at}
 
 
 def _code(title: str | None, altered: Alterations) -> str:

@@ -22,9 +22,14 @@ class Alterations(list[str]):
 
     Attributes:
         rounded: whether an amount had more than two decimals.
+        keys: what became of keys of plugins, each of which is a line of the report.
     """
 
     rounded = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: dict[str, str] = {}
 
     def cents(self, text: str | None, name: str) -> int:
         """Return an amount in cents, rounded half up, or 0 for an empty text."""

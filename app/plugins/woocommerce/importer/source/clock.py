@@ -35,6 +35,20 @@ class ShopClock:
                 return found.replace(tzinfo=self.zone).astimezone(UTC)
         return None
 
+    def moment(self, text: str) -> datetime | None:
+        """Return the time in a text: Unix seconds, or a date or time in the zone of the shop."""
+        if text.isdecimal():
+            return from_unix(text)
+        with suppress(ValueError, OverflowError):
+            found = datetime.fromisoformat(text).replace(microsecond=0)
+            return (found if found.tzinfo else found.replace(tzinfo=self.zone)).astimezone(UTC)
+        return None
+
+    def on_day(self, moment: datetime, of_day: time) -> datetime:
+        """Return the time of the day, in the zone of the shop, in which a moment is."""
+        day = moment.astimezone(self.zone).date()
+        return datetime.combine(day, of_day, self.zone).astimezone(UTC)
+
     def expiry(self, timestamp: datetime) -> tuple[date, bool]:
         """Return the day on which a coupon expires, and whether a time of day is dropped.
 

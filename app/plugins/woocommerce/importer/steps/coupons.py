@@ -34,7 +34,9 @@ def coupons(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     for each in found:
         newest = meant[each.values["code"]]
         if each.values["status"] == CouponStatus.PUBLISHED and newest != each.source_id:
-            into_trash(each, f"the newer coupon {newest} has the same code")
+            is_older = page[each.source_id][-1][1] == "publish"
+            other = "newer coupon" if is_older else "coupon"
+            into_trash(each, f"the {other} {newest} has the same code")
         each.resolved["author_id"] = authors.get(each.references.get("author", 0))
     yield found
 

@@ -119,11 +119,12 @@ class RecordWriter:
             self.report.line(each.table, each.source_id, "kept", why)
         for pending in outcome.written:
             source = pending.converted
-            if source.altered:
-                counts.altered += 1
-                self.report.line(
-                    source.table, source.source_id, "altered", "; ".join(source.altered)
-                )
+            keys = source.altered.keys
+            reasons = ["; ".join(source.altered)] if source.altered else []
+            reasons += [f"{key} {what}" for key, what in keys.items()]
+            counts.altered += bool(reasons)
+            for why in reasons:
+                self.report.line(source.table, source.source_id, "altered", why)
 
     def _write(
         self, session: Session, kind: TargetKind, converted: Sequence[Converted]
