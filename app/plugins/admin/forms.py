@@ -103,7 +103,7 @@ _KINDS: Mapping[str, tuple[type[ma.fields.Field[Any]], ...]] = {
 }
 """How a form shows fields, by their classes. Others are text."""
 
-_LISTS = {"ids", "list", "checks"}
+_LISTS = {"ids", "list", "checks", "entry"}
 """Kinds whose values are arrays, a line of the text for each entry."""
 
 _PLAIN = FormField()
@@ -206,6 +206,7 @@ _CONVERTERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "ids": (_ids, _("Write the numbers of the IDs, one per line.")),
     "list": (_lines, ""),
     "checks": (_lines, ""),
+    "entry": (_lines, ""),
     "checkbox": (lambda text: text == "true", ""),
 }  # fmt: skip
 """Functions that return the JSON value of a text, and what to write instead if they fail."""

@@ -67,6 +67,10 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
         {} if event["type"].endswith(".deleted") else _part(content, resource)
         for event, content in zip(events, contents, strict=True)
     ]
+    known: dict[str, Any] = {}
+    for index in reversed(range(len(records))):
+        # An event of a coupon has some fields only if its request wrote them.
+        records[index] = known = {**known, **records[index]}
     entries = []
     for index, (event, row) in enumerate(zip(events[:LIMIT], rows, strict=False)):
         verb, after = event["type"].partition(".")[2], records[index]

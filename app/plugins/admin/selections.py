@@ -35,6 +35,7 @@ class Action:
     spec: FieldSpec | None = None  # the field of the record that it changes, asked for first
     in_trash: bool | None = False  # whether it is for the trash, or None for both
     values: Mapping[str, Any] = field(default_factory=dict)  # what it sets without asking
+    adds: bool = False  # whether it adds to the list that the field is
 
     def body(self) -> dict[str, Any] | None:
         """Return the body with the submitted value of its field, or the first that it offers.
@@ -49,6 +50,8 @@ class Action:
         try:
             if spec.options and text not in spec.options:
                 raise ValueError(_("Choose one of the values."))
+            if self.adds and not text.strip() and request.method == "POST":
+                raise ValueError(_("Fill in this field."))
             return {self.noun: {spec.name: spec.value(text)}}
         except ValueError as error:
             raise InvalidParams({spec.name: str(error)}) from None
@@ -58,6 +61,14 @@ class Action:
         if (spec := self.spec) is None:
             return bool(self.values) and self.values.items() <= record.items()
         return spec.text(record[spec.name]) == spec.text(body[self.noun][spec.name])
+
+    def complete(self, body: Any, record: Mapping[str, Any]) -> Any:
+        """Return the body for a record, with the entries that its list has already."""
+        if not (self.adds and self.spec):
+            return body
+        name = self.spec.name
+        kept, added = record[name], body[self.noun][name]
+        return {self.noun: {name: [*kept, *(each for each in added if each not in kept)]}}
 
     def request(self, record_id: int) -> ApiRequest:
         """Return the request for a record."""

@@ -101,6 +101,20 @@ def first_customers(
     return plans.first_matches(columns, _matching(query, fetch), limit, key=key, is_exact=is_exact)
 
 
+def ids_after(
+    actor: Principal, query: Mapping[str, Any], after: int, limit: int, *, trashed: bool = False
+) -> list[int]:
+    """Return the IDs of the users that match a loaded ``CustomerFilter`` and follow an ID.
+
+    Customers have no trash, so ``trashed`` is false.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
+    actor.require("shop_api_user_cannot_read_customers_count")
+    return [] if trashed else plans.ids_after(_matching(query, fetch), after, limit)
+
+
 def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return the number of users that match.
 

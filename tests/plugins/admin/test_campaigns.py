@@ -144,7 +144,7 @@ def test_one_campaign_shows_its_figures_coupons_and_batches(admin, browser):
     assert "alone" not in text
     assert "Letters" in text
     assert "Mailing Active" in browser.get(f"/batches/{batch}").text
-    assert "Letters Mailing" in browser.get("/batches").text
+    assert "Letters Campaign: Mailing" in browser.get("/batches").text
     admin.put(path, {"campaign": {"budget": "1"}})
     text = browser.get(path).text
     assert "of $1.00, $0.00 left" in text
@@ -284,3 +284,17 @@ def test_the_copy_of_a_paused_coupon_is_paused(admin, browser, active, note):
     query = {"code": "a-copy", "fields": "active"}
     (copy,) = admin.get("/coupons", query).get_json()["coupons"]
     assert copy["active"] is active
+
+
+def test_a_field_that_a_request_did_not_write_has_not_changed(admin, browser):
+    coupon = make(admin, "a", starts_at="2030-05-01T00:00:00Z", tags=["spring"])
+    path = f"/coupons/{coupon['id']}"
+    admin.put(path, {"coupon": {"description": "later"}})
+    admin.put(path, {"coupon": {"tags": ["summer"], "active": False}})
+    admin.delete(path)
+    admin.post(f"{path}/restore")
+    history = browser.get(path).text.partition(" History ")[2].partition(" Details ")[0]
+    assert "Description \u2013 \u2192 later" in history
+    assert '["spring"] \u2192 ["summer"]' in history.replace("&#34;", '"')
+    assert "Active \u2013 \u2192 no" in history
+    assert "Starts at" not in history

@@ -1,5 +1,7 @@
 """The pages of customers, with the test client."""
 
+from app.plugins.admin import calls, nouns
+
 HOSTILE = '<script>alert(1)</script>"'
 
 
@@ -93,3 +95,75 @@ def test_a_customer_with_downloads(browser, admin):
     assert "Volume 18" in page.text
     assert "Old book" not in page.text
     assert "The latest 20. The API returns all." in page.text
+
+
+def tags_of(admin, number):
+    return admin.get(f"/customers/{number}", {"fields": "tags"}).json["customer"]["tags"]
+
+
+def add_customers(admin, *tags):
+    """Add a customer for each list of tags, and return their IDs."""
+    bodies = [{"email": f"{n}@example.com", "tags": each} for n, each in enumerate(tags)]
+    return [admin.post("/customers", {"customer": each}).json["customer"]["id"] for each in bodies]
+
+
+def test_tags_are_shown_and_filtered(browser, admin):
+    tagged, _plain = add_customers(admin, ["vip", "press"], [])
+    page = browser.get("/customers")
+    assert ">vip</span>" in page.html
+    assert ">press</span>" in browser.get(f"/customers/{tagged}").html
+    page = browser.get("/customers?tag=VIP")
+    assert ("0@example.com" in page.text, "1@example.com" in page.text) == (True, False)
+    assert 'name="tag" value="VIP"' in page.html
+    assert "Nothing matches." in browser.get("/customers?tag=unknown").text
+
+
+def test_a_tag_is_added_to_several_customers(browser, admin):
+    ids = add_customers(admin, ["vip"], [], ["press"])
+    assert "Add tag" in browser.get("/customers").text
+    sent = {"action": "tag", "tags": " Newsletter "}
+    page = browser.post("/customers/selected", sent | {"id": ids[:2]})
+    assert "2 records done" in page.text
+    assert [tags_of(admin, each) for each in ids] == [
+        ["vip", "newsletter"],
+        ["newsletter"],
+        ["press"],
+    ]
+    events = admin.get("/events", {"type": "customer.updated"}).json["events"]
+    assert len(events) == 2
+    page = browser.post("/customers/selected", {"action": "tag", "tags": "big", "everything": "1",
+                                                "query": "tag=newsletter&sort=name"})  # fmt: skip
+    assert "2 records done" in page.text
+    assert [tags_of(admin, each)[-1] for each in ids] == ["big", "big", "press"]
+
+
+def test_adding_a_tag_loses_no_tag_of_another_writer(browser, admin, monkeypatch):
+    (number,) = add_customers(admin, ["vip"])
+    others = iter(("press", "staff"))
+
+    def record_then_tag(name, **path):
+        found = calls.record_of(name, **path)
+        if tag := next(others, None):
+            admin.put(
+                f"/customers/{number}", {"customer": {"tags": [*tags_of(admin, number), tag]}}
+            )
+        return found
+
+    shown = {"row": f"{number}.of-an-earlier-table"}
+    monkeypatch.setattr(nouns, "record_of", record_then_tag)
+    page = browser.post(
+        "/customers/selected", shown | {"action": "tag", "tags": "new", "id": number}
+    )
+    assert "1 record done" in page.text
+    assert tags_of(admin, number) == ["vip", "press", "staff", "new"]
+
+
+def test_a_tag_that_is_not_valid_changes_nothing(browser, admin):
+    (number,) = add_customers(admin, [f"tag-{each}" for each in range(50)])
+    page = browser.post("/customers/selected", {"action": "tag", "tags": "more", "id": number})
+    assert "1 failed" in page.text
+    page = browser.post("/customers/selected", {"action": "tag", "tags": "-no", "id": number})
+    assert "1 failed" in page.text
+    assert len(tags_of(admin, number)) == 50
+    page = browser.post("/customers/selected", {"action": "tag", "tags": " ", "id": number})
+    assert (page.status, "Fill in this field." in page.text) == (400, True)

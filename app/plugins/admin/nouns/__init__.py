@@ -598,13 +598,16 @@ class Noun:
         for attempt in range(ATTEMPTS):
             try:
                 path, headers = self._path(record_id), {}
-                if shown := states.get(record_id):
+                sent, shown = body, states.get(record_id)
+                if shown or action.adds:
                     record, etag = record_of(f"get_{self.operation}", **path)
-                    if self._state(record) != shown and not action.is_done(record, body):
+                    is_other = shown and not action.adds and self._state(record) != shown
+                    if is_other and not action.is_done(record, body):
                         text = _("Someone else has changed it. It was left as it is.")
                         raise ShopError("shop_api_precondition_failed").with_message(text)
                     headers = {"If-Match": etag} if etag else {}
-                call(action.operation, body=body, headers=headers, **path)
+                    sent = action.complete(body, record)
+                call(action.operation, body=sent, headers=headers, **path)
             except ShopError as error:
                 is_changed = error.code == "shop_api_precondition_failed"
                 if is_changed and attempt < ATTEMPTS - 1:

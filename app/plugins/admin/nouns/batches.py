@@ -55,7 +55,7 @@ class Batches(Noun):
             if not (campaign := row["campaign"]):
                 return self.link(row)
             text = Markup('{}<br><small class="muted">{}</small>')
-            return text.format(self.link(row), campaign["name"])
+            return text.format(self.link(row), _("Campaign: %(name)s", name=campaign["name"]))
 
         return [
             Column(_("Batch"), name),

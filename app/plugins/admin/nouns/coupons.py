@@ -363,7 +363,9 @@ def best_coupons(
             rows = Table.of_reply(title, _report_columns(), reply)
         else:
             rows, empty = Table(title, (), ()), _(reports.SLOW)
-    return Section(title, "rows", rows, empty, _("reports"), link=link, note=note)
+    return Section(
+        title, "rows", rows, empty, _("reports"), link=link, note=note if rows and rows.rows else ""
+    )
 
 
 def _report_columns() -> list[Column]:

@@ -1,24 +1,30 @@
 """Customers: the table, one customer, and the form (admin 2)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from flask import request
+from markupsafe import Markup
 
 from app.api.authentication import current_principal
 from app.api.representations import DOWNLOAD
 from app.auth.principals import ROLES
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import call, can
+from app.plugins.admin.forms import specs_of
 from app.plugins.admin.nouns import Noun, Record
 from app.plugins.admin.nouns.orders import ORDERS, address_sections, uses_section
 from app.plugins.admin.pages import Parts, Section, Tile
+from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import Column, Filter
 from app.plugins.admin.texts import gettext as _
-from app.schemas.customers import CustomerCreate, CustomerUpdate
+from app.schemas.customers import CustomerCreate, CustomerSchema, CustomerUpdate
+from app.schemas.queries import CustomerListQuery
+from app.services.customers import queries
 from app.services.orders.queries import latest_downloads
 
-FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date"
+FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date,tags"
 MAX_USES = 10
 """Number of uses of coupons on the page of a customer."""
 MAX_DOWNLOADS = 20
@@ -36,6 +42,7 @@ class CustomerPages(Noun):
     )
     named_by = ("first_name", "last_name")
     create_schema, update_schema = CustomerCreate, CustomerUpdate
+    list_schema, queries = CustomerListQuery, queries
     searches = "Search name or e-mail address"
     delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
 
@@ -43,8 +50,12 @@ class CustomerPages(Noun):
         return f"{record['first_name']} {record['last_name']}".strip() or str(record["username"])
 
     def columns(self, *, trashed: bool) -> list[Column]:
+        def name(row: Record) -> Markup:
+            tags = html.joined(map(html.badge, row["tags"]), " ")
+            return html.joined([self.link(row), tags], " ") if tags else self.link(row)
+
         return [
-            Column(_("Name"), self.link, sort="name"),
+            Column(_("Name"), name, sort="name"),
             Column(_("E-mail address"), lambda row: row["email"] or html.NONE, sort="email"),
             Column.of(_("Last order"), "last_order_date", html.time),
             Column.of(_("Orders"), "orders_count", sort="orders_count", on_phone=True),
@@ -53,7 +64,15 @@ class CustomerPages(Noun):
 
     def filters(self) -> list[Filter]:
         roles = {name: html.words(name) for name in sorted(ROLES) if name != "customer"}
-        return [Filter("role", _("Role"), _("Customers"), {"all": _("All accounts"), **roles})]
+        of_role = Filter("role", _("Role"), _("Customers"), {"all": _("All accounts"), **roles})
+        return [of_role, Filter("tag", _("Tag"))]
+
+    def actions(self) -> dict[str, Action]:
+        """Return *Add tag*, which keeps the tags that others have added in between."""
+        tags = next(spec for spec in specs_of(CustomerUpdate) if spec.name == "tags")
+        spec, title = replace(tags, kind="entry", label="Tag", help=""), _("Adding a tag")
+        add = Action(self.name, _("Add tag"), title, "update_customer", spec=spec, adds=True)
+        return {"tag": add}
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
         order = {} if request.args.get("sort") else {"order": "desc"}
@@ -63,8 +82,9 @@ class CustomerPages(Noun):
         """Return a customer with metadata for the page, or without for the form."""
         if request.endpoint != f"{self.blp.name}.show":
             return super().read(record_id)
-        reply = call("get_customer", query={"meta": "true"}, customer_id=record_id)
-        return reply.content, ""
+        names = ",".join(CustomerSchema._declared_fields)
+        query = {"meta": "true", "fields": names}
+        return call("get_customer", query=query, customer_id=record_id).content, ""
 
     def parts(self, record: Record) -> Parts:
         return Parts(
@@ -97,6 +117,7 @@ def _side(record: Record) -> list[Section]:
         (_("E-mail address"), record["email"]),
         (_("Username"), record["username"]),
         (_("Role"), record["role"] and html.words(record["role"])),
+        (_("Tags"), html.joined(map(html.badge, record["tags"]), " ")),
         (_("Registered"), html.time(record["created_at"], utc=True)),
     ]
     metadata = [(key, history.shown(value)) for key, value in record["metadata"].items()]
