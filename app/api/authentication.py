@@ -20,7 +20,6 @@ from app.auth.api_keys import (
     require_resources,
     require_user,
 )
-from app.auth.credentials import FEW_FORMS, SignedCredentials
 from app.auth.failed_logins import FailedLogins
 from app.auth.principals import Credentials, Principal
 from app.errors import ShopError
@@ -94,17 +93,14 @@ def require_operation(
 
 
 def request_credentials() -> Credentials | None:
-    """Return the credentials of the request, or None.
+    """Return the credentials of the request, or None."""
+    return current_dialect().credentials(request)
 
-    Verification of an invalid signature is expensive, because it tries every form that clients use.
-    For an address over its limit, only the most common forms are tried, so that valid requests are
-    still accepted.
-    """
-    given = current_dialect().credentials(request)
+
+def is_blocked() -> bool:
+    """Return whether the address of the client has too many failed logins."""
     failed_logins: FailedLogins = current_app.extensions[_FAILED_LOGINS]
-    if isinstance(given, SignedCredentials) and failed_logins.is_blocked(request.remote_addr or ""):
-        return replace(given, forms=FEW_FORMS)
-    return given
+    return failed_logins.is_blocked(request.remote_addr or "")
 
 
 def record_failed_login(consumer_key: str, reason: str) -> ShopError:

@@ -8,6 +8,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.session import Model
 from app.db.sql.types import Key
 
+CLOCK_SKEW = 15 * 60
+"""Maximum difference in seconds between the timestamp of a signature and the server time."""
+
 
 class OAuthNonce(Model):
     """Nonce used by an API key. Deleted when its timestamp is too old to be accepted."""

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api_client import refusal, refused_params, reply
-from tests.auth.oauth_requests import AN_ERROR, PAIR, key, sign
+from tests.plugins.woocommerce.oauth_requests import AN_ERROR, PAIR, key, sign
 
 __all__ = ["key"]  # a fixture
 

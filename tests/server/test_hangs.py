@@ -11,7 +11,7 @@ import pytest
 from qa.cluster import programs
 from qa.cluster.client import Client
 from qa.cluster.cluster import running_cluster, wait_until
-from tests.auth.oauth_requests import sign
+from tests.plugins.woocommerce.oauth_requests import sign
 
 pytestmark = pytest.mark.skipif(bool(programs.missing()), reason=programs.missing())
 

@@ -20,7 +20,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.auth.credentials import CLOCK_SKEW
 from app.db.session import now, run_in_transaction
 from app.db.sql.index_hints import has_constant
 from app.models import (
@@ -35,6 +34,7 @@ from app.models import (
     WEBHOOKS,
 )
 from app.models.idempotency_record import RETENTION
+from app.models.oauth_nonce import CLOCK_SKEW
 from app.models.upload import KEPT as UPLOADS_KEPT
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState

@@ -2,7 +2,7 @@
 
 from app.api.converters import CodeConverter
 from app.api.dialect import Dialect, Schemas
-from app.auth.credentials import from_header_or_query
+from app.plugins.woocommerce.credentials import from_header_or_query
 from app.plugins.woocommerce.legacy.schemas.orders import ORDERS
 from app.plugins.woocommerce.legacy.schemas.records import RECORDS, CustomerV3Schema
 from app.plugins.woocommerce.legacy.schemas.refunds import REFUNDS, LegacyOrderRefundV3Schema

@@ -102,7 +102,7 @@ _STORED = frozenset(
     }
 )
 """Metadata with the name under which the original stores a field. It is not shown."""
-_SHOWN = tuple(schemas.Coupon().fields)
+_SHOWN = tuple(schemas.RestCoupon().fields)
 _SUMS = [name for name in NAMES if "amount" in name]
 _LIMITS = [name for name in NAMES if "limit" in name]
 _ID_LISTS = {native for name, native in NAMES.items() if FIELDS[name] is arg.INTEGERS}
@@ -196,7 +196,7 @@ def _day(call: Call, name: str) -> Any:
 class Coupons(Resource):
     """The coupons of the shop."""
 
-    noun, kind, result = "coupon", "shop_coupon", schemas.Coupon
+    noun, kind, result = "coupon", "shop_coupon", schemas.RestCoupon
     needs = (
         Capability.READ_PRIVATE_SHOP_COUPONS,
         Capability.PUBLISH_SHOP_COUPONS,

@@ -234,7 +234,7 @@ ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
 class Customers(Resource):
     """The accounts of the shop. The orders of a deleted one become orders of guests."""
 
-    noun, kind, existing, result = "customer", "customer", "resource", schemas.Customer
+    noun, kind, existing, result = "customer", "customer", "resource", schemas.RestCustomer
     needs = (
         Capability.LIST_USERS,
         Capability.CREATE_USERS,
@@ -398,7 +398,7 @@ _DOWNLOADS = Route(
     {
         "GET": Operation(
             list_downloads, "list", (Capability.LIST_USERS,), arg.VIEW,
-            "List the downloads of a customer", result=schemas.Download, is_list=True,
+            "List the downloads of a customer", result=schemas.RestDownload, is_list=True,
         )
     },
     also=("orders",),

@@ -23,12 +23,13 @@ from app.api.etags import with_etag
 from app.api.idempotency import idempotent_in_form
 from app.api.responses import json_bytes, json_response, streamed_list
 from app.api.strictness import is_strict
-from app.auth import credentials
 from app.auth.api_keys import key_with_roles
-from app.auth.credentials import MalformedCredentials, SignedCredentials
+from app.auth.credentials import MalformedCredentials
 from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
 from app.db.read_pool import RowStream
 from app.errors import ShopError
+from app.plugins.woocommerce import credentials
+from app.plugins.woocommerce.credentials import SignedCredentials
 from app.plugins.woocommerce.rest import errors, parameters
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, checked, described
 from app.plugins.woocommerce.rest.errors import RestError

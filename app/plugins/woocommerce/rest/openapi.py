@@ -14,7 +14,7 @@ from app.api.openapi.fields import FieldPlugin, as_version
 from app.config import VERSION
 from app.plugins.woocommerce.rest.arguments import Arguments, Schema, enum_of
 from app.plugins.woocommerce.rest.frame import Operation, Route
-from app.plugins.woocommerce.rest.schemas import ApiError
+from app.plugins.woocommerce.rest.schemas import RestApiError, name_of
 from app.plugins.woocommerce.rest.site import Object
 from app.schemas.base import Base
 
@@ -63,11 +63,18 @@ _FIELDS = {
 }
 
 
+class _Plugin(FieldPlugin):
+    """Names the schemas of this dialect."""
+
+    def _name(self, schema: Any) -> str:
+        return name_of(schema if isinstance(schema, type) else type(schema))
+
+
 class _Document:
     """The document of a shop, and the components that its operations need."""
 
     def __init__(self) -> None:
-        config, plugin = current_app.config, FieldPlugin({})
+        config, plugin = current_app.config, _Plugin({})
         self.spec = APISpec(
             f"{config['SHOP_NAME']}, wc/v3",
             VERSION,
@@ -171,11 +178,13 @@ class _Document:
                 name: {"description": text, "schema": {"type": kind}}
                 for name, (text, kind) in _HEADERS.items()
             }
-        return {str(operation.status): success, "default": _response("An error.", ApiError)}
+        return {str(operation.status): success, "default": _response("An error.", RestApiError)}
 
     def _batch_result(self, record: type[Base]) -> Object:
         noun = self.use(record)["$ref"].rpartition("/")[2]
-        fields = self.spec.components.schemas[noun]["properties"] | {"error": self.use(ApiError)}
+        fields = self.spec.components.schemas[noun]["properties"] | {
+            "error": self.use(RestApiError)
+        }
         item = self.add(
             f"{noun}BatchItem", {"type": "object", "properties": fields, "required": ["id"]}
         )
@@ -217,7 +226,7 @@ def document(routes: Sequence[Route]) -> Object:
 def _operation(
     made: _Document, routes: Mapping[str, Route], route: Route, name: str, operation: Operation
 ) -> Object:
-    segment, result = route.resource, getattr(operation.result, "__name__", "")
+    segment, result = route.resource, name_of(operation.result or Base)
     found: Object = {
         "operationId": _identifier(operation),
         "summary": operation.summary,

@@ -54,7 +54,7 @@ def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
 class Notes(Resource):
     """The notes of an order."""
 
-    noun, kind, result = "note", "shop_order", schemas.OrderNote
+    noun, kind, result = "note", "shop_order", schemas.RestOrderNote
     path = "/orders/<id:order_id>/notes"
     summaries = {"list": "List the notes of an order", "create": "Add a note to an order"}
     needs = (Capability.READ_PRIVATE_SHOP_ORDERS, *[Capability.EDIT_SHOP_ORDERS] * 3)
@@ -133,7 +133,7 @@ def _listed(item_id: str, item: Any) -> Any:
 class Refunds(Resource):
     """The refunds of an order."""
 
-    noun, kind, result = "refund", "shop_order_refund", schemas.Refund
+    noun, kind, result = "refund", "shop_order_refund", schemas.RestRefund
     path = "/orders/<id:order_id>/refunds"
     summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
     needs = (

@@ -153,7 +153,7 @@ _LIST = {
 class Orders(Resource):
     """The orders of the shop."""
 
-    noun, kind, result = "order", "shop_order", schemas.Order
+    noun, kind, result = "order", "shop_order", schemas.RestOrder
     needs = (
         Capability.READ_PRIVATE_SHOP_ORDERS,
         Capability.PUBLISH_SHOP_ORDERS,
@@ -256,7 +256,7 @@ _STATUSES = Route(
     {
         "GET": Operation(
             list_statuses, "list", ORDERS.needs[:1], {}, "List order statuses",
-            result=schemas.OrderStatusName, is_list=True,
+            result=schemas.RestOrderStatusName, is_list=True,
         )
     },
 )  # fmt: skip

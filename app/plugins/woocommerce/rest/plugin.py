@@ -12,9 +12,9 @@ from flask import Blueprint, Flask, Response, current_app, request
 from app.api.dialect import Dialect
 from app.api.mounted_requests import MountedRequests
 from app.api.smorest import Api
-from app.auth.credentials import from_header_or_query
 from app.config import VERSION as SHOP_VERSION
 from app.errors import ShopError
+from app.plugins.woocommerce.credentials import from_header_or_query
 from app.plugins.woocommerce.rest import (
     coupons,
     customers,

@@ -105,11 +105,11 @@ _PERIOD = {
 }
 
 
-_TOTALS = (schemas.ReportTotal, arg.VIEW)
+_TOTALS = (schemas.RestReportTotal, arg.VIEW)
 _ROWS: Sequence[tuple[str, Any, str, tuple[type[Base], Any], tuple[str, ...]]] = (
-    ("", list_reports, "List the reports", (schemas.Report, arg.VIEW), ()),
-    ("/sales", get_sales, "Report sales", (schemas.SalesReport, _PERIOD), ()),
-    ("/top_sellers", get_top_sellers, "Report best sellers", (schemas.TopSeller, _PERIOD), ()),
+    ("", list_reports, "List the reports", (schemas.RestReport, arg.VIEW), ()),
+    ("/sales", get_sales, "Report sales", (schemas.RestSalesReport, _PERIOD), ()),
+    ("/top_sellers", get_top_sellers, "Report best sellers", (schemas.RestTopSeller, _PERIOD), ()),
     ("/orders/totals", get_order_totals, "Count orders by status", _TOTALS, ()),
     ("/customers/totals", get_customer_totals, "Count paying customers", _TOTALS, ("customers",)),
     ("/coupons/totals", get_coupon_totals, "Count coupons by type", _TOTALS, ("coupons",)),

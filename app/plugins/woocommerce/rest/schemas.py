@@ -1,6 +1,7 @@
 """Schemas of the objects of this dialect, for OPTIONS and the OpenAPI document (wc-v3, OpenAPI).
 
-They describe objects that functions make. Each has its fields in the order of responses.
+They describe objects that functions make. Each has its fields in the order of responses. The names
+of the classes begin with ``Rest``, those in the document do not.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ def _many(schema: type[Base], *, required: bool = True) -> Field:
 
 def _links() -> Field:
     """Return the links of a record by their relation."""
-    return ma.fields.Dict(values=ma.fields.List(ma.fields.Nested(Link)), required=True)
+    return ma.fields.Dict(values=ma.fields.List(ma.fields.Nested(RestLink)), required=True)
 
 
-class TargetHints(Base):
+class RestTargetHints(Base):
     """Methods that the caller may use."""
 
     allow = Texts()
 
 
-class Link(Base):
+class RestLink(Base):
     """Link to a record."""
 
     href = Text()
-    targetHints = One(TargetHints, required=False)  # noqa: N815  # the name in responses
+    targetHints = One(RestTargetHints, required=False)  # noqa: N815  # the name in responses
 
 
-class Metadata(Base):
+class RestMetadata(Base):
     """Entry of metadata."""
 
     id = Integer()
@@ -61,7 +62,7 @@ class Metadata(Base):
     value = Anything()
 
 
-class ItemMetadata(Base):
+class RestItemMetadata(Base):
     """Entry of the metadata of an item."""
 
     id = Integer()
@@ -69,21 +70,21 @@ class ItemMetadata(Base):
     value = display_key = display_value = Anything()
 
 
-class Billing(Base):
+class RestBilling(Base):
     """Billing address."""
 
     first_name = last_name = company = address_1 = address_2 = city = state = postcode = Text()
     country = email = phone = Text()
 
 
-class Shipping(Base):
+class RestShipping(Base):
     """Shipping address."""
 
     first_name = last_name = company = address_1 = address_2 = city = state = postcode = Text()
     country = phone = Text()
 
 
-class Coupon(Base):
+class RestCoupon(Base):
     """Coupon."""
 
     id = Integer()
@@ -99,81 +100,81 @@ class Coupon(Base):
     exclude_sale_items = Flag()
     minimum_amount = maximum_amount = Text()
     email_restrictions = used_by = Texts()
-    meta_data = _many(Metadata)
+    meta_data = _many(RestMetadata)
     _links = _links()
 
 
-class LastOrder(Base):
+class RestLastOrder(Base):
     """Latest order of a customer."""
 
     id = Integer()
     date = Text()
 
 
-class Customer(Base):
+class RestCustomer(Base):
     """Customer."""
 
     id = Integer()
     date_created = date_created_gmt = date_modified = date_modified_gmt = email = Text()
     first_name = last_name = role = username = Text()
-    billing = One(Billing)
-    shipping = One(Shipping)
+    billing = One(RestBilling)
+    shipping = One(RestShipping)
     is_paying_customer = Flag()
     avatar_url = Text()
-    meta_data = _many(Metadata)
+    meta_data = _many(RestMetadata)
     orders_count = Integer()
     total_spent = Text()
-    last_order = One(LastOrder, allow_none=True)
+    last_order = One(RestLastOrder, allow_none=True)
     _links = _links()
 
 
-class OrderCustomer(Base):
+class RestOrderCustomer(Base):
     """Customer of an order. Guests have names and addresses only."""
 
     id = Integer()
     date_created = date_created_gmt = date_modified = date_modified_gmt = Text(required=False)
     email = first_name = last_name = Text()
     role = username = Text(required=False)
-    billing = One(Billing)
-    shipping = One(Shipping)
+    billing = One(RestBilling)
+    shipping = One(RestShipping)
     is_paying_customer = Flag(required=False)
     avatar_url = Text(required=False)
-    meta_data = _many(Metadata, required=False)
+    meta_data = _many(RestMetadata, required=False)
     orders_count = Integer(required=False)
     total_spent = Text(required=False)
-    last_order = One(LastOrder, allow_none=True, required=False)
+    last_order = One(RestLastOrder, allow_none=True, required=False)
 
 
-class ItemTax(Base):
+class RestItemTax(Base):
     """Tax of an item by its rate."""
 
     id = Integer()
     total = subtotal = Text()
 
 
-class Image(Base):
+class RestImage(Base):
     """Image of a product."""
 
     id = Anything()
     src = Text()
 
 
-class LineItem(Base):
+class RestLineItem(Base):
     """Product of an order."""
 
     id = Integer()
     name = Text()
     product_id = variation_id = quantity = Integer()
     tax_class = subtotal = subtotal_tax = total = total_tax = Text()
-    taxes = _many(ItemTax)
-    meta_data = _many(ItemMetadata)
+    taxes = _many(RestItemTax)
+    meta_data = _many(RestItemMetadata)
     sku = global_unique_id = OptionalText()
     price = Number()
-    image = One(Image)
+    image = One(RestImage)
     parent_name = OptionalText()
 
 
-class TaxLine(Base):
+class RestTaxLine(Base):
     """Tax of an order by its rate."""
 
     id = Integer()
@@ -183,47 +184,47 @@ class TaxLine(Base):
     compound = Flag()
     tax_total = shipping_tax_total = Text()
     rate_percent = Number()
-    meta_data = _many(ItemMetadata)
+    meta_data = _many(RestItemMetadata)
 
 
-class ShippingLine(Base):
+class RestShippingLine(Base):
     """Shipping of an order."""
 
     id = Integer()
     method_title = method_id = instance_id = total = total_tax = Text()
-    taxes = _many(ItemTax)
+    taxes = _many(RestItemTax)
     tax_status = Text()
-    meta_data = _many(ItemMetadata)
+    meta_data = _many(RestItemMetadata)
 
 
-class FeeLine(Base):
+class RestFeeLine(Base):
     """Fee of an order."""
 
     id = Integer()
     name = tax_class = tax_status = amount = total = total_tax = Text()
-    taxes = _many(ItemTax)
-    meta_data = _many(ItemMetadata)
+    taxes = _many(RestItemTax)
+    meta_data = _many(RestItemMetadata)
 
 
-class CouponLine(Base):
+class RestCouponLine(Base):
     """Coupon of an order."""
 
     id = Integer()
     code = discount = discount_tax = Text()
-    meta_data = _many(ItemMetadata)
+    meta_data = _many(RestItemMetadata)
     discount_type = Text()
     nominal_amount = Number()
     free_shipping = Flag()
 
 
-class OrderRefund(Base):
+class RestOrderRefund(Base):
     """Refund in its order."""
 
     id = Integer()
     reason = total = Text()
 
 
-class Order(Base):
+class RestOrder(Base):
     """Order."""
 
     id = parent_id = Integer()
@@ -233,35 +234,35 @@ class Order(Base):
     shipping_tax = cart_tax = total = total_tax = Text()
     customer_id = Integer()
     order_key = Text()
-    billing = One(Billing)
-    shipping = One(Shipping)
+    billing = One(RestBilling)
+    shipping = One(RestShipping)
     payment_method = payment_method_title = transaction_id = customer_ip_address = Text()
     customer_user_agent = created_via = customer_note = Text()
     date_completed = date_paid = OptionalText()
     cart_hash = number = Text()
-    meta_data = _many(Metadata)
-    line_items = _many(LineItem)
-    tax_lines = _many(TaxLine)
-    shipping_lines = _many(ShippingLine)
-    fee_lines = _many(FeeLine)
-    coupon_lines = _many(CouponLine)
-    refunds = _many(OrderRefund)
+    meta_data = _many(RestMetadata)
+    line_items = _many(RestLineItem)
+    tax_lines = _many(RestTaxLine)
+    shipping_lines = _many(RestShippingLine)
+    fee_lines = _many(RestFeeLine)
+    coupon_lines = _many(RestCouponLine)
+    refunds = _many(RestOrderRefund)
     payment_url = Text()
     is_editable = needs_payment = needs_processing = Flag()
     date_created_gmt = date_modified_gmt = Text()
     date_completed_gmt = date_paid_gmt = OptionalText()
     currency_symbol = Text()
-    customer = One(OrderCustomer, required=False)
+    customer = One(RestOrderCustomer, required=False)
     _links = _links()
 
 
-class OrderStatusName(Base):
+class RestOrderStatusName(Base):
     """Status of orders with its label."""
 
     slug = name = Text()
 
 
-class OrderNote(Base):
+class RestOrderNote(Base):
     """Note of an order."""
 
     id = Integer()
@@ -270,7 +271,7 @@ class OrderNote(Base):
     _links = _links()
 
 
-class Refund(Base):
+class RestRefund(Base):
     """Refund. In the list of all refunds it names its order."""
 
     id = Integer()
@@ -278,21 +279,21 @@ class Refund(Base):
     date_created = date_created_gmt = amount = reason = Text()
     refunded_by = Integer()
     refunded_payment = Flag()
-    meta_data = _many(Metadata)
-    line_items = _many(LineItem)
-    shipping_lines = _many(ShippingLine)
-    tax_lines = _many(TaxLine)
-    fee_lines = _many(FeeLine)
+    meta_data = _many(RestMetadata)
+    line_items = _many(RestLineItem)
+    shipping_lines = _many(RestShippingLine)
+    tax_lines = _many(RestTaxLine)
+    fee_lines = _many(RestFeeLine)
     _links = _links()
 
 
-class DownloadFile(Base):
+class RestDownloadFile(Base):
     """File of a download."""
 
     name = file = Text()
 
 
-class Download(Base):
+class RestDownload(Base):
     """Download that a customer may use."""
 
     download_id = download_url = Text()
@@ -300,11 +301,11 @@ class Download(Base):
     product_name = download_name = Text()
     order_id = Integer()
     order_key = downloads_remaining = access_expires = access_expires_gmt = Text()
-    file = One(DownloadFile)
+    file = One(RestDownloadFile)
     _links = _links()
 
 
-class Webhook(Base):
+class RestWebhook(Base):
     """Webhook."""
 
     id = Integer()
@@ -315,21 +316,21 @@ class Webhook(Base):
     _links = _links()
 
 
-class Report(Base):
+class RestReport(Base):
     """Report that exists."""
 
     slug = description = Text()
     _links = _links()
 
 
-class ReportTotal(Base):
+class RestReportTotal(Base):
     """Number of records of a kind."""
 
     slug = name = Text()
     total = Integer()
 
 
-class SalesOfInterval(Base):
+class RestSalesOfInterval(Base):
     """Sales of a day or a month."""
 
     sales = Text()
@@ -338,7 +339,7 @@ class SalesOfInterval(Base):
     customers = Integer()
 
 
-class SalesReport(Base):
+class RestSalesReport(Base):
     """Sales of a period."""
 
     total_sales = net_sales = average_sales = Text()
@@ -346,12 +347,12 @@ class SalesReport(Base):
     total_tax = total_shipping = Text()
     total_refunds = Number()
     total_discount = totals_grouped_by = Text()
-    totals = ma.fields.Dict(values=ma.fields.Nested(SalesOfInterval), required=True)
+    totals = ma.fields.Dict(values=ma.fields.Nested(RestSalesOfInterval), required=True)
     total_customers = Integer()
     _links = _links()
 
 
-class TopSeller(Base):
+class RestTopSeller(Base):
     """Product of which many units were sold."""
 
     name = Text()
@@ -359,45 +360,45 @@ class TopSeller(Base):
     _links = _links()
 
 
-class Currency(Base):
+class RestCurrency(Base):
     """Currency."""
 
     code = name = symbol = Text()
     _links = _links()
 
 
-class StatusEnvironment(Base):
+class RestStatusEnvironment(Base):
     """Addresses and versions of the shop."""
 
     home_url = site_url = version = wp_version = Text()
 
 
-class StatusSettings(Base):
+class RestStatusSettings(Base):
     """Settings of the shop."""
 
     currency = Text()
 
 
-class SystemStatusTool(Base):
+class RestSystemStatusTool(Base):
     """Tool."""
 
     id = name = action = description = Text()
 
 
-class AbsentRecord(Base):
+class RestAbsentRecord(Base):
     """Record that this service does not have."""
 
     id = Integer()
 
 
-class SystemStatus(Base):
+class RestSystemStatus(Base):
     """What programs check before they begin."""
 
-    environment = One(StatusEnvironment)
-    settings = One(StatusSettings)
+    environment = One(RestStatusEnvironment)
+    settings = One(RestStatusSettings)
 
 
-class ApiErrorData(Base):
+class RestApiErrorData(Base):
     """Status of an error, and what else is known about it."""
 
     class Meta(Base.Meta):
@@ -408,11 +409,16 @@ class ApiErrorData(Base):
     status = Integer()
 
 
-class ApiError(Base):
+class RestApiError(Base):
     """Error."""
 
     code = message = Text()
-    data = One(ApiErrorData)
+    data = One(RestApiErrorData)
+
+
+def name_of(schema: type[Base]) -> str:
+    """Return the name of a schema in the document."""
+    return schema.__name__.removeprefix("Rest")
 
 
 @cache
@@ -421,7 +427,7 @@ def resolved(schema: type[Base]) -> Object:
     plugin: Any = MarshmallowPlugin(schema_name_resolver=lambda _: "")
     APISpec("", "", "3.1.0", plugins=[plugin])
     described = plugin.converter.schema2jsonschema(schema)
-    return {"$schema": _DRAFT, "title": schema.__name__, **described}
+    return {"$schema": _DRAFT, "title": name_of(schema), **described}
 
 
 def batch_schema() -> Object:

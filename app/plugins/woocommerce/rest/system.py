@@ -80,12 +80,12 @@ _EMPTY = {
 }
 """Lists that are empty, because programs ask for one of them to check their connection."""
 
-_STATUS = Operation(get_status, "list", _MANAGER, {}, "Get the status", schemas.SystemStatus)
+_STATUS = Operation(get_status, "list", _MANAGER, {}, "Get the status", schemas.RestSystemStatus)
 _TOOLS = Operation(
-    list_tools, "list", _MANAGER, {}, "List the tools", schemas.SystemStatusTool, is_list=True
+    list_tools, "list", _MANAGER, {}, "List the tools", schemas.RestSystemStatusTool, is_list=True
 )
 _CURRENCY = Operation(
-    get_currency, "view", _READER, {}, "Get the currency of the shop", schemas.Currency
+    get_currency, "view", _READER, {}, "Get the currency of the shop", schemas.RestCurrency
 )
 ROUTES = (
     Route("/system_status", {"GET": _STATUS}),
@@ -96,11 +96,17 @@ ROUTES = (
             path,
             {
                 "GET": Operation(
-                    list_nothing, "list", _READER, _PAGES, f"List no {words}", schemas.AbsentRecord,
-                    name=f"list_{words.replace(' ', '_')}", is_list=True,
+                    list_nothing,
+                    "list",
+                    _READER,
+                    _PAGES,
+                    f"List no {words}",
+                    schemas.RestAbsentRecord,
+                    name=f"list_{words.replace(' ', '_')}",
+                    is_list=True,
                 )
             },
         )
         for path, words in _EMPTY.items()
     ),
-)  # fmt: skip
+)

@@ -78,7 +78,7 @@ def webhook_object(record: Record, site: Site) -> Object:
 class Webhooks(Resource):
     """The webhooks of this dialect. Those of the native API are not shown."""
 
-    noun, kind, result = "webhook", "shop_webhook", schemas.Webhook
+    noun, kind, result = "webhook", "shop_webhook", schemas.RestWebhook
     needs = (Capability.MANAGE_WEBHOOKS,) * 4
     listed = {
         **collection("date", "id", "title", times=("after", "before")),

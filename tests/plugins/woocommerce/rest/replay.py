@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from app.auth import credentials
 from app.conversions.emails import lower_domain
+from app.plugins.woocommerce import credentials
 from tests.plugins.woocommerce.rest.seed import KEYS, SEED, VARIATION, reset
 
 FOLDER = Path(__file__).parent

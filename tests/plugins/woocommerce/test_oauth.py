@@ -10,16 +10,16 @@ import pytest
 from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER, SIGNATURE_TYPE_QUERY
 from sqlalchemy import update
 
-from app.auth import credentials
 from app.auth.api_keys import ApiKeyCredentials
 from app.auth.encryption import decrypt, encrypt
-from app.auth.oauth1 import MAX_FORMS, PASTED, PASTED_FORMS, SignedRequest
 from app.auth.principals import Permission
 from app.db.session import db, run_in_transaction
 from app.models import ApiKey
+from app.plugins.woocommerce import credentials
+from app.plugins.woocommerce.oauth1 import MAX_FORMS, PASTED, PASTED_FORMS, SignedRequest
 from app.services.api_keys.writes import KeyExists, create_key
 from tests.api_client import Client, codes, reply
-from tests.auth.oauth_requests import AN_ERROR, ORIGIN, PAIR, VECTORS, key, sign
+from tests.plugins.woocommerce.oauth_requests import AN_ERROR, ORIGIN, PAIR, VECTORS, key, sign
 
 __all__ = ["key"]  # a fixture
 

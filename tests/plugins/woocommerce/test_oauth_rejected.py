@@ -7,15 +7,15 @@ import pytest
 from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER
 from sqlalchemy import func, select
 
-from app.auth import credentials
 from app.auth.api_keys import ApiKeyCredentials
-from app.auth.oauth1 import SignedRequest
 from app.auth.principals import Permission
 from app.db.read_pool import fetch
 from app.models import OAuthNonce
+from app.plugins.woocommerce import credentials
+from app.plugins.woocommerce.oauth1 import SignedRequest
 from app.services.api_keys.writes import create_key, revoke_key
 from tests.api_client import Client, at_the_same_time, codes, reply
-from tests.auth.oauth_requests import AN_ERROR, key, sign
+from tests.plugins.woocommerce.oauth_requests import AN_ERROR, key, sign
 
 __all__ = ["key"]  # a fixture
 
@@ -266,7 +266,7 @@ def test_several_headers_are_rejected(anonymous, key, other, joint, first):
 
 
 def test_long_header_is_rejected_before_it_is_read(anonymous, key, monkeypatch):
-    monkeypatch.setattr(credentials, "_parse_authorization", None)
+    monkeypatch.setattr(credentials, "parse_authorization", None)
     header = "OAuth " + ",".join(f'x{n}="{"%25" * 60}"' for n in range(4000))
     response = anonymous.get("/wc-api/v3/coupons", headers={"Authorization": header})
     assert codes(response) == (400, "woocommerce_api_invalid_param")
