@@ -46,6 +46,8 @@ EVENT_TYPES: Mapping[str, str] = {
     "order.deleted": "An order was moved to the trash, or permanently deleted.",
     "order.restored": "An order was restored from the trash.",
     "order_note.created": "A note was added to an order.",
+    "order_note.updated": "The text of a note was changed.",
+    "order_note.deleted": "A note was permanently deleted.",
     "order_refund.created": "A refund of an order was recorded.",
     "order_refund.updated": "A refund was updated.",
     "order_refund.deleted": "A refund was permanently deleted.",
@@ -80,6 +82,8 @@ class Change:
         key_id: the API key of the request; None for a command.
         session_id: the session of the admin pages; None for a request to the API.
         data: the data of the event, by the names of the API.
+        changes: the fields that differ, ``before`` and ``after``, by the names of the API; None if
+            the event has none (people 1).
         redemption: for a use of a coupon, ``id``, ``status``, ``reference`` and ``order_id`` of the
             redemption after the change; otherwise empty.
     """
@@ -93,6 +97,7 @@ class Change:
     redemption: Mapping[str, Any] = field(default_factory=dict)
     key_id: int | None = None
     session_id: int | None = None
+    changes: Mapping[str, Any] | None = None
 
     @property
     def resource(self) -> str:
@@ -207,6 +212,8 @@ class Catalog:
         resources: names of the resources that an API key can be limited to: those of all
             blueprints that require a key.
         event_data: function that returns the data of events, by the name of the resource.
+        event_values: function that returns the fields of a record that ``changes`` of events
+            compare, by the name of the resource.
         add_page: function that adds a page to the admin pages, if they exist.
         add_panel: function that adds a panel to them.
         webhook_forms: forms of webhooks in addition to Standard Webhooks, by their names.
@@ -231,6 +238,9 @@ class Catalog:
     event_types: dict[str, str] = field(default_factory=lambda: dict(EVENT_TYPES))
     event_plugins: dict[str, str] = field(default_factory=dict)
     event_data: dict[str, EventData] = field(default_factory=dict)
+    event_values: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = field(
+        default_factory=dict
+    )
     webhook_forms: dict[str, WebhookForm] = field(default_factory=dict)
     add_page: Callable[..., None] = lambda *_, **__: None
     add_panel: Callable[..., None] = lambda *_, **__: None

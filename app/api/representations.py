@@ -4,7 +4,7 @@ Views, events, exports and entity tags share these serializers, so that a record
 services write events, but do not know the wire format: ``init_app`` gives them the functions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +18,7 @@ from app.catalog import EXTENSION, OrderExtension, current_catalog
 from app.db.read_pool import fetch
 from app.db.session import reading_own_writes
 from app.models import CAMPAIGNS, COUPONS, ORDER_NOTES, ORDER_REFUNDS, WEBHOOK_DELIVERIES, WEBHOOKS
+from app.models.address import SHIPPING_PHONE
 from app.schemas.api_keys import ApiKeySchema
 from app.schemas.campaigns import CampaignSchema, EventCampaign
 from app.schemas.coupons.batch import CouponBatchSchema
@@ -35,6 +36,7 @@ from app.services.campaigns import queries as campaign_queries
 from app.services.common import metadata
 from app.services.coupons import batch_queries
 from app.services.customers import statistics as customer_statistics
+from app.services.customers.columns import NEW_HASH
 from app.services.events import queries as event_queries
 from app.services.orders import queries as order_queries
 from app.services.orders.columns import with_total_tax
@@ -64,6 +66,14 @@ API_KEY = Serializer(ApiKeySchema, api_key_queries.COLUMNS)
 
 def init_app(app: Flask) -> None:
     """Let the services of an app write events with these representations."""
+    app.extensions[EXTENSION].event_values |= {
+        "campaign": _compared(EVENT_CAMPAIGN, metadata.COUPON),
+        "coupon": _compared(COUPON, metadata.COUPON),
+        "customer": _customer_values,
+        "order": _order_values,
+        "order_refund": _compared(ORDER_REFUND, metadata.REFUND),
+        "order_note": ORDER_NOTE.record,
+    }
     app.extensions[EXTENSION].event_data |= {
         "campaign": lambda found: [{"campaign": EVENT_CAMPAIGN.record(each)} for each in found],
         "coupon": _coupons,
@@ -98,6 +108,40 @@ def customers(
 ) -> RecordSerializer:
     """Return the serializer of customers for a loaded query, or for the response to a write."""
     return RecordSerializer(_in_dialect(CUSTOMER, dialect), metadata.CUSTOMER, query)
+
+
+_LEFT_OUT = {
+    "updated_at",
+    "role",
+    "avatar_url",
+    "last_order_id",
+    "last_order_date",
+    "orders_count",
+    "total_spent",
+}
+"""Fields that ``changes`` of events never contain (people 1)."""
+
+
+def _compared(serializer: Serializer, kind: metadata.MetadataTable) -> Callable[[Record], Body]:
+    """Return the function that returns the fields of a record that ``changes`` compare."""
+    names = {name: None for name in serializer.selectable if name not in _LEFT_OUT}
+    return RecordSerializer(serializer.only(names), kind).record
+
+
+_compared_customer = _compared(CUSTOMER, metadata.CUSTOMER)
+_compared_order = _compared(ORDER, metadata.ORDER)
+
+
+def _customer_values(record: Record) -> Body:
+    phone = {SHIPPING_PHONE: record[SHIPPING_PHONE]}
+    return _compared_customer(record) | phone | ({NEW_HASH: True} if NEW_HASH in record else {})
+
+
+def _order_values(record: Record) -> Body:
+    return _compared_order(with_total_tax(dict(record))) | {
+        SHIPPING_PHONE: record[SHIPPING_PHONE],
+        "total_refunded": f"{record['total_refunded']:.2f}",
+    }
 
 
 def _coupons(found: Sequence[Record]) -> list[Body]:

@@ -194,7 +194,7 @@ def _joined(
 
 def _waits(field: ma.fields.Field[Any]) -> bool:
     """Return whether a response contains a value only on request."""
-    return isinstance(field, Output) and field.on_request
+    return isinstance(field, Output | Composite) and field.on_request
 
 
 def _narrowing(selection: Mapping[str, Any]) -> Convert:

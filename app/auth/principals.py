@@ -141,6 +141,7 @@ class Principal:
         expires_at: when the key expires, in UTC; None for never.
         request_id: the ID of the request, for the events of its changes.
         session_id: the session of the admin pages; None for a request to the API.
+        undo_of: the event that the request undoes.
     """
 
     user_id: int
@@ -151,6 +152,7 @@ class Principal:
     resources: frozenset[str] | None = None
     expires_at: datetime | None = None
     session_id: int | None = None
+    undo_of: int | None = None
 
     def can(self, *capabilities: Capability) -> bool:
         """Return whether the user has all of the capabilities."""

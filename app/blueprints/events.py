@@ -27,13 +27,15 @@ init_app = blp.init_app
 def list_events(query: Query) -> Response:
     """List events.
 
-    Returns the events that match, oldest first. Store the ID of the last event that you have
-    processed, and pass it as `filter[after]` to continue. No event at or below an ID that you have
-    read appears later.
+    Returns the events that match, oldest first, or newest first with `filter[order]=desc`. Store
+    the ID of the last event that you have processed, and pass it as `filter[after]` to continue. No
+    event at or below an ID that you have read appears later. The history of a record is
+    `filter[resource]=coupon&filter[resource_id]=12&filter[order]=desc`.
     """
     serializer = EVENT.only(query["selection"])
     page = event_queries.list_events(current_principal(), query, serializer.columns)
-    links = next_link("filter[after]", page.rows[-1][-1]) if page.has_more else {}
+    cursor = "filter[before]" if query["order"] == "desc" else "filter[after]"
+    links = next_link(cursor, page.rows[-1][-1]) if page.has_more else {}
     return json_response({"events": serializer.rows(page.rows)}, headers=links)
 
 
@@ -47,7 +49,7 @@ def list_events(query: Query) -> Response:
 def get_event(query: Query, event_id: int) -> Response:
     """Retrieve an event.
 
-    Events are retained for a number of days (`SHOP_EVENTS_DAYS`).
+    Events are retained for `SHOP_HISTORY_DAYS`, and their `data` for `SHOP_EVENTS_DAYS`.
     """
     serializer = EVENT.only(query["selection"])
     row = event_queries.get_event(current_principal(), event_id, serializer.columns)

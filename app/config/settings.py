@@ -196,7 +196,14 @@ class SettingsSchema(ma.Schema):
     )
     SHOP_EVENTS_DAYS = _integer(
         30,
-        "Days after which the worker removes events. Events with pending deliveries are kept.",
+        "Days after which the worker removes the data of events. Events with pending deliveries "
+        "are kept.",
+        minimum=1,
+    )
+    SHOP_HISTORY_DAYS = _integer(
+        90,
+        "Days after which the worker removes events, with what they changed. Less than "
+        "`SHOP_EVENTS_DAYS` counts as equal.",
         minimum=1,
     )
     SHOP_PUBLIC_URL = _setting(

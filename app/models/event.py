@@ -39,7 +39,9 @@ class Event(Model):
     # The key, and the session if a page made the change. None in events before migration 0047.
     key_id: Mapped[int | None] = mapped_column(Id, sort_order=1)
     session_id: Mapped[int | None] = mapped_column(Id, sort_order=1)
-    # The customer whose personal data is in ``data``. It is blanked when the customer is deleted.
+    # The fields that differ, before and after (people 1). None if the event has none.
+    changes: Mapped[str | None] = mapped_column(JsonText, sort_order=2)
+    # The customer whose personal data is in both. It is blanked when the customer is deleted.
     customer_id: Mapped[int | None] = mapped_column(Id)
 
     # On PostgreSQL, the transaction of a change does not write to the partial indexes, except the
@@ -78,6 +80,20 @@ class Event(Model):
         Index(
             "ix_events_created",
             "created_at",
+            "id",
+            sqlite_where=_IS_UNNUMBERED,
+            postgresql_where=_IS_NUMBERED,
+        ),
+        Index(
+            "ix_events_user",
+            "user_id",
+            "id",
+            sqlite_where=_IS_UNNUMBERED,
+            postgresql_where=_IS_NUMBERED,
+        ),
+        Index(
+            "ix_events_request",
+            "request_id",
             "id",
             sqlite_where=_IS_UNNUMBERED,
             postgresql_where=_IS_NUMBERED,

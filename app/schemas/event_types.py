@@ -131,10 +131,10 @@ def _data(name: str, meaning: str, **records: type[Base] | ma.fields.Field[Any])
     return type(f"{name}EventData", (Base,), {**members, "__doc__": meaning})
 
 
-def _deleted(resource: str, meaning: str) -> type[Base]:
+def _deleted(resource: str, meaning: str, **more: ma.fields.Field[Any]) -> type[Base]:
     permanent = fields.Boolean("Whether the record was removed, and not moved to the trash.")
     name = f"{_title(resource)}Deleted"
-    return _data(name, meaning, **{resource: DeletedRecord}, permanent=permanent)
+    return _data(name, meaning, **{resource: DeletedRecord}, permanent=permanent, **more)
 
 
 def _title(name: str) -> str:
@@ -153,6 +153,11 @@ _CUSTOMER = _data("Customer", "Customer after the change.", customer=CustomerSch
 _ORDER = _data("Order", "Order after the change, with its customer.", order=OrderSchema)
 _REFUND = _data("OrderRefund", "Refund after the change.", order_refund=OrderRefundSchema)
 
+_ORDER_ID = fields.Identifier("Order ID.")
+_NOTE = _data(
+    "OrderNote", "Note and the ID of its order.", order_note=OrderNoteSchema, order_id=_ORDER_ID
+)
+
 _DATA: Mapping[str, type[Base]] = {
     **dict.fromkeys(("campaign.created", "campaign.updated"), _CAMPAIGN),
     **dict.fromkeys(("coupon.created", "coupon.updated", "coupon.restored"), _COUPON),
@@ -160,11 +165,9 @@ _DATA: Mapping[str, type[Base]] = {
     **dict.fromkeys(("customer.created", "customer.updated"), _CUSTOMER),
     **dict.fromkeys(("order.created", "order.updated", "order.restored"), _ORDER),
     **dict.fromkeys(("order_refund.created", "order_refund.updated"), _REFUND),
-    "order_note.created": _data(
-        "OrderNote",
-        "Note and the ID of its order.",
-        order_note=OrderNoteSchema,
-        order_id=fields.Identifier("Order ID."),
+    **dict.fromkeys(("order_note.created", "order_note.updated"), _NOTE),
+    "order_note.deleted": _deleted(
+        "order_note", "IDs of the deleted note and of its order.", order_id=_ORDER_ID
     ),
     **{
         f"{resource}.deleted": _deleted(resource, f"ID of the deleted {words}.")

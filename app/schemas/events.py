@@ -3,8 +3,28 @@
 from app.schemas.base import Base
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
-from app.schemas.fields.query import IntegerParam, StatusListParam, TimestampParam
+from app.schemas.fields.query import (
+    ChoiceParam,
+    IntegerParam,
+    StatusListParam,
+    TextParam,
+    TimestampParam,
+)
 from app.schemas.queries import ReadQuery
+
+
+class EventActorSchema(Base):
+    """Who made a change. The names are the current ones; null if the user or key is gone."""
+
+    user_id = fields.OptionalIdentifier("Owner of the API key. Null for a command.")
+    username = fields.OptionalString("Username of the owner, or null.")
+    key_id = fields.OptionalIdentifier("ID of the API key, or null.")
+    key_description = fields.OptionalString("Description of the API key, or null.")
+    origin = fields.Output(
+        "`api` for a request to the API, `page` for a session of the admin pages, `command` for a "
+        "command or the worker.",
+        openapi={"type": "string", "enum": ["api", "page", "command"]},
+    )
 
 
 class EventSchema(Base):
@@ -22,6 +42,15 @@ class EventSchema(Base):
     )
     request_id = fields.OptionalString("`X-Request-Id` of the request. Null for a command.")
     user_id = fields.OptionalIdentifier("Owner of the API key. Null for a command.")
+    changes = fields.OptionalJsonObject(
+        "What the write changed: `before` and `after` with the fields that differ. Of nested "
+        "objects, the parts; of `metadata`, the keys, null if absent; of items, those that differ, "
+        "each with its `id`; an added item is complete in `after`, a removed one in `before`. "
+        "`undo_of` is the event that the write undid. Null if the event has no changes. Only if "
+        "`fields` names it.",
+        on_request=True,
+    )
+    actor = fields.Composite(EventActorSchema, prefix="actor_", on_request=True)
 
 
 class EventListQuery(ReadQuery):
@@ -32,6 +61,20 @@ class EventListQuery(ReadQuery):
         "Only events with a higher ID: the ID of the last event that you have processed. By "
         "default, the list starts at the oldest retained event.",
     )
+    before = IntegerParam(
+        "filter[before]",
+        "Only events with a lower ID: the ID of the last event that you have read. Only with "
+        "`filter[order]=desc`.",
+    )
+    order = ChoiceParam(
+        "filter[order]",
+        "`asc`, oldest first, is the default. `desc` returns the newest events first, also those "
+        "whose `data` has been removed because of its age.",
+        "asc",
+        "desc",
+    )
+    user_id = IntegerParam("filter[user_id]", "Only changes by this user.")
+    request_id = TextParam("filter[request_id]", "Only changes by the request with this ID.")
     type = StatusListParam(
         "filter[type]",
         "Only these event types, separated by commas.",

@@ -70,6 +70,7 @@ SETTINGS = [
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", 10.0, "2.5", 2.5),
     ("SHOP_REPLICA_LAG_SECONDS", 10.0, "2.5", 2.5),
     ("SHOP_EVENTS_DAYS", 30, "7", 7),
+    ("SHOP_HISTORY_DAYS", 90, "7", 7),
     ("SHOP_PUBLIC_URL", None, "https://shop.example", "https://shop.example"),
     (
         "SHOP_WEBHOOK_ALLOWED_NETWORKS",
@@ -230,6 +231,7 @@ BAD = [
     ("SHOP_CORS_ORIGINS", "https://a.example https://b.example"),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", "-1"),
     ("SHOP_EVENTS_DAYS", "0"),
+    ("SHOP_HISTORY_DAYS", "0"),
     ("SHOP_PUBLIC_URL", "shop.example"),
     ("SHOP_WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
     ("SHOP_WEBHOOK_ALLOWED_NETWORKS", "localhost"),

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from app.db.session import run_in_transaction
 from app.models import Event
 from app.services.events.outbox import NewEvent, record
-from app.services.events.retention import remove_expired_events
+from app.services.events.retention import remove_expired_data, remove_expired_events
 from app.services.events.sequence import number_events
 from tests.api_client import refusal, reply
 
@@ -163,20 +163,28 @@ def test_permissions(client_for, publish):
 def test_expired_events(app, admin, publish):
     published = publish(*map(updated, range(4)))
 
-    def age(session):
-        long_ago = datetime.now(UTC) - timedelta(days=31)
+    def age(session, days=31):
+        long_ago = datetime.now(UTC) - timedelta(days=days)
         session.execute(update(Event).where(Event.id <= published[2]).values(created_at=long_ago))
 
     with app.app_context():
         run_in_transaction(age)
-        assert remove_expired_events(Event.id != published[1]) == (2, None)
-        assert remove_expired_events(Event.id != published[1]) == (0, None)
+        assert remove_expired_data(Event.id != published[1]) == (2, None)
+        assert remove_expired_data(Event.id != published[1], after=0) == (0, None)
     # The second event has a pending delivery. A cursor before the third has missed one event.
-    assert ids(admin.get("/events")) == [published[1], published[3]]
+    assert ids(admin.get("/events")) == [published[3]]
+    assert ids(admin.get("/events", {"filter[order]": "desc"})) == published[::-1]
+    contents = [admin.get(f"/events/{each}").get_json()["event"]["data"] for each in published]
+    assert [bool(each) for each in contents] == [False, True, False, True]
     assert ids(admin.get("/events", {"filter[after]": published[2]})) == [published[3]]
     expired = refusal("shop_api_events_expired", removed_id=published[2])
     assert reply(admin.get("/events", {"filter[after]": published[1]})) == expired
+    with app.app_context():
+        assert remove_expired_events() == (0, None)
+        run_in_transaction(lambda session: age(session, 91))
+        assert remove_expired_events() == (2, None)  # not the one with data
     assert reply(admin.get(f"/events/{published[0]}")) == expired
     with app.app_context():
+        assert remove_expired_data(after=0) == (1, None)
         assert remove_expired_events() == (1, None)
     assert publish(updated(9)) == [published[3] + 1]

@@ -17,7 +17,7 @@ from werkzeug.serving import make_server
 
 from app.db.session import now, run_in_transaction
 from app.models import Event
-from app.services.events.retention import remove_expired_events
+from app.services.events.retention import remove_expired_data
 from tests.webhooks.receivers import PATIENCE, until
 
 DOCS = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
@@ -91,7 +91,7 @@ def expire_events(app):
     with app.app_context():
         old = {"created_at": now() - timedelta(days=31)}
         run_in_transaction(lambda session: session.execute(update(Event).values(old)))
-        assert remove_expired_events().removed
+        assert remove_expired_data().removed
 
 
 def test_copy_follows_the_customers(admin, follower, wait_until_current, make_customer):

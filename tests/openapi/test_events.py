@@ -50,7 +50,10 @@ def make_events(app, admin):
     created(admin, "order", line_items=[line])  # of a guest
     updated(admin, "order", order["id"], status="completed")
     path = f"/orders/{order['id']}"
-    assert admin.post(f"{path}/notes", {"order_note": {"note": "Hello"}}).status_code == 201
+    response = admin.post(f"{path}/notes", {"order_note": {"note": "Hello"}})
+    note = f"{path}/notes/{response.get_json()['order_note']['id']}"
+    assert admin.put(note, {"order_note": {"note": "Bye"}}).status_code == 200
+    assert admin.delete(note).status_code == 200
     response = admin.post(f"{path}/refunds", {"order_refund": {"amount": "1.00"}})
     refund = f"{path}/refunds/{response.get_json()['order_refund']['id']}"
     assert admin.put(refund, {"order_refund": {"reason": "late"}}).status_code == 200

@@ -201,7 +201,7 @@ def test_create_with_an_idempotency_key_is_done_once(admin, order_id):
 
 
 @pytest.mark.parametrize(
-    ("method", "count"), [("LIST", 1), ("POST", 3), ("GET", 1), ("PUT", 3), ("DELETE", 3)]
+    ("method", "count"), [("LIST", 1), ("POST", 3), ("GET", 1), ("PUT", 4), ("DELETE", 4)]
 )
 def test_statements(admin, order_id, write, statements, method, count):
     note_id = write()["id"]

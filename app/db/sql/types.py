@@ -251,7 +251,7 @@ class JsonObjectText(TypeDecorator[orjson.Fragment]):
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
-        return orjson.Fragment
+        return lambda text: None if text is None else orjson.Fragment(text)
 
 
 class JsonText(TypeDecorator[str]):

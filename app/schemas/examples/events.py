@@ -39,7 +39,10 @@ _USE = {"redemption": {"id": 1, "status": "reserved", "reference": "order-7", "o
 _MORE: dict[str, dict[str, Any]] = {
     "coupon.redeemed": _USE,
     "coupon.released": {"redemption": {**_USE["redemption"], "status": "released"}},
-    "order_note.created": {"order_id": ORDER["id"]},
+    **{
+        f"order_note.{what}": {"order_id": ORDER["id"]}
+        for what in ("created", "updated", "deleted")
+    },
 }
 
 
@@ -47,6 +50,7 @@ def event_data(event_type: str) -> dict[str, Any]:
     """Return an example of the ``data`` of an event type; of a plugin's type, only an ID."""
     resource, _, what = event_type.partition(".")
     record: dict[str, Any] = _RECORDS.get(resource, {"id": 1})
+    more = _MORE.get(event_type, {})
     if what == "deleted":
-        return {resource: {"id": record["id"]}, "permanent": True}
-    return {resource: record, **_MORE.get(event_type, {})}
+        return {resource: {"id": record["id"]}, "permanent": True, **more}
+    return {resource: record, **more}

@@ -99,10 +99,16 @@ class JsonObject(Output):
     openapi = {"type": "object", "additionalProperties": True}
 
 
+class OptionalJsonObject(JsonObject):
+    """A JSON object, or null."""
+
+    openapi = {**JsonObject.openapi, "type": ["object", "null"]}
+
+
 def on_request(schema: type[ma.Schema]) -> tuple[str, ...]:
     """Return the fields that a response contains only on request (see ``Output``)."""
     fields = schema().fields.items()
-    return tuple(name for name, each in fields if isinstance(each, Output) and each.on_request)
+    return tuple(name for name, each in fields if getattr(each, "on_request", False))
 
 
 class OnRequest(Output):
@@ -213,8 +219,11 @@ class StringList(Output):
 class Composite(ma.fields.Nested):
     """An object whose values are columns of the parent record, with a common prefix."""
 
-    def __init__(self, schema: type[ma.Schema], *, prefix: str = "", **kwargs: Any) -> None:
-        super().__init__(schema, required=True, **kwargs)
+    def __init__(
+        self, schema: type[ma.Schema], *, prefix: str = "", on_request: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(schema, required=not on_request, **kwargs)
+        self.on_request = on_request
         self.part = schema
         self.prefix = prefix
 

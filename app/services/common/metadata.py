@@ -42,6 +42,9 @@ Filters = Sequence[tuple[str, str | None]]
 METADATA, ITEMS_METADATA = "metadata", "items_metadata"
 """Names in a written record of its metadata, and of that of its items by the ID of the item."""
 
+BEFORE = "_before"
+"""End of the names in a written record of what METADATA and ITEMS_METADATA were before."""
+
 WRITTEN = "written_fields"
 """Name in a written record of the fields of the request that are otherwise shown on request."""
 

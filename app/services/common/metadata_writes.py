@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -16,8 +17,9 @@ from sqlalchemy.orm import Session
 from app.db.bulk_inserts import upsert_rows
 from app.models import ITEM_METADATA
 from app.services.common.bulk import BulkItem, Record, Writes
-from app.services.common.metadata import ITEM, METADATA, MetadataTable
+from app.services.common.metadata import BEFORE, ITEM, METADATA, MetadataTable
 from app.services.common.metadata_rules import (
+    Metadata,
     MetadataEntry,
     Patches,
     changed_entries,
@@ -146,6 +148,8 @@ class MetadataWrites:
         self, key: Key, entries: list[MetadataEntry], before: Record | None, after: Record
     ) -> None:
         """Let ``write`` store the changed entries of a record. Other items see them."""
+        if before:
+            self.show(after, shown(self.entries.get(key, ())), METADATA + BEFORE)
         self.entries[key] = entries
         self.show(after, shown(entries))
         count_change(before, after)
@@ -207,8 +211,19 @@ def with_found_value(table: Table, row: Record) -> Record:
     return row | {"found_value": found_text(row["value"])} if "found_value" in table.c else row
 
 
-def delete_items(session: Session, removed: Collection[tuple[int, int]]) -> None:
-    """Delete the metadata of removed items, given the IDs of the orders and of the items."""
+def delete_items(
+    session: Session, removed: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], Metadata]:
+    """Delete the metadata of removed items, given the IDs of the orders and of the items.
+
+    Returns:
+        The metadata of each item that had some.
+    """
+    entries: dict[tuple[int, int], list[MetadataEntry]] = {}
     if removed:
-        identity = tuple_(*ITEM.identity)
-        session.execute(delete(ITEM_METADATA).where(identity.in_(list(removed))))
+        found = delete(ITEM_METADATA).where(tuple_(*ITEM.identity).in_(list(removed)))
+        for row in sorted(session.execute(found.returning(*ITEM.rows)), key=itemgetter(2)):
+            order_id, item_id, entry_id, key, value, internal = row
+            entry = MetadataEntry(key, value, entry_id, internal)
+            entries.setdefault((order_id, item_id), []).append(entry)
+    return {key: shown(each) for key, each in entries.items()}

@@ -33,7 +33,8 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
-from app.services.common.metadata import COUPON, WRITTEN
+from app.services.common.metadata import COUPON, METADATA, WRITTEN
+from app.services.common.metadata_rules import shown
 from app.services.common.metadata_writes import (
     MetadataWrites,
     count_change,
@@ -162,6 +163,8 @@ def delete_coupon(
         after: CouponRow | None = None
         this = COUPONS.c.id == coupon_id
         if force:
+            entries = MetadataWrites.read(session, COUPON, [coupon_id], ()).entries
+            coupon = with_columns(coupon, {METADATA: shown(entries.get(coupon_id, ()))})
             session.execute(delete(COUPONS).where(this))
         else:
             trashed = trashed_now()

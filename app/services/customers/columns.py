@@ -22,6 +22,9 @@ Record = dict[str, Any]
 NEW_ROLE = "customer"
 """The role of an account that the API creates."""
 
+NEW_HASH = "password"
+"""Name in the account after a write that sets the password, for its event."""
+
 WRITABLE = [column for column in USERS.c if column.computed is None]
 """The stored columns. The database computes the other columns."""
 
@@ -73,9 +76,15 @@ def new_account(data: Mapping[str, Any], username: str, email: str) -> Record:
     )
 
 
-def public_account(account: Mapping[str, Any]) -> Record:
-    """Return an account without its password hash, for events and plugins."""
-    return {name: value for name, value in account.items() if name != "password_hash"}
+def public_account(account: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Record:
+    """Return an account without its password hash, for events and plugins.
+
+    Args:
+        before: the account before a write, with which NEW_HASH is added if the password was set.
+    """
+    public = {name: value for name, value in account.items() if name != "password_hash"}
+    is_set = before is not None and before["password_hash"] != account["password_hash"]
+    return public | ({NEW_HASH: True} if is_set else {})
 
 
 def with_computed(session: Session, results: Sequence[WriteResult]) -> list[WriteResult]:

@@ -311,7 +311,7 @@ def _write(writes: _CustomerWrites, results: Sequence[WriteResult]) -> list[Writ
         replace(
             change,
             before=change.before and columns.public_account(change.before),
-            after=columns.public_account(after),
+            after=columns.public_account(after, change.before),
         )
         for change, after in zip(writes.changes, written, strict=True)
     ]

@@ -25,6 +25,7 @@ PERSONAL = frozenset(
         "last_name",
         "billing_address",
         "shipping_address",
+        "shipping_phone",
         "billing",
         "shipping",
         "customer_ip",
@@ -58,7 +59,7 @@ _EMPTY: Mapping[str, Any] = {
 """Empty values of what is metadata in one of the dialects, or derived from personal data."""
 
 _EVENTS = (
-    select(EVENTS.c.position, EVENTS.c.id, EVENTS.c.data)
+    select(EVENTS.c.position, EVENTS.c.id, EVENTS.c.data, EVENTS.c.changes)
     .where(EVENTS.c.position > bindparam("after"))
     .order_by(EVENTS.c.position)
     .limit(BATCH)
@@ -75,7 +76,7 @@ _OF_GUEST_PARTS = _OF_GUEST.where(EVENTS.c.id.is_not(None)), _OF_GUEST.where(EVE
 _BLANK = (
     update(EVENTS)
     .where(EVENTS.c.position == bindparam("this"))
-    .values(data=bindparam("blanked"), customer_id=None)
+    .values(data=bindparam("blanked"), changes=bindparam("blanked_changes"), customer_id=None)
 )
 _BLANK_RESPONSES = (
     update(WEBHOOK_DELIVERIES)
@@ -107,13 +108,21 @@ def _erase(session: Session, found: Select[Any], parameters: Mapping[str, Any]) 
     after = 0
     while events := session.execute(found, {**parameters, "after": after}).all():
         blanked = [
-            {"this": position, "blanked": orjson.dumps(blank(orjson.loads(data))).decode()}
-            for position, _, data in events
+            {
+                "this": position,
+                "blanked": _blanked(data),
+                "blanked_changes": changes and _blanked(changes),
+            }
+            for position, _, data, changes in events
         ]
         session.execute(_BLANK, blanked)
         ids = [event.id for event in events if event.id is not None]
         session.execute(_BLANK_RESPONSES, {"events": ids})
         after = events[-1].position
+
+
+def _blanked(text: str) -> str:
+    return orjson.dumps(blank(orjson.loads(text))).decode()
 
 
 def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> list[NewEvent]:
@@ -122,7 +131,7 @@ def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> l
     return [
         event
         if event.customer_id is None or event.customer_id in held
-        else replace(event, data=blank(event.data), customer_id=None)
+        else replace(event, data=blank(event.data), changes=None, customer_id=None)
         for event in events
     ]
 

@@ -11,10 +11,14 @@ from sqlalchemy.orm import Session
 from app.catalog import Change, ChangeHook, current_catalog
 from app.db.session import call_after_commit
 from app.services.events.bulk import is_summarized
+from app.services.events.changes import changes_of
 from app.services.events.erasure import without_deleted_customers
 from app.services.events.outbox import Cause, NewEvent, cause_of, record
 
 _log = logging.getLogger(__name__)
+
+_NOTE = "order_note"
+"""Resource whose deletion also reports the order."""
 
 _IS_NOTIFYING = "shop_api_is_notifying"
 """Key in ``Session.info`` while hooks are called."""
@@ -36,7 +40,9 @@ def notify(session: Session, cause: Cause | None, changes: Sequence[Change]) -> 
         return
     changes = described(cause, changes)
     events = [
-        NewEvent(change.event, change.record["id"], change.data, _customer_id(change))
+        NewEvent(
+            change.event, change.record["id"], change.data, _customer_id(change), change.changes
+        )
         for change in changes
     ]
     if is_summarized.get():
@@ -86,7 +92,11 @@ def described(cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
     if _is_silent():
         return list(changes)
     data = [
-        {change.resource: {"id": change.record["id"]}, "permanent": change.after is None}
+        {
+            change.resource: {"id": change.record["id"]},
+            "permanent": change.after is None,
+            **{name: change.record[name] for name in ("order_id",) if change.resource == _NOTE},
+        }
         for change in changes
     ]
     places: dict[str, list[int]] = {}
@@ -100,9 +110,13 @@ def described(cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
             if redemption := changes[place].redemption:
                 data[place]["redemption"] = redemption
     causes = cause_of(cause)
+    # The change that the principal undoes is the first of the write.
+    undone = [getattr(cause, "undo_of", None), *[None] * len(changes)]
     return [
-        change if change.data else replace(change, data=each, **causes)
-        for change, each in zip(changes, data, strict=True)
+        change
+        if change.data
+        else replace(change, data=each, changes=changes_of(change, undo_of), **causes)
+        for change, each, undo_of in zip(changes, data, undone, strict=False)
     ]
 
 

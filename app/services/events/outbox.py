@@ -51,13 +51,15 @@ class NewEvent:
     Args:
         type: a type of the catalog: ``<resource>.<what happened>``.
         data: what the event reports, as JSON: usually the record under the name of its resource.
-        customer_id: the customer whose personal data is in ``data``.
+        customer_id: the customer whose personal data is in ``data`` and ``changes``.
+        changes: what the write changed, or None (people 1).
     """
 
     type: str
     resource_id: int
     data: Mapping[str, Any]
     customer_id: int | None = None
+    changes: Mapping[str, Any] | None = None
 
 
 def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) -> list[str]:
@@ -90,6 +92,7 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
                 "created_at": timestamp,
                 "data": orjson.dumps(event.data).decode(),
                 "customer_id": event.customer_id,
+                "changes": event.changes and orjson.dumps(event.changes).decode(),
                 **causes,
             }
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, select, true
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, case, func, select, true
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
@@ -12,7 +12,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, as_printed, select_where
 from app.errors import InvalidParams, ShopError
-from app.models import EVENT_FEED, EVENTS
+from app.models import API_KEYS, EVENT_FEED, EVENTS, USERS
 from app.services.common.filtering import between
 from app.services.common.pagination import default_page_size
 from app.services.common.plans import FEW
@@ -30,7 +30,22 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
         "data",
         "request_id",
         "user_id",
+        "changes",
     )
+} | {
+    "actor_user_id": EVENTS.c.user_id,
+    "actor_username": select(USERS.c.username)
+    .where(USERS.c.id == EVENTS.c.user_id)
+    .scalar_subquery(),
+    "actor_key_id": EVENTS.c.key_id,
+    "actor_key_description": select(API_KEYS.c.description)
+    .where(API_KEYS.c.id == EVENTS.c.key_id)
+    .scalar_subquery(),
+    "actor_origin": case(
+        (EVENTS.c.session_id.is_not(None), "page"),
+        (EVENTS.c.request_id.is_not(None), "api"),
+        else_="command",
+    ),
 }
 
 # One row, also without a row in the table.
@@ -49,26 +64,33 @@ class EventPage:
 
 
 def list_events(actor: Principal, query: Mapping[str, Any], columns: Columns) -> EventPage:
-    """Return the events that match, oldest first. Numbers committed events first.
+    """Return the events that match, in the order of the query. Numbers committed events first.
+
+    The oldest first, they begin after the last one without data.
 
     Args:
         query: a loaded ``EventListQuery``.
 
     Raises:
-        ShopError: the capability is missing, a filter is invalid, or events after
-            ``filter[after]`` have been removed because of their age.
+        ShopError: the capability is missing, a filter is invalid, or the data of events after
+            ``filter[after]`` has been removed because of its age.
     """
-    conditions = conditions_of(query)
+    conditions, descending = conditions_of(query), query["order"] == "desc"
+    _require_cursor(query, descending=descending)
     actor.require("shop_api_user_cannot_read_events")
     number_events()
     conditions += rare_resources(query)
     size, after = query["limit"] or default_page_size(), min(query["after"] or 0, INT64_MAX)
     since, until = ids_between(query)
+    if query["before"] is not None:
+        until = min(until, query["before"])
+    if not descending:
+        conditions.append(EVENTS.c.id > select(_REMOVED.c.removed_id).scalar_subquery())
     columns = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
     page = (
         select(*columns, EVENTS.c.id)
         .where(EVENTS.c.id > bindparam("after", type_=BigInteger), EVENTS.c.id < until, *conditions)
-        .order_by(EVENTS.c.id)
+        .order_by(EVENTS.c.id.desc() if descending else EVENTS.c.id)
         .limit(bindparam("size", type_=BigInteger))
         .subquery()
     )
@@ -76,7 +98,7 @@ def list_events(actor: Principal, query: Mapping[str, Any], columns: Columns) ->
     rows = fetch(
         select(*page.c, _REMOVED.c.removed_id)
         .select_from(_REMOVED.outerjoin(page, true()))
-        .order_by(page.c.id),
+        .order_by(page.c.id.desc() if descending else page.c.id),
         {"after": max(after, since), "size": size + 1},
     )
     removed_id = rows[0].removed_id
@@ -84,6 +106,13 @@ def list_events(actor: Principal, query: Mapping[str, Any], columns: Columns) ->
         raise ShopError("shop_api_events_expired", removed_id=removed_id)
     events = [row[:-1] for row in rows if row[-2] is not None]
     return EventPage(events[:size], has_more=len(events) > size)
+
+
+def _require_cursor(query: Mapping[str, Any], *, descending: bool) -> None:
+    if descending and query["after"] is not None:
+        raise InvalidParams({"filter[after]": "has no effect with filter[order]=desc."})
+    if not descending and query["before"] is not None:
+        raise InvalidParams({"filter[before]": "requires filter[order]=desc."})
 
 
 def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
@@ -125,6 +154,10 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
                 reason = f"unknown {name} {value!r}. Known {name}s: {', '.join(choices)}."
                 raise InvalidParams({f"filter[{name}]": reason})
         conditions.append(EVENTS.c[name].in_(wanted))
+    if query["user_id"] is not None:
+        conditions.append(EVENTS.c.user_id == min(query["user_id"], INT64_MAX))
+    if query["request_id"] is not None:
+        conditions.append(EVENTS.c.request_id == query["request_id"])
     if (resource_id := query["resource_id"]) is not None:
         conditions.append(EVENTS.c.resource_id == min(resource_id, INT64_MAX))
         resources = query["resource"]

@@ -20,11 +20,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.db.session import now, run_in_transaction
+from app.db.session import now, run_in_transaction, run_statement
 from app.db.sql.index_hints import has_constant
 from app.models import (
     ADMIN_SESSIONS,
     COUPON_REFUSALS,
+    EVENT_FEED,
     EVENTS,
     IDEMPOTENCY_RECORDS,
     OAUTH_NONCES,
@@ -40,7 +41,12 @@ from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.api_keys.sessions import expired_sessions
 from app.services.customers import totals
-from app.services.events.retention import remove_expired_events
+from app.services.events.retention import (
+    HAS_DATA,
+    Removal,
+    remove_expired_data,
+    remove_expired_events,
+)
 from app.services.maintenance.import_runs import report_interrupted_imports
 from app.services.orders.figures import complete_figures
 from app.services.redemptions.expiry import BATCH as EXPIRY_BATCH
@@ -99,7 +105,7 @@ def _rowcount(session: Session, statement: Any) -> int:
 
 
 def _remove_events() -> int:
-    """Remove expired events without pending deliveries, in batches.
+    """Remove expired events without pending deliveries, and their data, in batches.
 
     Batches of events that must stay do not count, so that they do not stop the removal.
     """
@@ -107,13 +113,31 @@ def _remove_events() -> int:
     is_collected = EVENTS.c.id <= func.coalesce(
         select(func.min(WEBHOOKS.c.position)).where(_IS_ACTIVE).scalar_subquery(), EVENTS.c.id
     )
+    _remove_late_data(is_needed)
+    total = _remove_all(partial(remove_expired_data, ~is_needed, is_collected), None)
+    return total + _remove_all(remove_expired_events, 0)
+
+
+def _remove_all(remove: Callable[..., Removal], after: int | None) -> int:
     total = batches = 0
-    after: int | None = 0
-    while after is not None and batches < MAX_BATCHES:
-        removed, after = remove_expired_events(~is_needed, is_collected, after=after)
+    while batches < MAX_BATCHES:
+        removed, after = remove(after=after)
         total += removed
         batches += removed > 0
+        if after is None:
+            break
     return total
+
+
+def _remove_late_data(is_needed: ColumnElement[bool]) -> None:
+    """Remove the data of events that had a pending delivery when they expired."""
+    before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+    delivered = select(WEBHOOK_DELIVERIES.c.event_id).where(
+        ~_IS_PENDING, WEBHOOK_DELIVERIES.c.created_at < before
+    )
+    is_late = EVENTS.c.id <= select(func.max(EVENT_FEED.c.removed_id)).scalar_subquery()
+    late = update(EVENTS).where(EVENTS.c.id.in_(delivered), is_late, HAS_DATA, ~is_needed)
+    run_statement(late.values(data="{}"))
 
 
 def _fail_expired_deliveries() -> int:
@@ -139,8 +163,8 @@ def _fail_expired_deliveries() -> int:
 
 
 def _remove_deliveries() -> int:
-    """Remove the finished deliveries of removed events."""
-    has_event = exists(select(1).where(EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id))
+    """Remove the finished deliveries of events without data."""
+    has_event = exists(select(1).where(EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id, HAS_DATA))
     before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
     is_old = WEBHOOK_DELIVERIES.c.created_at < before
     return _remove(WEBHOOK_DELIVERIES, ~_IS_PENDING, is_old, ~has_event)

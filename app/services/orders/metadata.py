@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.services.common.bulk import BulkItem, Record, Writes
-from app.services.common.metadata import ITEM, ITEMS_METADATA, METADATA, ORDER, REFUND
-from app.services.common.metadata_rules import MetadataEntry, shown
+from app.services.common.metadata import BEFORE, ITEM, ITEMS_METADATA, METADATA, ORDER, REFUND
+from app.services.common.metadata_rules import Metadata, MetadataEntry, shown
 from app.services.common.metadata_writes import (
     Key,
     MetadataWrites,
@@ -68,11 +68,15 @@ class ChangedMetadata:
 
 @dataclass(slots=True)
 class OrderMetadataWrites:
-    """The changes of the metadata of orders and of their items in one transaction."""
+    """The changes of the metadata of orders and of their items in one transaction.
+
+    Attributes:
+        removed: the metadata before the write of the items of an order, by a removed item.
+    """
 
     orders: MetadataWrites
     items: MetadataWrites
-    removed: set[tuple[int, int]] = field(default_factory=set)
+    removed: dict[tuple[int, int], dict[int, Any]] = field(default_factory=dict)
 
     @classmethod
     def of_items(
@@ -131,21 +135,24 @@ class OrderMetadataWrites:
         order_id, items = changed.order_id, changed.items
         if changed.of_order is not None:
             self.orders.keep(order_id, changed.of_order, before, after)
+        if before and (items.given or items.removed):
+            earlier = self._shown(order_id, items.ids | items.removed)
+            self.items.show(after, earlier, ITEMS_METADATA + BEFORE)
+            self.removed |= {(order_id, item_id): earlier for item_id in items.removed}
         self.items.entries |= changed.of_items
-        for removed in {(order_id, item_id) for item_id in items.removed}:
-            self.items.entries.pop(removed, None)
-            self.removed.add(removed)
+        for item_id in items.removed:
+            self.items.entries.pop((order_id, item_id), None)
         if items.given:
-            of_items = {
-                item_id: shown(self.items.entries.get((order_id, item_id), ()))
-                for item_id in items.ids
-            }
-            self.items.show(after, of_items, ITEMS_METADATA)
+            self.items.show(after, self._shown(order_id, items.ids), ITEMS_METADATA)
             count_change(before, after)
+
+    def _shown(self, order_id: int, ids: Iterable[int]) -> dict[int, Any]:
+        return {each: shown(self.items.entries.get((order_id, each), ())) for each in ids}
 
     def write(self, session: Session, new_ids: Sequence[int]) -> None:
         """Write the changes, and add the metadata to the orders."""
-        delete_items(session, self.removed)
+        for (order_id, item_id), metadata in delete_items(session, self.removed).items():
+            self.removed[order_id, item_id][item_id] = metadata
         self.orders.write(session, new_ids)
         self.items.write(session, new_ids)
 
@@ -162,6 +169,7 @@ class RefundMetadataWrites:
     items: MetadataWrites
     of_items: dict[int, Any] | None = None
     is_shown: bool = False
+    before: Metadata = field(default_factory=dict)
 
     @classmethod
     def of_new(
@@ -205,6 +213,7 @@ class RefundMetadataWrites:
     def _change(self, key: int, data: Mapping[str, Any]) -> None:
         if METADATA in data:
             place = f"order_refund.{METADATA}"
+            self.before = shown(self.refund.entries.get(key, ()))
             self.refund.entries[key] = self.refund.changed(key, data[METADATA], place)
             self.is_shown = True
 
@@ -214,7 +223,7 @@ class RefundMetadataWrites:
         self.items.write(session)
         if self.is_shown:
             (entries,) = self.refund.entries.values()
-            refund[METADATA] = shown(entries)
+            refund |= {METADATA: shown(entries), METADATA + BEFORE: self.before}
         if self.of_items is not None:
             refund[ITEMS_METADATA] = self.of_items
 

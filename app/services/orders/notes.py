@@ -7,7 +7,7 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
-from app.catalog import TRASH
+from app.catalog import TRASH, Change
 from app.db.read_pool import RowStream
 from app.db.records import Columns, Row
 from app.db.session import now, run_in_transaction
@@ -65,8 +65,7 @@ def create_note(
         actor.require("shop_api_user_cannot_create_order_note")
         if needs_text:
             _require_text(data.get("note", ""))
-        if not hold_accounts(session, [customer_id or 0]):
-            customer_id = None  # deleted since the order was read
+        customer_id = _held(session, customer_id)
         note = {**data, "order_id": order_id, "created_at": now()}
         note_id = session.execute(
             insert(ORDER_NOTES).values(note).returning(ORDER_NOTES.c.id)
@@ -95,7 +94,7 @@ def update_note(
     """
 
     def work(session: Session) -> Record:
-        note = _lock_note(session, order_id, note_id)
+        note, customer_id = _lock_note(session, order_id, note_id)
         actor.require("shop_api_user_cannot_edit_order_note")
         if precondition:
             precondition(note)
@@ -103,6 +102,8 @@ def update_note(
             _require_text(data["note"])
             changed = {"note": data["note"]}
             session.execute(update(ORDER_NOTES).where(ORDER_NOTES.c.id == note_id).values(changed))
+            before = note | {"customer_id": _held(session, customer_id)}
+            notify(session, actor, [Change("order_note.updated", before, before | changed)])
             note |= changed
         return note
 
@@ -119,11 +120,12 @@ def delete_note(
     """
 
     def work(session: Session) -> None:
-        note = _lock_note(session, order_id, note_id)
+        note, _ = _lock_note(session, order_id, note_id)
         actor.require("shop_api_user_cannot_delete_order_note")
         if precondition:
             precondition(note)
         session.execute(delete(ORDER_NOTES).where(ORDER_NOTES.c.id == note_id))
+        notify(session, actor, [Change("order_note.deleted", note, None)])
 
     run_in_transaction(work)
 
@@ -144,9 +146,14 @@ def _lock_order(session: Session, order_id: int) -> int | None:
     return customer_id
 
 
-def _lock_note(session: Session, order_id: int, note_id: int) -> Record:
-    """Return a note of an order, locked until the commit."""
-    _lock_order(session, order_id)
+def _held(session: Session, customer_id: int | None) -> int | None:
+    """Return the customer of an order, or None if the customer was deleted since it was read."""
+    return customer_id if hold_accounts(session, [customer_id or 0]) else None
+
+
+def _lock_note(session: Session, order_id: int, note_id: int) -> tuple[Record, int | None]:
+    """Return a note of an order, locked until the commit, and the customer of the order."""
+    customer_id = _lock_order(session, order_id)
     note = (
         session.execute(
             select(ORDER_NOTES)
@@ -158,7 +165,7 @@ def _lock_note(session: Session, order_id: int, note_id: int) -> Record:
     )
     if note is None:
         raise ShopError("shop_api_invalid_order_note_id")
-    return dict(note)
+    return dict(note), customer_id
 
 
 def _require_text(note: str) -> None:

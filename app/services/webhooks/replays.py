@@ -13,6 +13,7 @@ from app.errors import ShopError
 from app.models import EVENTS, WEBHOOK_DELIVERIES
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
+from app.services.events.retention import HAS_DATA
 from app.services.events.sequence import last_event_id, lock_sequence, removed_event_id
 from app.services.webhooks.topics import can_read
 from app.services.webhooks.writes import changed, locked
@@ -96,5 +97,5 @@ def _require_event(session: Session, event_id: int | None) -> None:
     if event_id is None:
         return
     lock_sequence(session)
-    if not session.scalar(select(exists().where(EVENTS.c.id == event_id))):
+    if not session.scalar(select(exists().where(EVENTS.c.id == event_id, HAS_DATA))):
         raise ShopError("shop_api_events_expired", removed_id=removed_event_id(session))

@@ -12,6 +12,7 @@ from app.db.session import precise_now
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import new_delivery
+from app.services.events.retention import HAS_DATA
 
 BATCH = 500
 """Events for which deliveries are created in one transaction."""
@@ -39,7 +40,7 @@ def collect(session: Session) -> None:
 def _collect_from(session: Session, position: int, webhooks: Sequence[Any]) -> None:
     events = session.execute(
         select(EVENTS.c.id, EVENTS.c.type, EVENTS.c.resource, EVENTS.c.resource_id)
-        .where(EVENTS.c.id > position)
+        .where(EVENTS.c.id > position, HAS_DATA)
         .order_by(EVENTS.c.id)
         .limit(BATCH)
     ).all()
