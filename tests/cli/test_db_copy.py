@@ -31,6 +31,13 @@ VALUES = {
     bytes: b"\0\xff", Decimal: Decimal("1.50"), object: [{"b": 1, "a": [None]}],
 }  # fmt: skip
 
+EVERY_FIELD = {
+    "code": "every-field", "type": "buy_x_get_y", "amount": "50", "active": False,
+    "starts_at": "2030-12-01T10:30:00Z", "campaign_id": 1, "tags": ["a", "b"],
+    "combines_with": ["-b"], "customer_tags": ["role:wholesale"], "first_order_only": True,
+    "maximum_discount": "9.50", "buy_quantity": 2, "get_quantity": 1, "get_product_ids": [7],
+}  # fmt: skip
+
 
 @pytest.fixture
 def postgresql_url(postgresql_server):
@@ -92,6 +99,7 @@ def fill(app):
         key = create_key("owner", "administrator", Permission.READ_WRITE, "owner")
         run_in_transaction(fill_empty_tables)
     client = Client(app, key)
+    assert client.post("/coupons", {"coupon": EVERY_FIELD}).status_code == 201
     newest = {
         "coupons": {"coupon": {"code": "newest"}},
         "customers": {"customer": {"email": "newest@x.example"}},

@@ -18,6 +18,7 @@ from app.db.search import search_text
 from app.db.session import run_in_transaction
 from app.models import (
     COUPONS,
+    Campaign,
     Coupon,
     CouponBatch,
     DownloadPermission,
@@ -28,13 +29,16 @@ from app.models import (
     RowCount,
     User,
     UserRole,
+    UserTag,
 )
 from app.models.address import ADDRESS_COLUMNS
+from app.models.coupon import ON_REQUEST, CouponOptions
 from app.models.user import with_normalized
 from app.schemas.fields import output as fields
 from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import RefundItemSchema
 from app.services.api_keys.writes import create_key
+from app.services.campaigns.writes import with_search_text
 from app.services.orders.columns import derived_columns
 from app.services.orders.items import KINDS as ITEM_LISTS
 from tests.api_client import Client
@@ -42,9 +46,9 @@ from tests.databases import empty
 from tests.factories import ORDER
 
 MODELS = (
-    User, UserRole, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, OrderRefund, Redemption,
+    User, UserRole, UserTag, Campaign, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, OrderRefund, Redemption,
 )  # fmt: skip
-KINDS = ("customers", "batches", "coupons", "orders", "refunds", "redemptions")
+KINDS = ("customers", "campaigns", "batches", "coupons", "orders", "refunds", "redemptions")
 
 HOSTILE = (
     "", " ", "'", '"', "\\", "\\|", "|", "=1+1", "+1", "-1", "@x", "\t", "\r\n", "\n", "''", "null", "true",
@@ -60,6 +64,9 @@ SECONDS = st.integers(int(datetime.min.replace(tzinfo=UTC).timestamp()), 2534023
 TIME = SECONDS.map(lambda seconds: datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds))
 MONEY = st.integers(-(10**15), 10**15).map(lambda cents: Decimal(cents).scaleb(-2))
 COUNT = st.integers(0, 10**15 - 1)
+TAGS = st.lists(
+    st.sampled_from(["newsletter", "loyalty", "\u00e9t\u00e9", "a|b", "=1"]), unique=True
+)
 IDS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXT
@@ -100,7 +107,7 @@ def shops(draw):
     users = draw(
         records(
             {"id": ID, "username": NAME, "email": NAME, "first_name": TEXT, "last_name": TEXT,
-             "password_hash": some(TEXT), **times, **address},
+             "password_hash": some(TEXT), "tags": some(TAGS.filter(bool)), **times, **address},
             id=same, username=comparable, email=comparable,
         )
     )  # fmt: skip
@@ -115,9 +122,18 @@ def shops(draw):
         for user in users
         for position, role in enumerate(draw(st.lists(TEXT, max_size=3, unique=True)))
     ]
+    tags = [{"user_id": user["id"], "tag": tag} for user in users for tag in user["tags"] or ()]
+    campaigns = draw(
+        records(
+            {"id": ID, "name": NAME, **times, "active": st.booleans(), "starts_at": some(TIME),
+             "ends_at": some(TIME), "usage_limit": st.just(0), "usage_limit_per_user": st.just(0),
+             "budget": st.none(), "tags": TAGS, "combines_with": TAGS},
+            id=same,
+        )
+    )  # fmt: skip
     batches = draw(
         records(
-            {"id": ID, "author_id": user_id, "created_at": TIME, "count": st.integers(1, 2**62),
+            {"campaign_id": some(ID), "id": ID, "author_id": user_id, "created_at": TIME, "count": st.integers(1, 2**62),
              "prefix": TEXT, "pattern": TEXT, "charset": TEXT},
             id=same,
         )
@@ -133,7 +149,12 @@ def shops(draw):
              "product_category_ids": IDS, "exclude_product_category_ids": IDS, "exclude_sale_items": flag,
              "minimum_amount": some(MONEY.filter(bool)), "maximum_amount": some(MONEY.filter(bool)),
              "customer_emails": st.lists(TEXT, max_size=3), "description": TEXT, "trashed_at": some(TIME),
-             "batch_id": some(ID)},
+             "batch_id": some(ID), "active": flag, "starts_at": some(TIME), "campaign_id": some(ID),
+             "options": st.builds(
+                 CouponOptions, tags=TAGS, combines_with=TAGS, customer_tags=TAGS,
+                 first_order_only=flag, maximum_discount=st.sampled_from([None, "0.01", "50.00"]),
+                 buy_quantity=COUNT, get_quantity=COUNT, get_product_ids=st.lists(ID, max_size=3, unique=True),
+             )},
             id=same, code=same,
         )
     )  # fmt: skip
@@ -176,7 +197,7 @@ def shops(draw):
         records(
             {"id": ID, "coupon_id": st.sampled_from([None, *(coupon["id"] for coupon in coupons)]),
              "code": TEXT.map(coupon_code), "reference": TEXT, "order_id": some(ID), "customer_id": user_id, "email": TEXT,
-             "amount": some(MONEY), "status": st.just("reserved"), "holds_slot": flag, **times,
+             "amount": some(MONEY), "campaign_id": some(ID), "status": st.just("reserved"), "holds_slot": flag, **times,
              "expires_at": some(TIME), "confirmed_at": some(TIME)},
             id=same, reference=same, order_id=lambda value: value or object(),
         )
@@ -184,6 +205,8 @@ def shops(draw):
     return {
         User: [with_normalized(user) for user in users],
         UserRole: roles,
+        UserTag: tags,
+        Campaign: [with_search_text(campaign) for campaign in campaigns],
         CouponBatch: batches,
         Coupon: [
             coupon | {"search_text": search_text(coupon["code"], coupon["description"])}
@@ -263,10 +286,22 @@ def test_every_kind_of_record_is_restored(app, second_app, tmp_path, examples):
 @pytest.fixture
 def exported(app, admin, make_coupon, make_customer, tmp_path):
     """A shop that was filled by the API, and one file for each of its kinds."""
-    customer = make_customer(first_name="Ada")
-    coupon = make_coupon(code="summer", usage_limit=5, customer_emails=["*@example.com"])
+    customer = make_customer(first_name="Ada", tags=["vip"])
+    campaign = {"name": "Spring", "budget": "500", "usage_limit": 9, "tags": ["spring"]}
+    campaign |= {"starts_at": "2020-01-01", "ends_at": "2999-01-01", "combines_with": ["-x"]}
+    campaign = admin.post("/campaigns", {"campaign": campaign}).get_json()["campaign"]
+    coupon = make_coupon(
+        code="summer",
+        usage_limit=5,
+        customer_emails=["*@example.com"],
+        campaign_id=campaign["id"],
+        combines_with=["spring"],
+        starts_at="2020-01-01T10:00:00Z",
+    )
     admin.delete(f"/coupons/{make_coupon(code='gone')['id']}")
-    admin.post("/coupons/generate", {"generate": {"count": 3}})
+    admin.post(
+        "/coupons/generate", {"generate": {"count": 3, "coupon": {"campaign_id": campaign["id"]}}}
+    )
     line = {
         "product_id": 1,
         "name": "Mug",
@@ -286,7 +321,14 @@ def exported(app, admin, make_coupon, make_customer, tmp_path):
     admin.delete(f"/orders/{made['id']}")
     admin.post(
         "/redemptions",
-        {"redemption": {"code": coupon["code"], "reference": "cart-1", "email": "a@example.com"}},
+        {
+            "redemption": {
+                "code": coupon["code"],
+                "reference": "cart-1",
+                "amount": "2.00",
+                "email": "a@example.com",
+            }
+        },
     )
     files = [tmp_path / f"{kind}.ndjson" for kind in KINDS]
     for kind, file in zip(KINDS, files, strict=True):
@@ -294,12 +336,13 @@ def exported(app, admin, make_coupon, make_customer, tmp_path):
     return files
 
 
+@pytest.mark.both_databases
 def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
     result = run(second_app, "import", "--restore", *reversed(exported))
     numbers = {
         kind: len(file.read_text().splitlines()) for kind, file in zip(KINDS, exported, strict=True)
     }
-    assert numbers == {"customers": 2, "batches": 1, "coupons": 5, "orders": 2, "refunds": 2,
+    assert numbers == {"customers": 2, "campaigns": 1, "batches": 1, "coupons": 5, "orders": 2, "refunds": 2,
         "redemptions": 3}  # fmt: skip
     assert result.stdout == "".join(
         f"{kind}: {number} restored.\n" for kind, number in numbers.items()
@@ -310,6 +353,7 @@ def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
         assert again.read_bytes() == file.read_bytes()
     before, after = stored(app), stored(second_app)
     for table in (
+        "campaigns",
         "coupons",
         "orders",
         "order_notes",
@@ -336,7 +380,14 @@ def test_new_records_have_ids_that_were_never_used(app, second_app, exported, ad
         assert new > max(row[0] for row in ids[model])
     use = client.post(
         "/redemptions",
-        {"redemption": {"code": "summer", "reference": "new", "email": "a@example.com"}},
+        {
+            "redemption": {
+                "code": "summer",
+                "reference": "new",
+                "amount": "1.00",
+                "email": "a@example.com",
+            }
+        },
     )
     assert use.status_code == 201
     note = client.post(f"/orders/{order['id']}/notes", {"order_note": {"note": "x"}})
@@ -485,14 +536,16 @@ def test_from_standard_input(app, second_app, exported):
 
 
 def test_coupons_of_an_earlier_version(app, second_app, make_coupon, tmp_path):
-    """Their codes are normalized, and their counts reduced to 15 digits."""
+    """Their codes are normalized, and their counts reduced to 15 digits. No later field is needed."""
     older, newer = make_coupon(code="summer"), make_coupon(code="x")
     file = tmp_path / "coupons.ndjson"
     run(app, "export", "all", file)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     (found,) = (line for line in lines if line.get("code") == "x")
     found |= {"code": "Sum\u200bmer", "usage_limit": 10**15, "usage_count": 2**63 - 1}
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    later = {*ON_REQUEST, "campaign_id", "tags"}
+    earlier = [{name: each[name] for name in each if name not in later} for each in lines]
+    file.write_text("".join(json.dumps(line) + "\n" for line in earlier))
     result = run(second_app, "import", "restore", file)
     for message in ("has the code 'summer~", "usage_limit is 999", "usage_count is 999"):
         assert message in result.output
