@@ -1,7 +1,6 @@
 """Metadata in responses: which of it a request asks for, and its place in records (records 1)."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import marshmallow as ma
@@ -10,6 +9,7 @@ from app.api.serializers import Serializer
 from app.db.read_pool import fetch
 from app.schemas.fields.output import Lines, Metadata
 from app.schemas.fields.query import StrictSelection
+from app.schemas.loading import instance_of
 from app.services.common.metadata import (
     ITEMS_METADATA,
     METADATA,
@@ -28,19 +28,17 @@ _KEY = f"{METADATA}."
 """Beginning of a name in ``fields`` that selects a key of the metadata of items."""
 
 
-@cache
 def metadata_field(schema: type[ma.Schema]) -> tuple[str, Metadata] | None:
     """Return the name and the field of the metadata in a schema of responses."""
-    found = schema().fields.items()
+    found = instance_of(schema).fields.items()
     return next(((name, each) for name, each in found if isinstance(each, Metadata)), None)
 
 
-@cache
 def lists_with_metadata(schema: type[ma.Schema]) -> frozenset[str]:
     """Return the names of the lists of items that have metadata in a schema of orders."""
     return frozenset(
         name
-        for name, each in schema().fields.items()
+        for name, each in instance_of(schema).fields.items()
         if isinstance(each, Lines) and metadata_field(each.line)
     )
 

@@ -10,6 +10,8 @@ from app.config.fields import OrderStatusNames
 from app.config.settings import SettingsSchema
 from app.conversions.text import did_you_mean
 
+_FIELDS = SettingsSchema().fields
+
 
 class SettingsError(Exception):
     """Raised when a setting has an invalid value. The message contains its name and the reason."""
@@ -25,7 +27,7 @@ def load_settings(config: MutableMapping[str, Any], overrides: Mapping[str, Any]
     Raises:
         SettingsError: values have the wrong type or are out of range. The message lists them all.
     """
-    known = SettingsSchema._declared_fields.keys()
+    known = _FIELDS.keys()
     given = {name: config[name] for name in known if config.get(name) is not None}
     given |= {name: os.environ[name] for name in known if os.environ.get(name)}
     given |= overrides or {}
@@ -41,9 +43,7 @@ def load_settings(config: MutableMapping[str, Any], overrides: Mapping[str, Any]
 
 def _shown(name: str, value: Any) -> str:
     """Return the value of a setting that is a number, for a message. Others can be secret."""
-    is_number = isinstance(
-        SettingsSchema._declared_fields[name], ma.fields.Integer | ma.fields.Float
-    )
+    is_number = isinstance(_FIELDS[name], ma.fields.Integer | ma.fields.Float)
     return f" The value is {value!r}." if is_number else ""
 
 
@@ -71,7 +71,7 @@ def check_order_statuses(config: Mapping[str, Any], known: Iterable[str]) -> Non
     known = list(known)
     problems = [
         f"{name}: unknown order status {status!r}{did_you_mean(status, known)}"
-        for name, field in SettingsSchema._declared_fields.items()
+        for name, field in _FIELDS.items()
         if isinstance(field, OrderStatusNames)
         for status in config[name]
         if status not in known
@@ -82,7 +82,7 @@ def check_order_statuses(config: Mapping[str, Any], known: Iterable[str]) -> Non
 
 def unknown_settings(names: Iterable[str]) -> list[str]:
     """Return a message for each unknown name with the prefix ``SHOP_``."""
-    known = list(SettingsSchema._declared_fields)
+    known = list(_FIELDS)
     return [
         f"unknown setting {name}{did_you_mean(name, known)}"
         for name in sorted(set(names))

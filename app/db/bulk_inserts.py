@@ -3,7 +3,6 @@
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -103,7 +102,6 @@ def insert_rows(
     return connection.execute(statement.from_select(names, selected)).all()
 
 
-@cache
 def _inserting(into: Table, returning: tuple[Column[Any], ...]) -> ReturningInsert[Any]:
     """Return an insert for any number of rows: RETURNING makes it a single statement."""
     return insert(into).returning(*returning)

@@ -181,7 +181,7 @@ def _options(record: Record) -> CouponOptions:
 
 def _order(table: Table, record: Record) -> Rows:
     for name in ITEM_LISTS:
-        _require_items(name, cast("Lines", OrderSchema._declared_fields[name]), record.get(name))
+        _require_items(name, cast("Lines", instance_of(OrderSchema).fields[name]), record.get(name))
     details = record.get("item_details")
     if isinstance(details, dict) and not all(isinstance(each, dict) for each in details.values()):
         raise ValueError("item_details: must be an object of objects.")

@@ -271,8 +271,8 @@ class CouponListQuery(PageQuery, CouponOrder, RecordQuery):
 META_KEYS = (
     "first_name",
     "last_name",
-    *(f"billing_{name}" for name in BillingAddressSchema._declared_fields),
-    *(f"shipping_{name}" for name in ShippingAddressSchema._declared_fields),
+    *(f"billing_{name}" for name in BillingAddressSchema().fields),
+    *(f"shipping_{name}" for name in ShippingAddressSchema().fields),
 )
 
 

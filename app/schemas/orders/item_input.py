@@ -71,6 +71,9 @@ class LineMetaCreate(Base):
     value = inputs.Text("Value of the attribute.")
 
 
+_EMPTY_META = dict.fromkeys(LineMetaCreate().fields, "")
+
+
 class LineMetaArray(list_inputs.ItemArray):
     """Additional attributes of a line item, each with all keys."""
 
@@ -84,8 +87,7 @@ class LineMetaArray(list_inputs.ItemArray):
 
     def deserialize(self, *args: Any, **kwargs: Any) -> Any:
         loaded = super().deserialize(*args, **kwargs)
-        empty = dict.fromkeys(LineMetaCreate._declared_fields, "")
-        return [empty | item for item in loaded] if isinstance(loaded, list) else loaded
+        return [_EMPTY_META | item for item in loaded] if isinstance(loaded, list) else loaded
 
 
 class ItemTaxCreate(Base):

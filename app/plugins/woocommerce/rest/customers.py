@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import marshmallow as ma
@@ -77,14 +76,12 @@ FIELDS: arg.Arguments = {
 }
 
 
-@lru_cache(10_000)
 def avatar(email: str) -> str:
     """Return the URL of the avatar of an e-mail address."""
     digest = hashlib.sha256(email.strip().lower().encode()).hexdigest()
     return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
 
 
-@lru_cache(10_000)
 def _is_shown(key: str) -> bool:
     """Return whether an entry of metadata is shown."""
     is_internal = key.startswith(("_", "wp_")) or key.endswith(("_capabilities", "_user_level"))

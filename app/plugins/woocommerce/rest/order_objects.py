@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -46,16 +45,15 @@ _KEY, _ID = itemgetter(1), itemgetter("id")
 _NO_IMAGE, _OF_VARIATION = {"id": "", "src": ""}, {"id": 0, "src": ""}
 
 
-@cache
-def currencies() -> dict[str, tuple[str, str]]:
-    """Return name and symbol of each currency by its code."""
-    text = (Path(__file__).parent / "currencies.json").read_text(encoding="utf-8")
-    return {code: (name, symbol) for code, (name, symbol) in json.loads(text).items()}
+KNOWN_CURRENCIES: Mapping[str, Sequence[str]] = json.loads(
+    (Path(__file__).parent / "currencies.json").read_text(encoding="utf-8")
+)
+"""Name and symbol of each currency by its code."""
 
 
 def symbol_of(currency: str) -> str:
     """Return the symbol of a currency, or its code."""
-    return currencies().get(currency, ("", currency))[1]
+    return KNOWN_CURRENCIES.get(currency, ("", currency))[1]
 
 
 Customers = dict[int, Object]

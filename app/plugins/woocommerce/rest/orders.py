@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from flask import current_app
@@ -24,8 +24,8 @@ from app.plugins.woocommerce.rest.errors import RestError, as_rest_error
 from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
 from app.plugins.woocommerce.rest.order_objects import (
+    KNOWN_CURRENCIES,
     Customers,
-    currencies,
     order_object,
     symbol_of,
 )
@@ -83,7 +83,7 @@ _OTHER_CURRENCIES = (
     "SLL",
     "VEF",
 )
-CURRENCIES = sorted({*currencies(), *_OTHER_CURRENCIES})
+CURRENCIES = sorted({*KNOWN_CURRENCIES, *_OTHER_CURRENCIES})
 
 _PRODUCT = {"type": ["integer", "string"]}
 
@@ -124,12 +124,15 @@ _FIELDS: arg.Arguments = {
 }  # fmt: skip
 
 
-@cache
-def _names(name: str) -> dict[str, str]:
-    """Return the native names of the fields of a list."""
-    own = {"id", "meta_data", "tax_status"}
-    names = {field: field for field in _FIELDS[name]["items"]["properties"] if field not in own}
-    return names | ({"name": "title"} if name == "fee_lines" else {})
+_NAMES_OF_ITEMS = {
+    name: {
+        field: "title" if (name, field) == ("fee_lines", "name") else field
+        for field in _FIELDS[name]["items"]["properties"]
+        if field not in {"id", "meta_data", "tax_status"}
+    }
+    for name in LISTS
+}
+"""Native names of the fields of each list."""
 
 
 _VIEW = {
@@ -426,7 +429,7 @@ def _pay(
 
 def _native_lines(name: str, given: Sequence[Any], before: Record) -> list[Object]:
     """Return the items of a list as the services take them."""
-    (needed, kind), names = LISTS[name], _names(name)
+    (needed, kind), names = LISTS[name], _NAMES_OF_ITEMS[name]
     known = {item["id"] for item in before[name]}
     items = []
     for at, each in enumerate(given):

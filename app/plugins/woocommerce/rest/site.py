@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -41,7 +41,6 @@ _OF_CUSTOMERS = {
 """Resources with the addresses of customers, and the capabilities that read them."""
 
 
-@lru_cache(256)
 def _methods(held: frozenset[Capability] | None) -> Mapping[str, Sequence[str]]:
     """Return the methods of records for these capabilities; None for all."""
     return {

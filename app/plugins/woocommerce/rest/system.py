@@ -12,7 +12,7 @@ from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
 from app.plugins.woocommerce.rest.lists import collection
-from app.plugins.woocommerce.rest.order_objects import currencies
+from app.plugins.woocommerce.rest.order_objects import KNOWN_CURRENCIES
 from app.plugins.woocommerce.rest.site import VERSION, Object
 
 WORDPRESS = "6.6"
@@ -39,10 +39,10 @@ def list_tools(call: Call) -> list[Object]:  # noqa: ARG001  # as every operatio
 def get_currency(call: Call) -> Object:
     """Return the currency of the shop."""
     code = current_app.config["SHOP_CURRENCY"]
-    if code not in currencies():
+    if code not in KNOWN_CURRENCIES:
         message = "There are no currencies matching these parameters."
         raise RestError("woocommerce_rest_data_invalid_currency", message, 404)
-    name, symbol = currencies()[code]
+    name, symbol = KNOWN_CURRENCIES[code]
     links = call.site.links("data/currencies", code, methods=("GET",))
     shown = "".join(map(_entity, symbol))
     return {"code": code, "name": name, "symbol": shown, "_links": links}
