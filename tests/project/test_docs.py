@@ -319,7 +319,7 @@ def run_examples(make_app, migrated_database_url):
         assert app.test_cli_runner().invoke(args=arguments).exit_code == 0
 
     def run(name, *, section="", demo_first=False):
-        first_id = None
+        first_id = campaign = None
         if demo_first:
             demo()
         for (command, *arguments), remark in curls(name, section):
@@ -329,7 +329,9 @@ def run_examples(make_app, migrated_database_url):
                 continue
             method, address, body, user = request_of(
                 # as the shell does
-                word.replace("$((ID + 1))", str((first_id or 0) + 1)).replace("$ID", str(first_id))
+                word.replace("$((ID + 1))", str((first_id or 0) + 1))
+                .replace("$ID", str(first_id))
+                .replace("$CAMPAIGN", str(campaign))
                 for word in arguments
             )
             assert (address.netloc, user) == ("localhost:8000", "$KEY")
@@ -345,6 +347,7 @@ def run_examples(make_app, migrated_database_url):
             for kind in ("coupon", "customer", "redemption", "batch"):
                 if first_id is None and kind in response.get_json():
                     first_id = response.get_json()[kind]["id"]
+            campaign = response.get_json().get("campaign", {}).get("id", campaign)
             bodies.append(response.get_json())
             yield method, address.path, remark
 
