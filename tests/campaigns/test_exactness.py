@@ -183,3 +183,21 @@ def test_a_deletion_of_a_customer_locks_the_campaigns_of_its_uses_first(
     ]
     assert tables.index("campaigns") < tables.index("redemptions")
     assert rejected(post(admin, "a", "2", **ANN)) == ["usage_limit_per_user"]
+
+
+def test_a_use_that_is_taken_again_gets_the_reasons_of_coupon_and_campaign(
+    admin, make_coupon, expire, exact
+):
+    campaign = make(admin, budget="1")
+    ids = {"campaign_id": campaign["id"], "type": "fixed_cart", "amount": "1"}
+    make_coupon(code="a", usage_limit=1, **ids)
+    order = create(admin, line_items=[LINE], coupon_lines=[{"code": "a"}])
+    change(admin, order["id"], status="cancelled")
+    first = reserve(admin, "a", "1", amount="1.00")
+    expire(first)
+    reserve(admin, "a", "2", amount="1.00")
+    both = ["usage_limit", "campaign_budget"]
+    assert rejected(admin.post(f"/redemptions/{first['id']}/confirm")) == both
+    again = admin.put(f"/orders/{order['id']}", {"order": {"status": "completed"}})
+    assert order_reasons(again) == both
+    exact()

@@ -182,6 +182,7 @@ class CouponPlan:
         self, line: Item, earlier: RedemptionRow | None, amount: Decimal
     ) -> CampaignUse:
         """Return a new use of a campaign, or an earlier one that is taken again."""
+        coupon = self.coupons.get(line["id"])
         return CampaignUse(
             held=self.held,
             code=line["code"],
@@ -190,6 +191,7 @@ class CouponPlan:
             in_budget=self.in_budget,
             active=line["applied"] and self.is_new(line),
             own_id=earlier["id"] if earlier else 0,
+            terms=coupon.terms if coupon else None,
         )
 
     def _change_of_campaign(

@@ -7,7 +7,7 @@ its own, and the request starts again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -20,8 +20,14 @@ from app.db.sql.types import Id
 from app.models import CAMPAIGNS, REDEMPTIONS
 from app.models.campaign import CampaignRow, is_limited
 from app.models.redemption import IS_EXPIRED_RESERVATION, IS_STORED_LIVE, RedemptionRow
-from app.pricing.carts import CampaignTerms
-from app.pricing.evaluation import REASONS, Reason, budget_reasons, campaign_limit_reasons
+from app.pricing.carts import CampaignTerms, CouponTerms
+from app.pricing.evaluation import (
+    REASONS,
+    Reason,
+    budget_reasons,
+    campaign_limit_reasons,
+    limit_reasons,
+)
 from app.services.campaigns.locks import Held
 from app.services.coupons.customers import Customer
 from app.services.coupons.refusals import not_applicable
@@ -81,6 +87,7 @@ class CampaignUse:
         in_budget: whether the currency is that of budgets.
         active: whether to reject a paused campaign.
         own_id: ID of the redemption, whose own use does not count.
+        terms: of the coupon, whose limits are among the reasons of a rejection.
     """
 
     held: Held
@@ -91,6 +98,7 @@ class CampaignUse:
     in_budget: bool = True
     active: bool = True
     own_id: int = 0
+    terms: CouponTerms | None = None
 
     def take(self, session: Session, campaign_id: int | None, customer: Customer | None) -> None:
         """Add the use to the numbers of its campaign, within the limits and the budget.
@@ -127,7 +135,7 @@ class CampaignUse:
         reasons = self._reasons(session, campaign, parameters)
         if session.scalar(_HAS_EXPIRED, {"this_campaign": campaign_id}):
             raise TryAgain(partial(expire_all, REDEMPTIONS.c.campaign_id == campaign_id))
-        raise not_applicable(self.code, reasons, self.param)
+        raise not_applicable(self.code, self._with_limits_of_coupon(reasons), self.param)
 
     def _reasons(
         self, session: Session, campaign: CampaignRow, parameters: dict[str, Any]
@@ -148,6 +156,11 @@ class CampaignUse:
             *campaign_limit_reasons(terms),
             *budget_reasons(terms, cents, in_budget=self.in_budget),
         ]
+
+    def _with_limits_of_coupon(self, reasons: Sequence[Reason]) -> Sequence[Reason]:
+        own = limit_reasons(replace(self.terms, campaign=None)) if self.terms else ()
+        found = {each.code: each for each in (*reasons, *own)}
+        return [found[code] for code in REASONS if code in found]
 
 
 def require_stored_expiry(redemption: RedemptionRow) -> None:

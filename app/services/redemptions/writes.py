@@ -142,6 +142,7 @@ def _take_slot_again(
         amount=redemption["amount"],
         active=False,
         own_id=redemption["id"],
+        terms=coupon.terms if coupon else None,
     )
     use.take(session, campaign_id, customer)
     if coupon is not None:
