@@ -16,6 +16,7 @@ from flask.json.provider import JSONProvider
 
 from app.api.dialect import current_dialect
 from app.auth.credentials import QUERY_CREDENTIALS
+from app.db.errors import is_unavailable
 from app.db.read_pool import RowStream
 from app.schemas.fields.query import plain
 from app.services.common.pagination import Page
@@ -175,8 +176,9 @@ def _with_rest(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     try:
         yield from pieces
-    except Exception:
-        current_app.logger.exception("a list response was aborted")
+    except Exception as error:
+        log = current_app.logger.warning if is_unavailable(error) else current_app.logger.exception
+        log("a list response was aborted")
         raise
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert
+from sqlalchemy.exc import OperationalError
 
 from app import create_app
+from app.api.responses import _with_rest
 from app.auth.principals import Permission
 from app.db import read_pool
 from app.db.session import run_in_transaction
@@ -158,3 +160,19 @@ def test_long_lists_need_little_memory(tmp_path):
     assert result.returncode == 0, result.stderr
     found = [line for line in result.stdout.splitlines() if line.startswith("/")]
     assert found == [f"{path} True" for path in LONG]
+
+
+LOST_CONNECTION = OperationalError("", {}, Exception(), connection_invalidated=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "level"), [(LOST_CONNECTION, "WARNING"), (ValueError(), "ERROR")]
+)
+def test_a_list_that_a_lost_database_aborts_is_no_internal_error(app, caplog, error, level):
+    def pieces():
+        raise error
+        yield b""
+
+    with app.app_context(), pytest.raises(type(error)):
+        list(_with_rest(b"", pieces()))
+    assert [record.levelname for record in caplog.records] == [level]
