@@ -43,6 +43,12 @@ def parse_arguments() -> argparse.Namespace:
         variable = f"COUPON_RACE_{name.upper()}"
         default = os.environ.get(variable, "")
         parser.add_argument(f"--{name}", default=default, help=f"default: ${variable}")
+    parser.add_argument(
+        "--campaign",
+        choices=("limit", "budget"),
+        default="",
+        help="use several codes, which have the limit together, or a budget for as many uses",
+    )
     parser.add_argument("--clean", action="store_true", help="remove what was created")
     parser.add_argument("--yes", action="store_true", help="test a shop on another machine")
     arguments = parser.parse_args()
@@ -51,6 +57,8 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("URL must be an http or https URL without credentials and query")
     if not 0 < arguments.limit < arguments.clients <= 500:
         parser.error("--limit must be at least 1, and --clients greater than that, at most 500")
+    if arguments.campaign and not ADAPTERS[arguments.adapter].campaigns:
+        parser.error(f"{arguments.adapter} has no campaigns")
     if not arguments.key:
         parser.error("set COUPON_RACE_KEY and COUPON_RACE_SECRET, or --key and --secret")
     return arguments
@@ -85,8 +93,9 @@ def report(result: Result, uses: int, limit: int) -> int:
 def main() -> int:
     """Run the program and return its exit status."""
     options = parse_arguments()
-    adapter = ADAPTERS[options.adapter](options.key, options.secret)
-    creates = f"the coupon {adapter.code} with {options.limit} uses and up to {options.clients}"
+    adapter = ADAPTERS[options.adapter](options.key, options.secret, options.campaign)
+    record = "campaign" if options.campaign else "coupon"
+    creates = f"the {record} {adapter.code} with {options.limit} uses and up to {options.clients}"
     then = "removes" if options.clean else "keeps"
     print(
         f"{options.url}: creates {creates} {adapter.creates} at once, and {then} them", flush=True

@@ -103,6 +103,25 @@ def test_service_is_exact_and_clean_leaves_nothing(service, adapter):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("adapter", OWN_ADAPTERS)
+@pytest.mark.parametrize("kind", ["limit", "budget"])
+def test_codes_of_a_campaign_are_exact_together(service, adapter, kind):
+    client = client_of(service)
+    key = {"key": service.consumer_key, "secret": service.consumer_secret}
+    status, output, errors = race(service.url, adapter, "--campaign", kind, "--clean", **key)
+    assert (status, errors) == (0, "")
+    assert counts(output) == EXACT
+    assert client.get("/campaigns").body == {"campaigns": []}
+    assert not any(contents(client).values())
+
+
+def test_other_shops_have_no_campaigns():
+    status, _, errors = race("http://127.0.0.1:9", "medusa", "--campaign", "limit")
+    assert status == 2
+    assert "medusa has no campaigns" in errors
+
+
+@pytest.mark.slow
 def test_service_is_exact_with_the_api_of_woocommerce(service):
     key = {"key": service.consumer_key, "secret": service.consumer_secret}
     status, output, errors = race(service.url, "woocommerce", "--clean", **key)

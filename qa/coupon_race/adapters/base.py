@@ -12,9 +12,10 @@ class Adapter(ABC):
 
     creates = "orders"  # by the clients
     keeps = ""  # what ``remove`` cannot remove
+    campaigns = False  # whether several codes can have a common limit
 
-    def __init__(self, key: str, secret: str) -> None:
-        self.key, self.secret = key, secret
+    def __init__(self, key: str, secret: str, campaign: str = "") -> None:
+        self.key, self.secret, self.campaign = key, secret, campaign
         self.code = f"race-{secrets.token_hex(6)}"
         self.email_domain = f"{self.code}.example.com"  # unique in the shop
         self.coupon: Any = None  # ID of the coupon, once it exists
