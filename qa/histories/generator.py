@@ -21,6 +21,11 @@ CONDITIONS = {
     "members": {"customer_emails": ["guest2@example.com"]},
 }
 """Coupons without limits that no operation changes, and their conditions."""
+CAMPAIGNS = (
+    {"name": "limits", "usage_limit": 6, "usage_limit_per_user": 2},
+    {"name": "budget", "budget": "4.00"},
+)
+"""Campaigns, which most codes join, leave or change."""
 STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "failed", "refunded")
 GUESTS = ("Guest1@example.com", "guest1@EXAMPLE.com", "guest2@example.com", "")
 CUSTOMERS = 8
@@ -55,6 +60,7 @@ WEIGHTS = {
     "conditional_order": 1.5, "conditional_customer": 1.5, "conditional_trash": 1, "create_key": 0.5, "restrict_key": 0.4, "revoke_key": 0.4,
     "use_key": 2,
     "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
+    "change_campaign": 3, "pause_campaign": 1.5, "move_coupon": 2, "change_amount": 4,
     "read_customer": 3, "list_orders": 3, "list_coupons": 1, "list_redemptions": 2,
     "count": 2, "count_orders": 3, "read_feed": 1,
 }  # fmt: skip
@@ -82,6 +88,7 @@ class World:
         self.coupons: dict[int, dict[str, Any]] = {}
         self.trashed_coupons: list[int] = []
         self.codes: list[str] = list(CODES)
+        self.campaigns: dict[int, dict[str, Any]] = {}
         self.customers: dict[int, str] = {}
         self.orders: dict[int, dict[str, Any]] = {}
         self.trashed_orders: list[int] = []
@@ -107,6 +114,7 @@ class World:
     def refresh(self, state: dict[str, Any]) -> None:
         """Take over the state at a pause."""
         self.coupons = dict(state["coupons"])
+        self.campaigns = dict(state["campaigns"])
         trashed = state["trashed_coupons"].values()
         self.trashed_coupons = [each["id"] for each in trashed if not each["code"].startswith("g-")]
         self.customers = {
@@ -357,10 +365,12 @@ class Generator:
         else:
             world.references.append((code, reference))
         expires_in = random.randint(1, 3) if random.random() < 0.25 else 900
+        amount = random.choice(("0.00", "0.50", "1.00", "2.00"))
         new = {"code": code, "reference": reference, "expires_in": expires_in, **person}
         return self._operation(
-            "reserve", "POST", "/redemptions", {"redemption": new},
-            is_idempotent=True, code=code.lower(), reference=reference, expires_in=expires_in, **person,
+            "reserve", "POST", "/redemptions", {"redemption": new | {"amount": amount}},
+            is_idempotent=True, code=code.lower(), reference=reference, expires_in=expires_in,
+            amount=amount, **person,
         )  # fmt: skip
 
     def _move(self, kind: str, found: dict[str, Any] | None) -> Operation | None:
@@ -519,6 +529,17 @@ class Generator:
         if lines and self.random.random() < 0.6:
             change = {"id": self.random.choice(lines)["id"], "quantity": self.random.randint(1, 3)}
         return self._update_order("change_items", {"line_items": [change]}, order_id)
+
+    def _change_amount(self) -> Operation | None:
+        """Record another amount of a coupon line, which changes the budget of its campaign."""
+        order_id = self._order_id()
+        lines = self.world.orders[order_id]["coupon_lines"] if order_id is not None else ()
+        known = [line["id"] for line in lines if line["amount"] != RECORDED]
+        if order_id is None or not known:
+            return None
+        amount = self.random.choice(("0.50", "1.00", "1.50", "3.00"))
+        change = {"coupon_lines": [{"id": self.random.choice(known), "amount": amount}]}
+        return self._update_order("change_amount", change, order_id)
 
     def _change_coupons(self) -> Operation | None:
         order_id = self._order_id()
@@ -685,6 +706,29 @@ class Generator:
             change = {"usage_limit_per_user": self.random.choice((0, 0, 1, 2))}
         return self._update_coupon("change_limit", change)
 
+    def _move_coupon(self) -> Operation | None:
+        campaign_id = self.random.choice([0, *self.world.campaigns])
+        return self._update_coupon("move_coupon", {"campaign_id": campaign_id})
+
+    def _update_campaign(self, kind: str, change: dict[str, Any]) -> Operation:
+        campaign_id = self.random.choice(list(self.world.campaigns))
+        return self._operation(
+            kind, "PUT", f"/campaigns/{campaign_id}", {"campaign": change}, campaign=campaign_id
+        )
+
+    def _change_campaign(self) -> Operation:
+        name, values = self.random.choice(
+            (
+                ("usage_limit", (0, 3, 4, 6, 8)),
+                ("usage_limit_per_user", (0, 0, 1, 2)),
+                ("budget", ("", "2.50", "4.00", "6.00")),
+            )
+        )
+        return self._update_campaign("change_campaign", {name: self.random.choice(values)})
+
+    def _pause_campaign(self) -> Operation:
+        return self._update_campaign("pause_campaign", {"active": self.random.random() < 0.7})
+
     def _set_usage_count(self) -> Operation | None:
         return self._update_coupon(
             "set_usage_count", {"usage_count": self.random.choice((0, 0, 1, 3))}
@@ -730,6 +774,7 @@ class Generator:
             "usage_limit": 5 if per_user else self.random.randint(1, 5),
             "usage_limit_per_user": per_user,
             "metadata": {"code": code},
+            "campaign_id": self.random.choice([0, *self.world.campaigns]),
         }
 
     def _create_coupon(self) -> Operation:
@@ -975,6 +1020,8 @@ class Generator:
             world.coupons[coupon["id"]] = coupon
         elif operation.kind == "delete_customer":
             world.customers.pop(operation.args["customer"], None)
+        elif campaign := body.get("campaign"):
+            world.campaigns[campaign["id"]] = campaign
         elif (customer := body.get("customer")) and operation.method != "GET":
             world.customers[customer["id"]] = customer["email"]
         elif operation.kind == "generate":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 RESERVED, CONFIRMED = "reserved", "confirmed"
 PUBLISHED, TRASH, DELETED = "published", "trash", "deleted"
 USAGE, PER_USER = "usage_limit", "usage_limit_per_user"
+BUDGET, PAUSED = "campaign_budget", "paused"
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,59 @@ class Coupon:
             self.count,
             frozenset(self.uses.values()),
         )
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """The terms of a campaign and the uses of all its coupons, which are one object.
+
+    Attributes:
+        budget: cents; 0 means none.
+        amounts: cents of each live use, by its ID.
+    """
+
+    id: int
+    active: bool = True
+    limit: int = 0
+    per_user: int = 0
+    budget: int = 0
+    amounts: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def discount(self) -> int:
+        """Return the sum of the amounts."""
+        return sum(self.amounts.values())
+
+    def reasons(self, cents: int, of_customer: int) -> set[str]:
+        """Return why another use is not possible.
+
+        Args:
+            of_customer: number of uses of its customer.
+        """
+        reached = {USAGE} if self.limit and len(self.amounts) >= self.limit else set()
+        if self.per_user and of_customer >= self.per_user:
+            reached.add(PER_USER)
+        if self.budget and cents and self.discount + cents > self.budget:
+            reached.add(BUDGET)
+        return reached
+
+    def with_use(self, use_id: int, cents: int) -> Campaign:
+        return replace(self, amounts=self.amounts | {use_id: cents})
+
+    def without(self, use_id: int) -> Campaign:
+        rest = {id_: cents for id_, cents in self.amounts.items() if id_ != use_id}
+        return replace(self, amounts=rest)
+
+
+def campaign_of(record: dict[str, Any]) -> Campaign:
+    """Return the model of a campaign as the API shows it, without uses."""
+    return Campaign(
+        record["id"],
+        record["active"],
+        record["usage_limit"] or 0,
+        record["usage_limit_per_user"] or 0,
+        int(Decimal(record["budget"]).scaleb(2)),
+    )
 
 
 def coupon_of(record: dict[str, Any], status: str = PUBLISHED, **more: Any) -> Coupon:

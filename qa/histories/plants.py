@@ -56,7 +56,7 @@ from app.services.reports import coupons as coupon_reports
 from app.services.reports import lists, sales, scope
 from app.services.webhooks.deliveries import collection
 from app.worker import runner
-from qa.histories import narrow_plants
+from qa.histories import campaign_plants, narrow_plants
 from qa.histories.planting import cached, take_with
 
 
@@ -899,6 +899,7 @@ PLANTS: dict[str, Callable[[Any], None]] = {
         expires_later,
         orders_of_customer_in_trash,
         *narrow_plants.ALL,
+        *campaign_plants.ALL,
     )
 }
 """The planted defects by name."""

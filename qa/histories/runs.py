@@ -20,6 +20,7 @@ from qa.histories.client import LOST, Client
 from qa.histories.deliveries import Deliveries
 from qa.histories.faults import Faults
 from qa.histories.generator import (
+    CAMPAIGNS,
     CODES,
     CONDITIONS,
     CUSTOMERS,
@@ -224,6 +225,10 @@ class _Run:
         client = self._reader_client
         self._deliveries.create_webhook(client)
         generator = self._clients[0][0]
+        for new in CAMPAIGNS:
+            status, body = client.exchange("POST", "/campaigns", {"campaign": new})
+            assert status == 201, body
+            self.world.campaigns[body["campaign"]["id"]] = body["campaign"]
         for code in CODES:
             client.exchange("POST", "/coupons", {"coupon": generator.new_coupon(code)})
         for code, conditions in CONDITIONS.items():

@@ -17,6 +17,7 @@ LISTS = {
     "orders": "/orders",
     "trashed_orders": "/orders/trash",
     "refunds": "/refunds",
+    "campaigns": "/campaigns",
 }
 PAGE = 1000
 TAGS = 12  # records, twice
@@ -47,6 +48,11 @@ def snapshot(client: Client, since: float) -> dict[str, Any]:
             f"filter[updated_at_min]={int(since)}",
         )
         for redemption in client.get(f"/redemptions?{condition}")["redemptions"]
+    }
+    live = "filter[status]=reserved,confirmed&fields=id,coupon_id,amount,expires_at"
+    found["of_campaigns"] = {
+        id_: client.get(f"/redemptions?filter[campaign]={id_}&{live}")["redemptions"]
+        for id_ in found["campaigns"]
     }
     return found
 

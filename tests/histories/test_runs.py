@@ -21,7 +21,8 @@ QUICK = (
     "read-only-writes", "restored-as-pending", "second-key-ignored", "second-status-ignored",
     "second-coupon-without-discount", "customer-unchecked", "replay-with-200",
     "results-reordered", "fees-left-out", "feed-page-skips", "order-if-match-ignored",
-    "address-change-lost", "guests-not-erased",
+    "address-change-lost", "guests-not-erased", "campaign-before-lock", "amount-kept",
+    "change-skips-budget",
 )  # fmt: skip
 """Plants that a few seconds of traffic without faults show. ``make histories`` runs the others."""
 

@@ -15,12 +15,15 @@ from functools import partial
 from typing import Any
 
 from qa.histories.accounts import ERASED, Accounts, key_of
+from qa.histories.checkers.campaigns import CampaignChecker, Holders
 from qa.histories.checkers.orders import HELD
 from qa.histories.generator import CONDITIONS
 from qa.histories.history import Event, Operation, Segment, Violation
 from qa.histories.model import (
+    BUDGET,
     CONFIRMED,
     DELETED,
+    PAUSED,
     PER_USER,
     PUBLISHED,
     RESERVED,
@@ -106,9 +109,11 @@ class CouponChecker:
         self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
         self._given_back: set[int] = set()  # released by a request: only a reservation can follow
         self._overlap: list[float] = []
+        self.campaigns = CampaignChecker(Holders(self._live, self._persons_at, self._during))
 
     def begin(self, state: dict[str, Any]) -> None:
         """Take over the state before the first segment."""
+        self.campaigns.begin(state)
         self._coupons = {id_: coupon_of(each) for id_, each in state["coupons"].items()}
         self.accounts.begin(state["customers"])
 
@@ -141,14 +146,18 @@ class CouponChecker:
             if event.type == "coupon.released"
         }
         found: list[Violation] = []
+        self.campaigns.start(segment)
         for event in segment.events:
             found += self._replay(event)
+            operation = self._requests.get(event.request_id or "")
+            found += self.campaigns.replay(event, operation)
         for timeline in self._timelines.values():
             found += self._in_real_time(timeline)
         found += self._cycles()
         if not found:
             found = self._responses()
         found += self._at_the_end(segment) + self._holders_at_the_end(segment)
+        found += self.campaigns.at_the_end(segment)
         self._coupons = {
             id_: each.last for id_, each in self._timelines.items() if each.last.status != DELETED
         }
@@ -342,6 +351,23 @@ class CouponChecker:
             Person(person.ids, person.emails | {email})
             for person in self.accounts.persons(customer, shown, start, end)
         ]
+
+    def _live(self) -> dict[int, Use]:
+        """Return the live uses of all coupons, with their holders."""
+        timelines = self._timelines.values()
+        return {use.id: use for timeline in timelines for use in timeline.last.uses.values()}
+
+    def _persons_at(self, event: Event, use: Use) -> list[Person]:
+        """Return whose uses can count for a use that an event has changed."""
+        start, end = event.earliest, event.latest
+        if operation := self._requests.get(event.request_id or ""):
+            start = operation.invoked
+            end = operation.returned if operation.status is not None else end
+        return self._persons_of((use.customer, use.email), use.order, start, end)
+
+    def _during(self, use_id: int) -> list[tuple[int, str]]:
+        """Return the holders that a use had in the segment."""
+        return self._use_holders_during.get(use_id, [self._use_holders.get(use_id, (0, ""))])
 
     def _set_holder(self, use_id: int, holder: tuple[int, str]) -> None:
         before = self._use_holders.get(use_id, holder)
@@ -575,6 +601,9 @@ class CouponChecker:
         if operation.position:
             return ""  # it can come from a replica (see ``RecordChecker``)
         if operation.reasons and kind != "evaluate":
+            by_campaign = operation.reasons & {BUDGET, PAUSED}
+            if by_campaign - self.campaigns.possible(operation, self._persons(operation)):
+                return f"no campaign explains {sorted(by_campaign)}"
             return self._rejected(operation)
         if kind == "evaluate" and operation.is_done:
             results = operation.response["evaluation"]["coupons"]
@@ -719,9 +748,10 @@ class CouponChecker:
         persons = self._persons(operation)
         if operation.kind in {"bulk_orders", "change_coupons", "change_items"}:
             persons = [*persons, Person()]
+        others = self.campaigns.possible(operation, persons)
         return any(
-            few.reasons(person, order) <= reasons <= many.reasons(person, order)
-            or (order is not None and reasons <= many.reasons(person, order))
+            few.reasons(person, order) <= reasons <= many.reasons(person, order) | others
+            or (order is not None and reasons <= many.reasons(person, order) | others)
             for person in persons
         )
 

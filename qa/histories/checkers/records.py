@@ -27,11 +27,13 @@ KEPT = {
     "change_items": frozenset({"shipping_lines", "fee_lines", "status"}),
     "restore_order": ITEMS | {"coupon_lines", "total"},
     "conditional_order": ITEMS | {"coupon_lines", "total", "status"},
+    "change_amount": frozenset({"shipping_lines", "fee_lines", "status", "subtotal"}),
     **dict.fromkeys(("change_limit", "conditional_update", "set_usage_count", "rename"), ITEMS),
+    "move_coupon": ITEMS,
 }
 """Fields that an operation leaves as they are. A change of a coupon leaves all others."""
-OF_USES = frozenset({"usage_count", "updated_at"})
-"""Fields of a coupon that each use changes. ``CouponChecker`` knows the count."""
+OF_USES = frozenset({"usage_count", "updated_at", "campaign_id"})
+"""Fields of a coupon that each use changes, which ``CouponChecker`` knows, or few events contain."""
 
 
 @dataclass
