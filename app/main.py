@@ -52,9 +52,9 @@ def load_app() -> Flask:
 
 def _reason(error: Exception) -> object:
     """Return why the service cannot start, or None for a bug."""
-    from app.blueprints import PluginError  # noqa: PLC0415  # the same
-    from app.cli.failures import explain  # noqa: PLC0415  # imported with the app
-    from app.config.loading import SettingsError  # noqa: PLC0415  # the same
+    from app.blueprints import PluginError  # the same
+    from app.cli.failures import explain  # imported with the app
+    from app.config.loading import SettingsError  # the same
 
     if isinstance(error, SettingsError | PluginError):
         return error

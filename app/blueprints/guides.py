@@ -58,7 +58,7 @@ blp = Blueprint("guides", __name__)
 site = Blueprint("guides", __name__)
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+def init_app(app: Flask, _api: Api) -> None:
     """Register the routes of the site, or of the plain guides, if they are installed."""
     is_built = (SITE / "index.html").is_file()
     if is_built or GUIDES.is_dir():

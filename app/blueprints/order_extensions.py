@@ -26,7 +26,7 @@ from app.services.orders import queries as order_queries
 blp = Blueprint("order_extensions", __name__)
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+def init_app(app: Flask, _api: Api) -> None:
     """Register the extension, and the hook for the responses of other views."""
     app.register_blueprint(blp)
     with app.app_context():

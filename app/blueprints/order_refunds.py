@@ -44,7 +44,7 @@ all_refunds = Blueprint(
 )
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+def init_app(_app: Flask, api: Api) -> None:
     """Register the routes of refunds."""
     api.register_blueprint(blp)
     api.register_blueprint(all_refunds)

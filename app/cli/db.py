@@ -41,7 +41,7 @@ def upgraded(*, normalize: bool = False) -> SchemaUpgrade:
     Args:
         normalize: whether to normalize stored texts again.
     """
-    from alembic.util import CommandError  # noqa: PLC0415  # slow import, rarely needed
+    from alembic.util import CommandError  # slow import, rarely needed
 
     try:
         done = upgrade_schema()

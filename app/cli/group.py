@@ -53,7 +53,7 @@ def init_app(app: Flask) -> None:
 
     def migrate() -> Any:
         # Import on first use, because only commands need Alembic and the import is slow.
-        from flask_migrate import Migrate  # noqa: PLC0415  # see above
+        from flask_migrate import Migrate  # see above
 
         Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
         app.cli.commands.pop("db", None)  # Migrate has added commands of its own

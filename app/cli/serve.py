@@ -69,7 +69,7 @@ def serve() -> None:
     command = [gunicorn, "--config", str(RUNTIME / "gunicorn.conf.py"), "wsgi:app"]
     if config["SHOP_WORKER"]:
         command = _with_worker(command)
-    os.execv(command[0], command)  # noqa: S606  # nosec B606  # a known program without a shell
+    os.execv(command[0], command)  # nosec B606  # a known program without a shell
 
 
 def _with_worker(command: list[str]) -> list[str]:
@@ -101,7 +101,7 @@ def _with_worker(command: list[str]) -> list[str]:
 
 def _run_gunicorn(command: list[str], parent: int) -> NoReturn:
     """Be gunicorn's main process, with the app that is loaded already."""
-    from gunicorn.app.wsgiapp import WSGIApplication  # noqa: PLC0415  # for this command only
+    from gunicorn.app.wsgiapp import WSGIApplication  # for this command only
 
     os.environ["SERVE_PID"] = str(parent)
     sys.path.insert(0, str(RUNTIME))

@@ -28,8 +28,8 @@ def worker(*, parent: int | None) -> None:
 
 def run_worker(parent: int | None) -> None:
     """Run a worker until it is stopped, or until its parent process ends."""
-    from app.import_export.uploads import import_next_part  # noqa: PLC0415  # slow imports,
-    from app.worker.loop import DeliveryWorker  # noqa: PLC0415  # for this command only
+    from app.import_export.uploads import import_next_part  # slow imports,
+    from app.worker.loop import DeliveryWorker  # for this command only
 
     app = current_app._get_current_object()  # type: ignore[attr-defined] # as Flask documents it
     DeliveryWorker(app, parent=parent, import_part=import_next_part).run()

@@ -217,7 +217,7 @@ def insert_values(
         return
     quote = connection.dialect.identifier_preparer.quote
     columns = ", ".join(map(quote, names))
-    statement = f"INSERT INTO {quote(table)} ({columns}) VALUES "  # noqa: S608  # nosec B608  # names of a model
+    statement = f"INSERT INTO {quote(table)} ({columns}) VALUES "  # nosec B608  # names of a model
     marks = f"({', '.join('?' * len(names))})"
     size = max(1, MOST_VALUES // len(names))
     for start in range(0, len(rows), size):

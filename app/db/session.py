@@ -166,7 +166,7 @@ def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = Fals
             raise
         except (TryAgain, DBAPIError) as error:
             _prepare_retry(error, attempt)
-        time.sleep(RETRY_SECONDS * attempt * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
+        time.sleep(RETRY_SECONDS * attempt * random.uniform(0.5, 1))  # nosec B311  # no secret
     if not is_internal:
         session.info[_HAS_COMMITTED] = True
     # Not within the transaction, because it could be retried.

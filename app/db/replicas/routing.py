@@ -193,7 +193,7 @@ class Replicas:
     def _find(self, position: Position | None, max_lag: float) -> Replica | None:
         usable = [replica for replica in self.all if replica.monitor.is_usable(max_lag)]
         if position is None:
-            return random.choice(usable) if usable else None  # noqa: S311  # nosec B311  # no secret
+            return random.choice(usable) if usable else None  # nosec B311  # no secret
         usable = [each for each in usable if each.monitor.timeline == position.timeline]
         usable.sort(key=lambda replica: replica.monitor.replayed, reverse=True)
         until = time.monotonic() + WAIT_SECONDS

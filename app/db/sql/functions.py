@@ -11,7 +11,7 @@ from app.db.sql.templates import Templated
 from app.db.sql.types import IdList, JsonEntries, JsonObjectText, JsonTuple, UtcDateTime
 
 
-class is_one_of(Templated[bool]):  # noqa: N801  # named like an SQL function
+class is_one_of(Templated[bool]):
     """Whether a value is in a ``ValueList``. Uses an index if available.
 
     ``in_`` has one placeholder per value. SQLAlchemy renders the placeholders for each statement,
@@ -23,7 +23,7 @@ class is_one_of(Templated[bool]):  # noqa: N801  # named like an SQL function
     postgresql = "{0} = ANY({1})"
 
 
-class json_tuple(Templated[Any]):  # noqa: N801  # named like an SQL function
+class json_tuple(Templated[Any]):
     """Several values in one column, so that a lookup of all values runs only once."""
 
     sqlite = "json_array({all})"
@@ -56,7 +56,7 @@ class _JsonObject(Templated[Any]):
         super().__init__(*parts)
 
 
-class json_text(_JsonObject):  # noqa: N801  # named like an SQL function
+class json_text(_JsonObject):
     """Text values as a JSON object that the database creates, without Python objects."""
 
     type = JsonObjectText()
@@ -68,17 +68,17 @@ def _row_to_json(element: json_text, compiler: Any, **kwargs: Any) -> str:
     parts = [compiler.process(clause, **kwargs) for clause in element.clauses]
     named = zip(parts[::2], parts[1::2], strict=True)
     row = ", ".join(f'{value} AS "{name[1:-1]}"' for name, value in named)
-    return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # noqa: S608  # nosec B608  # of SQLAlchemy
+    return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # nosec B608  # of SQLAlchemy
 
 
-class json_record(_JsonObject):  # noqa: N801  # named like an SQL function
+class json_record(_JsonObject):
     """Values of any type as the text of a JSON object, also of aggregates."""
 
     type = String()
     postgresql = "CAST(json_build_object({all}) AS text)"
 
 
-class leading_number(Templated[Any]):  # noqa: N801  # named like an SQL function
+class leading_number(Templated[Any]):
     """The number at the start of a text, or 0 if there is no number."""
 
     type = Numeric()
@@ -97,7 +97,7 @@ class leading_number(Templated[Any]):  # noqa: N801  # named like an SQL functio
     )
 
 
-class json_entries(Templated[Any]):  # noqa: N801  # named like an SQL function
+class json_entries(Templated[Any]):
     """An aggregate: three IDs, a text and a JSON text of each row, as a JSON array of five arrays.
 
     Each array has the same order, which can be any. Reading one text takes two thirds of the time
@@ -115,14 +115,14 @@ class json_entries(Templated[Any]):  # noqa: N801  # named like an SQL function
     )
 
 
-class json_list(Templated[str]):  # noqa: N801  # named like an SQL function
+class json_list(Templated[str]):
     """An aggregate: the values of a column as a JSON array, in any order. Can be NULL if empty."""
 
     sqlite = "json_group_array({0})"
     postgresql = "json_agg({0})"
 
 
-class id_list(Templated[Any]):  # noqa: N801  # named like an SQL function
+class id_list(Templated[Any]):
     """An aggregate: the IDs of a column as an ``IdList``, in any order."""
 
     type = IdList
@@ -130,35 +130,35 @@ class id_list(Templated[Any]):  # noqa: N801  # named like an SQL function
     postgresql = "array_agg({0})"
 
 
-class person(Templated[Any]):  # noqa: N801  # named like an SQL function
+class person(Templated[Any]):
     """A value that differs for different customers: of their ID, and an e-mail without an ID."""
 
     sqlite = "coalesce({0}, {1})"
     postgresql = "coalesce(CAST({0} AS text), '@' || {1})"
 
 
-class has_unicode(Templated[bool]):  # noqa: N801  # named like an SQL function
+class has_unicode(Templated[bool]):
     """Whether a text contains characters beyond ASCII, which the databases lower differently."""
 
     sqlite = "length(CAST({0} AS BLOB)) > length({0})"
     postgresql = "octet_length({0}) > length({0})"
 
 
-class has_one_of(Templated[bool]):  # noqa: N801  # named like an SQL function
+class has_one_of(Templated[bool]):
     """Whether a text contains one of the characters of a class, such as ``[a-c]``."""
 
     sqlite = "{0} GLOB '*' || {1} || '*'"
     postgresql = "{0} ~ {1}"
 
 
-class shared_clock(Templated[Any]):  # noqa: N801  # named like an SQL function
+class shared_clock(Templated[Any]):
     """A time after that of the clock of the database, or a given time on SQLite, which has none."""
 
     sqlite = "{0}"
     postgresql = "(clock_timestamp() + {1})"
 
 
-class transaction_id(Templated[int]):  # noqa: N801  # named like an SQL function
+class transaction_id(Templated[int]):
     """The number of the current transaction, or 0 on SQLite."""
 
     type = BigInteger()
@@ -166,7 +166,7 @@ class transaction_id(Templated[int]):  # noqa: N801  # named like an SQL functio
     postgresql = "txid_current()"
 
 
-class clock_seconds(Templated[float]):  # noqa: N801  # named like an SQL function
+class clock_seconds(Templated[float]):
     """The seconds since 1970 by the clock of the database."""
 
     type = Float()
@@ -174,7 +174,7 @@ class clock_seconds(Templated[float]):  # noqa: N801  # named like an SQL functi
     postgresql = "CAST(extract(epoch FROM clock_timestamp()) AS float8)"
 
 
-class is_indexed(Templated[bool]):  # noqa: N801  # named like an SQL function
+class is_indexed(Templated[bool]):
     """Whether an e-mail address is in the index of guests for reports on PostgreSQL.
 
     Addresses of orders have any length, but an entry of an index has at most 2,704 bytes.
@@ -183,7 +183,7 @@ class is_indexed(Templated[bool]):  # noqa: N801  # named like an SQL function
     postgresql = "(octet_length({0}) <= 1000)"
 
 
-class email_is(Templated[bool]):  # noqa: N801  # named like an SQL function
+class email_is(Templated[bool]):
     """Whether an e-mail address in ASCII has a lower-case form. Uses its index."""
 
     sqlite = "{0} = {1} COLLATE NOCASE"

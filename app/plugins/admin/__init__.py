@@ -26,7 +26,7 @@ from app.plugins.admin.sessions import invitations, sign_in
 _OTHERS = (batches, campaigns, coupon_uses, events, try_it, webhooks)
 
 
-def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature of every plugin
+def init_app(app: Flask, _api: object) -> None:
     """Register the pages, unless SHOP_ADMIN is off."""
     catalog = app.extensions[EXTENSION]
     catalog.add_page, catalog.add_panel = extensions.add_page, extensions.add_panel

@@ -90,8 +90,8 @@ def woocommerce(
     what has changed since, or to complete an interrupted import.
     """
     # Import on first use, because only these commands need the drivers and the progress bars.
-    from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see above
-    from app.plugins.woocommerce.importer.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
+    from app.cli.progress import ProgressDisplay
+    from app.plugins.woocommerce.importer.importer import Location, Options, import_shop
 
     require_schema()
     location = Location(source, prefix, users_prefix, database)
@@ -146,9 +146,9 @@ def verify(
     Compares numbers of records, sums of money of each status, and a random sample field by field.
     The exit status is 1 if there are differences.
     """
-    from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see woocommerce
-    from app.plugins.woocommerce.importer.source.loading import Location  # noqa: PLC0415  # see woocommerce
-    from app.plugins.woocommerce.importer.verification import verify_shop  # noqa: PLC0415  # see woocommerce
+    from app.cli.progress import ProgressDisplay  # see above
+    from app.plugins.woocommerce.importer.source.loading import Location
+    from app.plugins.woocommerce.importer.verification import verify_shop
 
     require_schema()
     location = Location(source, prefix, users_prefix, database)

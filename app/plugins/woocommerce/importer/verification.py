@@ -95,7 +95,7 @@ class RecordComparer:
         self._result = result
         self._sample = sample
         self.totals: dict[str, int] = {}
-        self._random = random.Random(seed)  # noqa: S311  # nosec B311  # a sample, no secret
+        self._random = random.Random(seed)  # nosec B311  # a sample, no secret
 
     def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
         """Compare records of a kind."""

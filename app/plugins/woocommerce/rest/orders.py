@@ -248,7 +248,7 @@ class Orders(Resource):
 ORDERS = Orders()
 
 
-def list_statuses(call: Call) -> list[Object]:  # noqa: ARG001  # as every operation
+def list_statuses(_call: Call) -> list[Object]:
     """Return the statuses of orders."""
     found = current_catalog().order_statuses.items()
     return [{"slug": name, "name": label} for name, label in found]

@@ -61,7 +61,7 @@ ROUTES = tuple(
 )
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+def init_app(app: Flask, _api: Api) -> None:
     """Register the routes, unless ``SHOP_WC_V3`` is off."""
     prefix = app.config["SHOP_URL_PREFIX"]
     is_served = app.config["SHOP_WC_V3"]

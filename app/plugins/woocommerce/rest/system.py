@@ -31,7 +31,7 @@ def get_status(call: Call) -> Object:
     return {"environment": environment, "settings": settings}
 
 
-def list_tools(call: Call) -> list[Object]:  # noqa: ARG001  # as every operation
+def list_tools(_call: Call) -> list[Object]:
     """Return no tools. A connector asks for them to check its connection."""
     return []
 

@@ -47,7 +47,7 @@ class DemoShop:
 
     def __init__(self, seed: int, present: datetime, currency: str) -> None:
         self.seed = seed
-        self.random = random.Random(seed)  # noqa: S311  # nosec B311  # not used for secrets
+        self.random = random.Random(seed)  # nosec B311  # not used for secrets
         self.present = present
         self.currency = currency
         self.customer_ids: list[int] = []

@@ -47,7 +47,7 @@ def next_attempt(attempt_count: int, outcome: Outcome, at: datetime) -> datetime
     if attempt_count > len(RETRY_SECONDS):
         return None
     ended = at + timedelta(milliseconds=outcome.duration_ms)
-    wait = RETRY_SECONDS[attempt_count - 1] * random.uniform(1, 1 + JITTER)  # noqa: S311  # nosec B311  # no secret
+    wait = RETRY_SECONDS[attempt_count - 1] * random.uniform(1, 1 + JITTER)  # nosec B311  # no secret
     return ended + timedelta(seconds=max(wait, retry_after(outcome, ended)))
 
 

@@ -125,13 +125,13 @@ class ServerSource:
             f"`{column}`" if column in present else "NULL" for column in table.columns
         )
         where, values = _condition(table)
-        cursor.execute(f"SELECT min(`{table.primary}`), max(`{table.primary}`) FROM `{name}`")  # noqa: S608  # nosec B608  # names of a constant table
+        cursor.execute(f"SELECT min(`{table.primary}`), max(`{table.primary}`) FROM `{name}`")  # nosec B608  # names of a constant table
         first, last = (_text(value) for value in cursor.fetchone())
         if first is None or last is None:
             return
         for start in range(int(first), int(last) + 1, RANGE):
             cursor.execute(
-                f"SELECT {columns} FROM `{name}` WHERE `{table.primary}` >= %s "  # noqa: S608  # nosec B608  # names of a constant table
+                f"SELECT {columns} FROM `{name}` WHERE `{table.primary}` >= %s "  # nosec B608  # names of a constant table
                 f"AND `{table.primary}` < %s{where} ORDER BY `{table.primary}`",
                 (start, start + RANGE, *values),
             )

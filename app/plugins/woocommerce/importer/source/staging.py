@@ -121,7 +121,7 @@ class Staging:
             self._names[database, name] = table
             self.connection.execute(f"CREATE TABLE {table} (id INTEGER, data BLOB)")
         self.connection.execute("BEGIN")
-        self.connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)  # noqa: S608  # nosec B608  # a constant name
+        self.connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)  # nosec B608  # a constant name
         self.connection.execute("COMMIT")
 
     def finish(self, database: str) -> None:
@@ -142,7 +142,7 @@ class Staging:
         """Return the number of records of a table."""
         if (table := self._table(name)) is None:
             return 0
-        statement = f"SELECT count(DISTINCT id) FROM {table}"  # noqa: S608  # nosec B608  # a constant name
+        statement = f"SELECT count(DISTINCT id) FROM {table}"  # nosec B608  # a constant name
         return int(self.connection.execute(statement).fetchone()[0])
 
     def last_id(self, name: str) -> int:
@@ -154,7 +154,7 @@ class Staging:
         if (table := self._table(name)) is None:
             return
         after = -1
-        ids = f"SELECT DISTINCT id FROM {table} WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608  # nosec B608  # a constant name
+        ids = f"SELECT DISTINCT id FROM {table} WHERE id > ? ORDER BY id LIMIT ?"  # nosec B608  # a constant name
         while found := [row[0] for row in self.connection.execute(ids, (after, size))]:
             yield self.by_id(name, found)
             after = found[-1]
@@ -164,7 +164,7 @@ class Staging:
         found: dict[int, Rows] = {}
         if (table := self._table(name)) is None or not ids:
             return found
-        statement = f"SELECT id, data FROM {table} WHERE id IN {_IN} ORDER BY id, rowid"  # noqa: S608  # nosec B608  # a constant name
+        statement = f"SELECT id, data FROM {table} WHERE id IN {_IN} ORDER BY id, rowid"  # nosec B608  # a constant name
         for record_id, data in self.connection.execute(statement, (_json(ids),)):
             found.setdefault(record_id, []).append(orjson.loads(data))
         return found
@@ -177,7 +177,7 @@ class Staging:
         """Return the IDs for which a table has no row."""
         if (table := self._table(name)) is None:
             return list(ids)
-        statement = f"SELECT id FROM {table} WHERE id IN {_IN}"  # noqa: S608  # nosec B608  # a constant name
+        statement = f"SELECT id FROM {table} WHERE id IN {_IN}"  # nosec B608  # a constant name
         present = {row[0] for row in self.connection.execute(statement, (_json(ids),))}
         return [each for each in ids if each not in present]
 

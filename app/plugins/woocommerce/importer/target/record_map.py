@@ -120,7 +120,7 @@ class RecordMap:
         if self.dry_run and wanted:
             marks = ", ".join("?" * len(wanted))
             staged = (
-                f"SELECT source_id, target_id FROM mapped WHERE kind = ? AND source_id IN ({marks})"  # noqa: S608  # nosec B608  # placeholders only
+                f"SELECT source_id, target_id FROM mapped WHERE kind = ? AND source_id IN ({marks})"  # nosec B608  # placeholders only
             )
             found |= dict(self._staged.execute(staged, (kind, *wanted)).fetchall())
         return found
