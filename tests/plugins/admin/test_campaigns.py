@@ -168,7 +168,9 @@ def test_coupons_are_filtered_by_campaign_and_moved(admin, browser):
     assert "Move to campaign" not in page.text, "a shop without campaigns"
     assert "All campaigns" not in page.text
     summer, winter = create(admin, "Summer"), create(admin, "Winter")
-    assert "Move to campaign" in browser.get("/coupons").text
+    text = browser.get("/coupons").text
+    assert "Campaign Winter Summer No campaign" in text
+    assert "Move to campaign" in text
     sent = {"action": "move", "campaign_id": str(summer["id"])}
     page = browser.post("/coupons/selected", sent | {"id": [each["id"] for each in coupons[:2]]})
     assert "2 records done" in page.text

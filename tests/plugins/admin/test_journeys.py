@@ -46,9 +46,10 @@ class Shop:
         items = [{"name": "Tea", "product_id": 7, "price": "40", "quantity": 1}]
         order = {"line_items": items, "billing_address": {"email": "ada@example.com"}}
         self.first_order = self.api("POST", "/orders", {"order": order})["order"]["id"]
-        self.batch = self.api("POST", "/coupons/generate", {"generate": {"count": 2}})["batch"][
-            "id"
-        ]
+        campaign = {"name": "Mailing to all customers of the last five years", "budget": "50"}
+        self.campaign = self.api("POST", "/campaigns", {"campaign": campaign})["campaign"]["id"]
+        generate = {"count": 2, "coupon": {"campaign_id": self.campaign}}
+        self.batch = self.api("POST", "/coupons/generate", {"generate": generate})["batch"]["id"]
 
     def api(self, method, path, body=None):
         pair = f"{self.service.consumer_key}:{self.service.consumer_secret}".encode()
@@ -440,8 +441,9 @@ def test_restoring_the_first_row_of_the_trash(shop, kind, scripts):
 
 
 def pages_of(shop):
-    c, b = shop.coupon, shop.batch
+    c, b, m = shop.coupon, shop.batch, f"/campaigns/{shop.campaign}"
     return [
+        "/campaigns", "/campaigns/new", m, f"{m}/edit", f"/batches/new?campaign={shop.campaign}",
         "/", "/search?q=tea", "/search?q=nothing-like-this", "/coupons", "/coupons?state=trash",
         "/coupons?q=nothing-like-this", "/coupons/new", f"/coupons/{c}", f"/coupons/{c}/edit",
         f"/coupons/{c}/try", f"/coupons/{c}/redeem", f"/coupons/{c}/count", "/batches", "/batches/new",
@@ -601,6 +603,52 @@ def test_everything_is_visible_with_the_colours_of_the_system(shop, scheme):
         shop.open(page, "/")
         assert page.locator(".series").count() > 2
         assert page.locator(".bar-mark").count() > 0
+
+
+def test_setting_up_a_campaign(shop):
+    with shop.page() as page:
+        page.click("nav.side >> text=Campaigns")
+        page.click("text=Create campaign")
+        page.fill("[name=name]", "Spring mailing")
+        page.fill("[name=budget]", "500")
+        page.fill("[name=ends_at]", "2020-01-01T00:00")
+        page.click("button:has-text('Create campaign')")
+        assert page.evaluate("document.activeElement.className") == "summary warning"
+        page.fill("[name=ends_at]", "2040-01-01T00:00")
+        page.click("button:has-text('Create campaign')")
+        assert heading(page) == "Spring mailing Active"
+        page.click("text=Generate codes")
+        page.fill("[name=count]", "20")
+        page.fill("[name='coupon.amount']", "10")
+        page.click("button.primary")
+        assert heading(page) == "Batch Spring mailing"
+        page.click("dl >> text=Spring mailing")
+        assert "Coupons\n20" in page.inner_text(".tiles")
+        page.click("button:has-text('Pause')")
+        assert heading(page) == "Spring mailing Paused"
+        page.click("text=Show its coupons")
+        assert page.locator("tbody >> text=Campaign: Paused").count() == 10
+        page.check("thead input")
+        page.check("[name=everything]")
+        page.click("summary:has-text('Move to campaign')")
+        page.select_option("[name=campaign_id]", str(shop.campaign))
+        page.click(".box button:has-text('Move to campaign')")
+        assert "20 records done" in page.inner_text("main")
+    moved = shop.api("GET", f"/coupons/count?campaign={shop.campaign}")["count"]
+    assert moved == 22
+
+
+def test_the_form_proposes_one_use_per_customer_for_first_orders(shop):
+    with shop.page() as page:
+        shop.open(page, "/coupons/new")
+        page.check("[name=first_order_only]")
+        assert page.input_value("[name=usage_limit_per_user]") == "1"
+        page.uncheck("[name=first_order_only]")
+        page.fill("[name=usage_limit_per_user]", "3")
+        page.check("[name=first_order_only]")
+        assert page.input_value("[name=usage_limit_per_user]") == "3"
+        page.select_option("[name=type]", "buy_x_get_y")
+        assert page.inner_text("[data-currency]") == "%"
 
 
 def test_scripts_copy_and_name_the_end_of_a_coupon(shop):

@@ -287,7 +287,8 @@ class CouponPages(Noun):
     def actions(self) -> dict[str, Action]:
         spec, title = _spec("expiry_date"), _("Setting the expiry date")
         expiry = Action(self.name, _("Set expiry date"), title, "update_coupon", spec=spec)
-        title, offered = _("Moving coupons to a campaign"), CHOICES["campaigns"]()
+        title, offered = _("Moving coupons to a campaign"), dict(CHOICES["campaigns"]())
+        offered[""] = offered.pop("")  # at the end, because few remove coupons from a campaign
         spec = replace(_spec("campaign_id"), choices=lambda: offered)
         move = Action(self.name, _("Move to campaign"), title, "update_coupon", spec=spec)
         moves = {"move": move} if len(offered) > 1 else {}
