@@ -38,6 +38,31 @@ BLANK = {
     "get_quantity": 0,
     "get_product_ids": [],
 }
+# A value of each of them but the campaign, as a request gives it and as a response shows it.
+GIVEN = {
+    "active": False,
+    "starts_at": "2030-12-01 10:00+01:00",
+    "tags": ["Newsletter", "loyalty", "newsletter"],
+    "combines_with": ["loyalty", "-code:Summer15"],
+    "customer_tags": ["-role:Wholesale", "VIP"],
+    "first_order_only": True,
+    "maximum_discount": "50",
+    "buy_quantity": 2,
+    "get_quantity": 1,
+    "get_product_ids": [7, 9],
+}
+SHOWN = {
+    "active": False,
+    "starts_at": "2030-12-01T09:00:00Z",
+    "tags": ["newsletter", "loyalty"],
+    "combines_with": ["loyalty", "-code:summer15"],
+    "customer_tags": ["-role:wholesale", "vip"],
+    "first_order_only": True,
+    "maximum_discount": "50.00",
+    "buy_quantity": 2,
+    "get_quantity": 1,
+    "get_product_ids": [7, 9],
+}
 # Every input field, with a value that is not its default, and how it is read again.
 EVERY_FIELD = {
     "code": ("Everything", "everything"),
