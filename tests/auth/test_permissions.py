@@ -131,7 +131,8 @@ NATIVE_ONLY = {
     "listApiKeys", "createApiKey", "getApiKey", "updateApiKey", "deleteApiKey", "rotateApiKey",
     "rotateWebhookSecret", "pingWebhook", "replayWebhook", "redeliverWebhookDelivery",
     "getSalesReport", "listCouponReports", "getCouponReport", "listCustomerReports",
-    "listOrderReports", "listRefusalReports",
+    "listOrderReports", "listRefusalReports", "listCampaigns", "createCampaign", "countCampaigns",
+    "getCampaign", "updateCampaign", "deleteCampaign",
 }  # fmt: skip
 LEGACY_ONLY = {"listReports", "getSales", "listTopSellers"}
 # A webhook sends only what its key may read, so that a key that may only write gets this error.
