@@ -5,11 +5,14 @@ from flask import Response
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
 from app.api.etags import with_etag
+from app.api.idempotency import idempotent
 from app.api.openapi.document import LINK_HEADER
 from app.api.representations import EVENT
 from app.api.responses import json_response, next_link
-from app.schemas.event_types import EventList, EventResponse
-from app.schemas.events import EventListQuery
+from app.api.undo import plan_undo, undo
+from app.schemas.event_types import EventList, EventResponse, UndoneRecord
+from app.schemas.events import EventListQuery, UndoResponse
+from app.schemas.examples import coupons as coupon_examples
 from app.schemas.examples import events as examples
 from app.schemas.queries import ReadQuery
 from app.services.events import queries as event_queries
@@ -18,6 +21,22 @@ blp = Blueprint(
     "events", __name__, url_prefix="/events", description="Read the feed of all changes of records."
 )
 init_app = blp.init_app
+
+_OF_EVENT = (
+    "shop_api_invalid_event_id",
+    "shop_api_events_expired",
+    "shop_api_user_cannot_read_event",
+)
+_RIGHTS = (
+    "shop_api_user_cannot_edit_campaign",
+    "shop_api_user_cannot_edit_coupon",
+    "shop_api_user_cannot_delete_coupon",
+    "shop_api_user_cannot_edit_customer",
+    "shop_api_user_cannot_edit_order",
+    "shop_api_user_cannot_delete_order",
+    "shop_api_user_cannot_edit_order_note",
+    "shop_api_user_cannot_edit_order_refund",
+)
 
 
 @blp.route("")
@@ -41,9 +60,7 @@ def list_events(query: Query) -> Response:
 
 @blp.route("/<id:event_id>")
 @with_etag
-@blp.errors(
-    "shop_api_invalid_event_id", "shop_api_events_expired", "shop_api_user_cannot_read_event"
-)
+@blp.errors(*_OF_EVENT)
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, EventResponse, example={"event": examples.EVENT})
 def get_event(query: Query, event_id: int) -> Response:
@@ -54,3 +71,37 @@ def get_event(query: Query, event_id: int) -> Response:
     serializer = EVENT.only(query["selection"])
     row = event_queries.get_event(current_principal(), event_id, serializer.columns)
     return json_response({"event": serializer.row(row)})
+
+
+@blp.route("/<id:event_id>/undo")
+@blp.errors(*_OF_EVENT, *_RIGHTS)
+@blp.response(200, UndoResponse, example={"undo": examples.UNDO})
+def get_event_undo(event_id: int) -> Response:
+    """Preview the undo of an event.
+
+    Returns whether the write can be undone, the reason if not, and the values now and after the
+    undo.
+    """
+    return json_response({"undo": plan_undo(current_principal(), event_id).shown})
+
+
+@blp.route("/<id:event_id>/undo", methods=["POST"])
+@blp.errors(
+    *_OF_EVENT,
+    "shop_api_cannot_undo_event",
+    *_RIGHTS,
+    "shop_api_coupon_code_already_exists",
+    "shop_api_coupon_not_applicable",
+    "shop_api_invalid_campaign_id",
+    "shop_api_invalid_customer_id",
+)
+@idempotent
+@blp.response(200, UndoneRecord, example={"coupon": coupon_examples.COUPON})
+def undo_event(event_id: int) -> Response:
+    """Undo an event.
+
+    Writes the values of the fields that the event changed as they were before, moves a record to
+    the trash or restores it. It is a new write, with its rules and events, and can be undone as
+    well. Later changes of other fields stay. Returns the record, or the response of a deletion.
+    """
+    return undo(current_principal(), event_id)

@@ -210,6 +210,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_user_cannot_read_events": (401, "You do not have permission to read events."),
     "shop_api_user_cannot_read_event": (401, "You do not have permission to read this event."),
     "shop_api_invalid_event_id": (404, "No event has this ID."),
+    "shop_api_cannot_undo_event": (409, "The event cannot be undone."),
     "shop_api_events_expired": (
         410,
         "Events up to ID {removed_id} have been removed because of their age.",

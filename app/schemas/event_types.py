@@ -12,7 +12,7 @@ import marshmallow as ma
 
 from app.catalog import EVENT_TYPES
 from app.schemas.base import Base
-from app.schemas.campaigns import EventCampaign
+from app.schemas.campaigns import CampaignSchema, EventCampaign
 from app.schemas.coupons.coupon import CouponSchema
 from app.schemas.customers import CustomerSchema
 from app.schemas.events import EventSchema
@@ -233,3 +233,15 @@ class EventList(Base):
     """List of events."""
 
     events = ma.fields.List(_union(), required=True, **fields.described("Events, oldest first."))
+
+
+class UndoneRecord(Base):
+    """The record after the undo, under its name, or the message of a move to the trash."""
+
+    campaign = ma.fields.Nested(CampaignSchema)
+    coupon = ma.fields.Nested(CouponSchema)
+    customer = ma.fields.Nested(CustomerSchema)
+    order = ma.fields.Nested(OrderSchema)
+    order_note = ma.fields.Nested(OrderNoteSchema)
+    order_refund = ma.fields.Nested(OrderRefundSchema)
+    message = fields.String("Confirmation of a move to the trash.", required=False)

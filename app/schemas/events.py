@@ -1,6 +1,8 @@
 """Event schemas (events 1)."""
 
-from app.schemas.base import Base
+import marshmallow as ma
+
+from app.schemas.base import Base, response
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
 from app.schemas.fields.query import (
@@ -51,6 +53,36 @@ class EventSchema(Base):
         on_request=True,
     )
     actor = fields.Composite(EventActorSchema, prefix="actor_", on_request=True)
+
+
+class UndoReason(Base):
+    """Why a write cannot be undone."""
+
+    code = fields.String(
+        "`not_undoable`, `no_changes`, `items`, `secret`, `not_found` or `changed_since`."
+    )
+    message = fields.String("The reason. Names fields, not their values.")
+
+
+class UndoChanges(Base):
+    """The fields that an undo changes."""
+
+    before = fields.JsonObject("The values now.")
+    after = fields.JsonObject("The values after the undo.")
+
+
+class UndoSchema(Base):
+    """What the undo of an event does."""
+
+    event_id = fields.Identifier("Event ID.")
+    resource = fields.String("Kind of the record.")
+    resource_id = fields.Identifier("ID of the record.")
+    possible = fields.Boolean("Whether the write can be undone.")
+    reasons = fields.objects(UndoReason, "Why not, or an empty list.")
+    changes = ma.fields.Nested(UndoChanges, required=True)
+
+
+UndoResponse = response(UndoSchema, "undo")
 
 
 class EventListQuery(ReadQuery):

@@ -14,10 +14,13 @@ from tests.coupons.calls import BLANK
 ON_REQUEST = {
     *BLANK,
     "metadata", "coupon_meta", "customer_meta", "order_meta", "total_refunded", "refunds",
+    "changes", "actor",
 }  # fmt: skip
 OPTIONAL = {
     ("ApiError", "param"), ("ApiError", "reasons"), ("BulkError", "reasons"), ("Store", "version"),
     ("Readiness", "replicas"), ("EventRedemption", "campaign_id"), ("EventRedemption", "amount"), ("WebhookWithSecret", "secret"),
+    *(("UndoneRecord", name) for name in (
+        "campaign", "coupon", "customer", "order", "order_note", "order_refund", "message")),
     *(("ImportSummary", name) for name in ("kind", "created", "updated", "interrupted")),
     *(("InvitationSummary", name) for name in ("permission", "resources", "expires_at", "key_id")),
 }  # fmt: skip
@@ -132,7 +135,7 @@ WRITTEN = re.compile("(list|get|count|create|update|delete|restore|bulk)([A-Z][a
 ACTIONS = {
     "evaluateCoupons", "confirmRedemption", "releaseRedemption", "rotateApiKey",
     "emptyCouponTrash", "emptyOrderTrash", "rotateWebhookSecret", "pingWebhook", "replayWebhook",
-    "redeliverWebhookDelivery",
+    "redeliverWebhookDelivery", "undoEvent",
 }  # fmt: skip
 
 

@@ -54,3 +54,13 @@ def event_data(event_type: str) -> dict[str, Any]:
     if what == "deleted":
         return {resource: {"id": record["id"]}, "permanent": True, **more}
     return {resource: record, **more}
+
+
+UNDO: dict[str, Any] = {
+    "event_id": 481,
+    "resource": "coupon",
+    "resource_id": 1,
+    "possible": True,
+    "reasons": [],
+    "changes": {"before": {"amount": "7.50"}, "after": {"amount": "5.00"}},
+}
