@@ -24,7 +24,6 @@ from app.models.idempotency_record import (
 )
 from app.models.import_run import IMPORT_RUNS, ImportRun
 from app.models.imported_record import IMPORT_SOURCES, IMPORTED_RECORDS, ImportedRecord
-from app.models.item_id import ITEM_IDS
 from app.models.metadata import (
     COUPON_METADATA,
     CUSTOMER_METADATA,
@@ -33,11 +32,17 @@ from app.models.metadata import (
     REFUND_METADATA,
 )
 from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
-from app.models.order import ORDERS, Order
+from app.models.order import (
+    ITEM_IDS,
+    ORDER_PRODUCTS,
+    ORDER_SUMS,
+    ORDERS,
+    Order,
+    OrderProduct,
+    OrderSum,
+)
 from app.models.order_note import ORDER_NOTES, OrderNote
-from app.models.order_product import ORDER_PRODUCTS, OrderProduct
 from app.models.order_refund import ORDER_REFUNDS, OrderRefund
-from app.models.order_sum import ORDER_SUMS, OrderSum
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
 from app.models.upload import UPLOADS

@@ -1,14 +1,32 @@
-"""Orders (decisions 7)."""
+"""Orders (decisions 7), and what triggers keep of them: their products and sums."""
 
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, Table, false, text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    Table,
+    UniqueConstraint,
+    false,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, Money, OptionalMoney, UtcDateTime
+from app.db.sql.types import (
+    AUTOINCREMENT,
+    Id,
+    Json,
+    Key,
+    Money,
+    MoneySum,
+    OptionalMoney,
+    UtcDateTime,
+)
 from app.models.address import BillingColumns, ShippingColumns
 
 
@@ -163,3 +181,75 @@ class Order(BillingColumns, ShippingColumns, Model):
 
 
 ORDERS = cast("Table", Order.__table__)
+
+
+class OrderProduct(Model):
+    """Product of an order, and how many units of it the line items contain.
+
+    Orders are found by their products, and the best sellers are computed from these rows. Database
+    triggers keep them (migration 0041) in the transaction of every write of an order.
+    """
+
+    __tablename__ = "order_products"
+
+    order_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("orders.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    product_id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    quantity: Mapped[int] = mapped_column(Id)
+
+    __table_args__ = (
+        Index("ix_order_products_product", "product_id", "order_id"),
+        {"sqlite_with_rowid": False},
+    )
+
+
+ORDER_PRODUCTS = cast("Table", OrderProduct.__table__)
+
+
+class OrderSum(Model):
+    """Number and total of a customer's orders in a status.
+
+    ``orders_count`` and ``total_spent`` are sums of these rows, so that a customer with 100,000
+    orders costs as little as one with a single order. The statuses that count are not part of the
+    table, because plugins and settings can differ between processes.
+
+    Database triggers keep the sums (migration 0033) in the transaction of every write, as those of
+    ``RowCount``. They are spread over shards in the same way, so that concurrent writers of orders
+    of one customer never wait for each other on PostgreSQL (orders 8). Only the sum of the shards
+    is meaningful, and a single shard can be negative.
+
+    There is no foreign key: the orders of a deleted account lose their customer, which removes the
+    sums.
+    """
+
+    __tablename__ = "order_sums"
+
+    customer_id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    status: Mapped[str] = mapped_column(Key, primary_key=True)
+    shard: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    orders: Mapped[int] = mapped_column(Id)
+    total: Mapped[Decimal] = mapped_column(MoneySum)
+
+    __table_args__ = {"sqlite_with_rowid": False}
+
+
+ORDER_SUMS = cast("Table", OrderSum.__table__)
+
+
+class ItemId(Model):
+    """Source of the IDs of items, which are unique in the shop. Items have no table.
+
+    On PostgreSQL, the sequence of the ID is used, and the table stays empty. On SQLite, the table
+    has one row, which is replaced.
+    """
+
+    __tablename__ = "item_ids"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    single: Mapped[int] = mapped_column(Id, server_default=text("1"))
+
+    __table_args__ = (UniqueConstraint("single"), AUTOINCREMENT)
+
+
+ITEM_IDS = cast("Table", ItemId.__table__)
