@@ -6,7 +6,7 @@ pg_trgm, which terms of three or more characters use. The results are the same.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -106,6 +106,15 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
 def has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
     """Return the condition that the search column contains a text from ``searchable``."""
     return _ByDialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
+
+
+def first_line_has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
+    """Return the condition that the first line of the search column contains a text."""
+
+    def found(position: Callable[..., Any]) -> ColumnElement[bool]:
+        return position(search, text).between(1, position(search, "\n") - len(text))
+
+    return _ByDialect(found(func.strpos), found(func.instr))
 
 
 def matches(

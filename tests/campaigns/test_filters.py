@@ -93,3 +93,19 @@ def test_report_of_the_coupons_that_are_in_a_campaign_now(admin, shop):
     assert report(HUGE) == ([], "0")
     response = admin.get("/reports/coupons", {"filter[campaign]": "mailing"})
     assert response.status_code == 400
+
+
+def test_q_finds_campaigns_by_their_name_only(admin):
+    names = ("Spring mailing", "spring", "Letters of MÄRZ")
+    for name in names:
+        make(admin, name=name, tags=["letters", "märz-2030"])
+
+    def found(text):
+        rows = admin.get("/campaigns", {"q": text}).get_json()["campaigns"]
+        assert admin.get("/campaigns/count", {"q": text}).get_json() == {"count": len(rows)}
+        return {row["name"] for row in rows}
+
+    assert found("SPRING") == {"Spring mailing", "spring"}
+    assert found("letters") == found("märz") == {"Letters of MÄRZ"}
+    assert found("2030") == found("g\nletters") == set()
+    assert len(admin.get("/campaigns", {"tag": "LETTERS"}).get_json()["campaigns"]) == 3

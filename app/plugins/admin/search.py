@@ -1,13 +1,14 @@
 """The search in the head of every page (admin 2 and 5)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from flask import Response, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
-from app.api.representations import OrderSerializer, coupons, customers
+from app.api.representations import CAMPAIGN, OrderSerializer, coupons, customers
+from app.api.serializers import Serializer
 from app.conversions.emails import comparable_email
 from app.conversions.text import coupon_code
 from app.errors import InvalidParams
@@ -15,12 +16,15 @@ from app.plugins.admin import html
 from app.plugins.admin.calls import ApiRequest, api_request, can, loaded_query
 from app.plugins.admin.frame import AdminBlueprint, render
 from app.plugins.admin.nouns import Noun
+from app.plugins.admin.nouns.campaigns import CAMPAIGNS
 from app.plugins.admin.nouns.coupons import COUPONS
 from app.plugins.admin.nouns.customers import CUSTOMERS
 from app.plugins.admin.nouns.orders import ORDERS, customer_of
 from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
+from app.schemas.campaigns import CampaignListQuery
 from app.schemas.queries import CouponListQuery, CustomerListQuery, OrderListQuery
+from app.services.campaigns.queries import first_campaigns
 from app.services.coupons.queries import first_coupons
 from app.services.customers.queries import first_customers
 from app.services.orders.queries import first_orders
@@ -48,6 +52,11 @@ class NounSearch(NamedTuple):
     more: dict[str, str]  # further parameters of its list
 
 
+def campaigns(query: Mapping[str, Any]) -> Serializer:
+    """Return what converts rows of campaigns to the fields of a query."""
+    return CAMPAIGN.only(query["selection"])
+
+
 SEARCHES = (
     NounSearch(
         ORDERS,
@@ -66,6 +75,7 @@ SEARCHES = (
         {"role": "all"},
     ),
     NounSearch(COUPONS, CouponListQuery, first_coupons, coupons, "id,code,description", {}),
+    NounSearch(CAMPAIGNS, CampaignListQuery, first_campaigns, campaigns, "id,name", {}),
 )
 
 SHOWN = 10
@@ -79,6 +89,8 @@ def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
         is_exact = str(row["order_number"]) == text
     elif noun is CUSTOMERS:
         detail, is_exact = row["email"], comparable_email(row["email"]) == comparable_email(text)
+    elif noun is CAMPAIGNS:
+        detail, is_exact = "", False  # names may repeat
     else:
         detail, is_exact = row["description"], row["code"] == coupon_code(text)
     return Hit(noun.url("show", row["id"]), noun.name_of(row), detail, is_exact)

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Select,
+    and_,
     bindparam,
     case,
     func,
@@ -21,7 +22,7 @@ from app.conversions.numbers import INT64_MAX
 from app.conversions.text import searchable
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
-from app.db.search import has_part
+from app.db.search import first_line_has_part, has_part
 from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import CAMPAIGNS, REDEMPTIONS
@@ -100,6 +101,16 @@ def list_campaigns(actor: Principal, query: Mapping[str, Any], columns: Columns)
     )
 
 
+def first_campaigns(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, limit: int
+) -> Sequence[Row]:
+    """Return the newest campaigns that match a loaded ``CampaignListQuery``."""
+    if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
+        return []
+    matches, newest = and_(*conditions_of(query)), CAMPAIGNS.c.id.desc()
+    return fetch(select_where(tuple(columns), CAMPAIGNS.c.id, matches, newest).limit(limit))
+
+
 def count_campaigns(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return the number of campaigns that match, or raise ShopError without the capability."""
     actor.require("shop_api_user_cannot_read_campaigns_count")
@@ -150,7 +161,7 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     if query["state"] is not None:
         conditions.append(query["state"] == STATE)
     if query["q"] is not None:
-        conditions.append(has_part(CAMPAIGNS.c.search_text, searchable(query["q"])))
+        conditions.append(first_line_has_part(CAMPAIGNS.c.search_text, searchable(query["q"])))
     if query["tag"] is not None:
         conditions.append(has_part(CAMPAIGNS.c.search_text, f"\n{query['tag']}\n"))
     return conditions

@@ -300,3 +300,16 @@ def test_a_field_that_a_request_did_not_write_has_not_changed(admin, browser):
     assert '["spring"] \u2192 ["summer"]' in history.replace("&#34;", '"')
     assert "Active \u2013 \u2192 no" in history
     assert "Starts at" not in history
+
+
+def test_the_search_in_the_head_finds_campaigns(admin, browser, new_browser):
+    campaign = create(admin, "Spring mailing", tags=["letters"])
+    path = f"/admin/campaigns/{campaign['id']}"
+    assert browser.get("/search?q=spring").location == path
+    make(admin, "spring")
+    assert browser.get("/search?q=spring").location.startswith("/admin/coupons/"), "an exact code"
+    make(admin, "springtime")
+    assert f'href="{path}"' in browser.get("/search?q=sprin").html
+    assert "Nothing matches" in browser.get("/search?q=letters").text, "a tag is no name"
+    limited = new_browser("bob", "administrator", "read", ["orders"])
+    assert path not in limited.get("/search?q=sprin").html

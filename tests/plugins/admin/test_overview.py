@@ -109,7 +109,7 @@ def test_the_search_is_one_statement_for_each_kind(browser, statements, text):
     browser.get("/search")
     statements.clear()
     browser.get("/search", query_string={"q": text})
-    assert len(statements) <= 4, "the session, orders, customers and coupons"
+    assert len(statements) <= 5, "the session, orders, customers, coupons and campaigns"
 
 
 def test_one_or_two_letters_find_whole_codes_and_lead_to_the_tables(admin, browser):
@@ -119,7 +119,7 @@ def test_one_or_two_letters_find_whole_codes_and_lead_to_the_tables(admin, brows
     page = browser.get("/search?q=ea")
     assert "One or two characters find whole numbers and codes only." in page.text
     assert "As a request" not in page.text, "of a search without results"
-    for kind in ("orders", "customers", "coupons"):
+    for kind in ("orders", "customers", "coupons", "campaigns"):
         assert f'href="/admin/{kind}?q=ea"' in page.html
 
 
