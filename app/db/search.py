@@ -112,7 +112,8 @@ def first_line_has_part(search: ColumnElement[Any], text: str) -> ColumnElement[
     """Return the condition that the first line of the search column contains a text."""
 
     def found(position: Callable[..., Any]) -> ColumnElement[bool]:
-        return position(search, text).between(1, position(search, "\n") - len(text))
+        place: ColumnElement[int] = position(search, text)
+        return place.between(1, position(search, "\n") - len(text))
 
     return _ByDialect(found(func.strpos), found(func.instr))
 
