@@ -3,9 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-HIDDEN = "_"
-"""Beginning of internal keys, which some dialects hide."""
-
 
 def contains_nul(value: Any) -> bool:
     """Return whether a text in parsed JSON contains NUL, which PostgreSQL cannot store."""

@@ -1,7 +1,6 @@
 """Types of query parameters. Each class converts text, or raises ValueError with a reason."""
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -159,27 +158,6 @@ class ChoiceParam(QueryField):
         if value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}.")
         return value
-
-
-class Renamed(ChoiceParam):
-    """A choice with additional names for some of its values."""
-
-    def __init__(self, choice: ChoiceParam, words: Mapping[str, str]) -> None:
-        super().__init__(
-            str(choice.data_key),
-            choice.metadata["description"],
-            *choice.choices,
-            *words,
-            default=choice.load_default,
-        )
-        self.words = words
-        # Generators cannot name two values that differ only in letter case.
-        documented = {name.lower(): name for name in (*words, *choice.choices)}
-        self.openapi = {**self.openapi, "enum": sorted(documented.values(), key=self.choices.index)}
-
-    def read(self, value: str) -> str:
-        word = super().read(value)
-        return self.words.get(word, word)
 
 
 class DirectionParam(ChoiceParam):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -21,7 +22,7 @@ from app.plugins.woocommerce.rest import errors, schemas
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
 from app.plugins.woocommerce.rest.errors import RestError, invalid
 from app.plugins.woocommerce.rest.frame import Call, RestPage
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.rest.stored_coupons import (
@@ -220,18 +221,14 @@ class Coupons(Resource):
         return [coupon_object(record, site) for record in records]
 
     def page(self, call: Call) -> RestPage:
-        query = record_query(call)
-        if query["include"]:
-            query["exclude"] = ()
-        elif query["orderby"] == "include":
-            query["orderby"] = "date"
-        code = call.args.get("code")
-        wanted = CouponRecordQuery(
-            **query,
-            code=coupon_code(code) if code else None,
-            is_trashed=call.args.get("status") == "trash",
-        )
-        records, total = list_records(call.actor, wanted)
+        code, is_trashed = call.args.get("code"), call.args.get("status") == "trash"
+        code = coupon_code(code) if code else None
+        query = query_of(call, CouponRecordQuery, code=code, is_trashed=is_trashed)
+        if query.include:
+            query = replace(query, exclude=())
+        elif query.orderby == "include":
+            query = replace(query, orderby="date")
+        records, total = list_records(call.actor, query)
         site = self.site(call)
         return page(call, (coupon_object(record, site) for record in records), total)
 

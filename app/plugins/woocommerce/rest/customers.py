@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import marshmallow as ma
@@ -19,7 +20,7 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError, forbidden
 from app.plugins.woocommerce.rest.frame import Call, Objects, Operation, RestPage, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
 from app.plugins.woocommerce.rest.stored_customers import (
@@ -263,15 +264,13 @@ class Customers(Resource):
         return RestError("wc_user_invalid_id", "Invalid user ID.", 404)
 
     def page(self, call: Call) -> RestPage:
-        query = record_query(call)
-        if query["include"]:
-            query["exclude"] = ()
-        if query["offset"] is not None:
-            call.args = {**call.args, "page": -(-query["offset"] // query["size"]) + 1}
-        wanted = CustomerRecordQuery(
-            **query, role=call.args["role"] or "customer", email=call.args.get("email")
-        )
-        records, total = list_records(call.actor, wanted)
+        role, email = call.args["role"] or "customer", call.args.get("email")
+        query = query_of(call, CustomerRecordQuery, role=role, email=email)
+        if query.include:
+            query = replace(query, exclude=())
+        if query.offset is not None:
+            call.args = {**call.args, "page": -(-query.offset // query.size) + 1}
+        records, total = list_records(call.actor, query)
         _mark_changeable(records, call.actor)
         site = self.site(call)
         return page(call, (customer_object(record, site) for record in records), total)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.site import Site
+from app.plugins.woocommerce.rest.stored import RecordListQuery
+
+Q = TypeVar("Q", bound=RecordListQuery)
 
 _BOUNDS = {
     "after": ("created_at", "after"),
@@ -41,8 +44,12 @@ def collection(
     }
 
 
-def record_query(call: Call) -> dict[str, Any]:
-    """Return the arguments of a ``RecordListQuery`` for the parameters of a list."""
+def query_of(call: Call, kind: Callable[..., Q], **own: Any) -> Q:
+    """Return the query of a kind of records for the parameters of a list.
+
+    Args:
+        own: the values of what only this kind has.
+    """
     args = call.args
     is_gmt = args.get("dates_are_gmt", False)
     times = {
@@ -50,17 +57,18 @@ def record_query(call: Call) -> dict[str, Any]:
         for name, bound in _BOUNDS.items()
         if name in call.given
     }
-    return {
-        "page": args["page"],
-        "size": args["per_page"],
-        "offset": args.get("offset"),
-        "order": args["order"],
-        "orderby": args["orderby"],
-        "search": (args.get("search") or "").strip(),
-        "times": times,
-        "include": tuple(args["include"] or ()),
-        "exclude": tuple(args["exclude"] or ()),
-    }
+    return kind(
+        page=args["page"],
+        size=args["per_page"],
+        offset=args.get("offset"),
+        order=args["order"],
+        orderby=args["orderby"],
+        search=(args.get("search") or "").strip(),
+        times=times,
+        include=tuple(args["include"] or ()),
+        exclude=tuple(args["exclude"] or ()),
+        **own,
+    )
 
 
 def page(

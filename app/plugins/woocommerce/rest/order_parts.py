@@ -19,7 +19,7 @@ from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, RestPage, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.order_objects import TAXES, note_object, refund_object
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record
@@ -169,7 +169,7 @@ class Refunds(Resource):
     def page(self, call: Call) -> RestPage:
         """Return a page of the refunds of an order, or of all orders."""
         order_id, site = call.ids.get("order_id"), self.site(call)
-        found, total = list_refunds(call.actor, RecordListQuery(**record_query(call)), order_id)
+        found, total = list_refunds(call.actor, query_of(call, RecordListQuery), order_id)
         shown = (refund_object(each, site, with_parent=order_id is None) for each in found)
         return page(call, shown, total, {"dp": 2})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from app.plugins.woocommerce.rest import customers, schemas
 from app.plugins.woocommerce.rest.attributes import change_attributes
 from app.plugins.woocommerce.rest.errors import RestError, as_rest_error
 from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, record_query
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.order_objects import (
     KNOWN_CURRENCIES,
     Customers,
@@ -178,11 +179,9 @@ class Orders(Resource):
         args, given = call.args, call.given
         statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
         customer, site = given.get("customer"), self.site(call)
-        common = record_query(call)
-        if common["orderby"] in {"title", "slug"}:
-            common["order"] = "asc"  # as on the original, where all titles are equal
-        query = OrderRecordQuery(
-            **common,
+        query = query_of(
+            call,
+            OrderRecordQuery,
             statuses=None if "any" in statuses else statuses,
             customer_id=customer,
             created_via=given.get("created_via") or (),
@@ -190,6 +189,8 @@ class Orders(Resource):
             not_parents=given.get("parent_exclude") or (),
             product_id=given.get("product") or None,
         )
+        if query.orderby in {"title", "slug"}:
+            query = replace(query, order="asc")  # as on the original, where all titles are equal
         records, total = list_records(call.actor, query, with_customers=site.has_customer)
         known: Customers = {}
         shown = (order_object(record, site, known) for record in records)

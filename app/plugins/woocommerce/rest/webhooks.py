@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, RestPage
-from app.plugins.woocommerce.rest.lists import collection, page, record_query
+from app.plugins.woocommerce.rest.lists import collection, page, query_of
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.rest.stored import RecordListQuery
@@ -103,10 +104,10 @@ class Webhooks(Resource):
         return error
 
     def page(self, call: Call) -> RestPage:
-        query, status = record_query(call), call.args.get("status")
-        query["include"] = tuple(filter(None, query["include"]))
+        query, status = query_of(call, RecordListQuery), call.args.get("status")
+        query = replace(query, include=tuple(filter(None, query.include)))
         wanted = None if status in {None, "all"} else status
-        found, total = list_records(call.actor, RecordListQuery(**query), wanted)
+        found, total = list_records(call.actor, query, wanted)
         return page(call, (webhook_object(each, call.site) for each in found), total)
 
     def data(self, call: Call) -> Object:

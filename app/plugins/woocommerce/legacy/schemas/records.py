@@ -7,7 +7,6 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.conversions.metadata import HIDDEN
 from app.schemas.base import Base, excluding, request
 from app.schemas.coupons.coupon import (
     CouponBulkItem,
@@ -29,6 +28,9 @@ from app.schemas.fields import output as fields
 from app.schemas.fields.input import MetadataInput
 from app.schemas.fields.output import Metadata
 
+HIDDEN = "_"
+"""Beginning of internal keys of metadata."""
+
 
 class LegacyMetadata(Metadata):
     """Metadata in a response of the legacy API."""
@@ -38,6 +40,10 @@ class LegacyMetadata(Metadata):
 
     def __init__(self) -> None:
         super().__init__("Metadata: values by key. Only with `filter[meta]=true`.")
+
+
+HIDDEN = "_"
+"""Beginning of internal keys of metadata."""
 
 
 class LegacyMetadataInput(MetadataInput):

@@ -10,7 +10,7 @@ from app.schemas.base import Base, WrappedItems, response
 from app.schemas.fields import output as fields
 from app.schemas.fields.input import DateText
 from app.schemas.fields.list_input import EmailArray, IdArray, ItemArray
-from app.schemas.fields.query import ChoiceParam, LimitParam, QueryField, Renamed, StatusListParam
+from app.schemas.fields.query import ChoiceParam, LimitParam, QueryField, StatusListParam
 from app.schemas.queries import (
     CouponCountQuery,
     CouponListQuery,
@@ -22,6 +22,27 @@ from app.schemas.queries import (
 )
 
 # --- queries ---
+
+
+class Renamed(ChoiceParam):
+    """A choice with additional names for some of its values."""
+
+    def __init__(self, choice: ChoiceParam, words: Mapping[str, str]) -> None:
+        super().__init__(
+            str(choice.data_key),
+            choice.metadata["description"],
+            *choice.choices,
+            *words,
+            default=choice.load_default,
+        )
+        self.words = words
+        # Generators cannot name two values that differ only in letter case.
+        documented = {name.lower(): name for name in (*words, *choice.choices)}
+        self.openapi = {**self.openapi, "enum": sorted(documented.values(), key=self.choices.index)}
+
+    def read(self, value: str) -> str:
+        word = super().read(value)
+        return self.words.get(word, word)
 
 
 def _legacy(query: type[Query], words: Mapping[str, str], **more: QueryField) -> type[Query]:
