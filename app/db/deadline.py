@@ -17,7 +17,10 @@ from psycopg.errors import _WaitTimeout
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 LEAST_SECONDS = 0.5
-"""How long a statement may take at least, so that a late request of a healthy server ends well."""
+"""How long a statement may take at least, so that a late request of a healthy server ends well.
+
+A statement that begins later than this after the deadline fails, so that hundreds of short ones do
+not exceed the deadline together."""
 
 COMMIT_SECONDS = 2.0
 """How long a commit and the reads after it may take at least, because a commit that is given up has
@@ -88,6 +91,12 @@ def left() -> float:
     return current.clock.started + current.seconds - time.monotonic()
 
 
+def statement_seconds() -> float:
+    """Return how many seconds the next statement may take: 0 if none may begin."""
+    seconds = left()
+    return 0 if seconds < -LEAST_SECONDS else max(seconds, LEAST_SECONDS)
+
+
 def is_over() -> bool:
     """Return whether the deadline of the request has passed."""
     return left() <= 0
@@ -102,11 +111,12 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
     def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for the server until the deadline."""
-        seconds = left()
-        if seconds == math.inf:
+        if left() == math.inf:
             return super().wait(gen, interval, timeout)
         try:
-            return super().wait(gen, interval, max(seconds, LEAST_SECONDS))
+            if not (seconds := statement_seconds()):
+                raise _WaitTimeout
+            return super().wait(gen, interval, seconds)
         except _WaitTimeout:
             self.close()
             raise DeadlineExceeded("the database did not respond in time") from None

@@ -49,15 +49,23 @@ class LimitedConnection(sqlite3.Connection):
         self.set_progress_handler(self._is_expired, STEPS)
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any:
-        """Start the time of a statement and return a cursor."""
+        """Start the time of a statement and return a cursor.
+
+        Raises:
+            OperationalError: it is too late for a further statement of the request.
+        """
         self.restart()
         return super().cursor(*args, **kwargs)
 
     def restart(self) -> None:
-        """Restart the time of the statement."""
-        self._end = time.monotonic() + min(
-            self.seconds, max(deadline.left(), deadline.LEAST_SECONDS)
-        )
+        """Restart the time of the statement, or raise OperationalError after the deadline."""
+        seconds = deadline.statement_seconds()
+        if not seconds:
+            error = sqlite3.OperationalError("the request took too long")
+            error.sqlite_errorname = "SQLITE_INTERRUPT"
+            error.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT
+            raise error
+        self._end = time.monotonic() + min(self.seconds, seconds)
 
     def _is_expired(self) -> bool:
         return time.monotonic() > self._end

@@ -5,14 +5,16 @@ import time
 import pytest
 from flask import Response, stream_with_context
 from flask_migrate import upgrade
-from sqlalchemy import Integer, delete, text
+from sqlalchemy import Integer, delete, select, text, update
 from sqlalchemy.exc import OperationalError
 
 from app.api.blueprint import Blueprint
 from app.api.responses import json_response
+from app.db import deadline
+from app.db.errors import is_unavailable
 from app.db.read_pool import RowStream, fetch
 from app.db.session import db, run_in_transaction
-from app.db.timeouts import lift_limit, without_limit
+from app.db.timeouts import is_statement_timeout, lift_limit, without_limit
 from app.models import User
 from tests.api_client import Client, codes, refusal, reply
 from tests.databases import assert_nothing_is_open
@@ -109,6 +111,28 @@ def test_request_that_takes_too_long_gets_503(make_app):
         assert response.headers["Retry-After"] == "5"
     with app.app_context():  # the pool has another connection
         assert fetch(text("SELECT 1")) == [(1,)]
+
+
+@pytest.mark.both_databases
+def test_many_short_statements_end_at_the_deadline_together(app):
+    """Each has its least time, also after the deadline, but no further one begins."""
+    done = []
+
+    def work(session):
+        session.execute(update(User).values(first_name="changed"))
+        for seconds in (10, 15.2, 15.6):
+            deadline.begin(15, deadline.Clock(time.monotonic() - seconds))
+            session.execute(text("SELECT 1"))
+            done.append(seconds)
+
+    with app.app_context():
+        for _ in range(2):  # the pool has another connection
+            with pytest.raises(OperationalError) as caught:
+                run_in_transaction(work)
+            deadline.end()
+            assert is_statement_timeout(caught.value) or is_unavailable(caught.value)
+        assert done == [10, 15.2] * 2
+        assert "changed" not in {name for (name,) in fetch(select(User.first_name))}
 
 
 @pytest.mark.slow
