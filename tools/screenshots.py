@@ -10,7 +10,9 @@ import shutil
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
+from flask import Flask
 from flask_migrate import upgrade
 from playwright.sync_api import sync_playwright
 from werkzeug.serving import make_server
@@ -29,6 +31,7 @@ PICTURES = (
     ("admin-overview", "/", LAPTOP, "light"),
     ("admin-coupons", "/coupons", LAPTOP, "light"),
     ("admin-coupon", "/coupons/1", LAPTOP, "light"),
+    ("admin-campaign", "/campaigns/1", LAPTOP, "light"),
     ("admin-form", "/coupons/1/edit", LAPTOP, "dark"),
     ("admin-phone", "/coupons", PHONE, "light"),
 )
@@ -51,10 +54,31 @@ def main() -> None:
             key = create_key("ada", "administrator", Permission.READ_WRITE, "Ada's laptop")
             load_demo_shop(DEMO, seed=1, owner_id=key.user_id)
             token = create_link(key.key_id)
+        use_campaign(app, (key.consumer_key, key.consumer_secret))
         server = make_server("127.0.0.1", 0, app, threaded=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         take_pictures(f"http://127.0.0.1:{server.server_port}/admin", token)
         server.shutdown()
+
+
+def use_campaign(app: Flask, auth: tuple[str, str]) -> None:
+    """Generate codes for the campaign of the demo shop, and use some of them."""
+    client = app.test_client()
+
+    def post(path: str, body: object = None) -> Any:
+        return next(iter(client.post(path, json=body, auth=auth).get_json().values()))
+
+    coupon = {"type": "percent", "amount": "15", "usage_limit": 1, "campaign_id": 1}
+    given = {"count": 250, "prefix": "MAY-", "name": "Letters of May", "coupon": coupon}
+    batch = post("/coupons/generate", {"generate": given})["id"]
+    coupons = client.get(f"/coupons?batch={batch}", auth=auth).get_json()["coupons"]
+    for place, each in enumerate(coupons):
+        use = {
+            "code": each["code"],
+            "reference": f"letter-{place}",
+            "amount": f"{61 - 4 * place}.20",
+        }
+        post(f"/redemptions/{post('/redemptions', {'redemption': use})['id']}/confirm")
 
 
 def take_pictures(url: str, token: str) -> None:
