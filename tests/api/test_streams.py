@@ -35,6 +35,7 @@ LISTS = (
     "/wc-api/v3/orders/{order}/notes",
     "/orders/{order}/refunds",
     "/wc-api/v3/orders/{order}/refunds",
+    "/wp-json/wc/v3/orders/{order}/notes",
     "/wp-json/wc/v3/customers/{customer}/downloads",
 )
 LONG = tuple(path for path in LISTS if not path.endswith("/refunds"))

@@ -18,15 +18,17 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.frame import Call, RestPage, Route
+from app.plugins.woocommerce.rest.frame import Call, Objects, RestPage, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.order_objects import TAXES, note_object, refund_object
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record
 from app.plugins.woocommerce.rest.stored import RecordListQuery
 from app.plugins.woocommerce.rest.stored_orders import (
+    list_notes,
     list_refunds,
-    notes_of,
+    note_by_id,
+    note_records,
     records_by_id,
     refund_by_id,
 )
@@ -68,20 +70,21 @@ class Notes(Resource):
         "added_by_user": arg.BOOLEAN,
     }
 
-    def page(self, call: Call) -> list[Object]:
+    def page(self, call: Call) -> Objects:
         """Return all notes of an order, newest first."""
         _order(call, "woocommerce_rest_shop_order_invalid_id", trashed_too=True)
-        kind = call.args.get("type") or "any"
-        wanted = {"customer": {True}, "internal": {False}}.get(kind, {True, False})
-        found = notes_of(call.ids["order_id"])
-        return [note_object(n, call.site) for n in found if bool(n["customer_note"]) in wanted]
+        wanted = {"customer": True, "internal": False}.get(call.args.get("type") or "any")
+        rows = list_notes(call.ids["order_id"], for_customer=wanted)
+        return Objects(
+            rows, lambda batch: [note_object(each, call.site) for each in note_records(batch)]
+        )
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
         with reading_own_writes():
-            found = notes_of(call.ids["order_id"], record_id)
-        if not found:
+            found = note_by_id(call.ids["order_id"], record_id)
+        if found is None:
             raise RestError("woocommerce_rest_invalid_id", "Invalid resource ID.", status)
-        return note_object(found[0], call.site)
+        return note_object(found, call.site)
 
     def view(self, call: Call) -> Object:
         _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)

@@ -23,7 +23,14 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import errors
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list, checked
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route, checked_arguments
+from app.plugins.woocommerce.rest.frame import (
+    Call,
+    Objects,
+    Operation,
+    RestPage,
+    Route,
+    checked_arguments,
+)
 from app.plugins.woocommerce.rest.lists import site_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.base import Base
@@ -59,7 +66,7 @@ class Resource:
         """Return the records with these IDs in the form of this dialect."""
         raise NotImplementedError
 
-    def page(self, call: Call) -> RestPage | list[Object]:
+    def page(self, call: Call) -> RestPage | Objects:
         """Return a page of records, or all."""
         raise NotImplementedError
 

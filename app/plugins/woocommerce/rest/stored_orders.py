@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, literal, select
+from sqlalchemy import ColumnElement, Select, bindparam, exists, func, literal, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import Fetch, fetch
-from app.db.records import as_printed
+from app.db.read_pool import Fetch, RowStream, every_row, fetch
+from app.db.records import Row, as_printed
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
@@ -196,13 +196,31 @@ def product_names(order_ids: Sequence[int]) -> dict[tuple[int, int], str]:
 # --- notes and refunds ---
 
 
-def notes_of(order_id: int, note_id: int | None = None) -> list[Record]:
-    """Return the notes of an order, newest first, or only one of them."""
-    found = select(*map(as_printed, _NOTE)).where(ORDER_NOTES.c.order_id == order_id)
-    if note_id is not None:
-        found = found.where(ORDER_NOTES.c.id == min(note_id, INT64_MAX))
-    newest = (ORDER_NOTES.c.created_at.desc(), ORDER_NOTES.c.id.desc())
-    return as_records(_NOTE, fetch(found.order_by(*newest)))
+def list_notes(order_id: int, *, for_customer: bool | None) -> Sequence[Row] | RowStream:
+    """Return the notes of an order, newest first, for ``note_records``.
+
+    Args:
+        for_customer: only notes that the customer sees, or only others; None for all.
+    """
+    found = _notes_of(order_id)
+    if for_customer is not None:
+        found = found.where(ORDER_NOTES.c.customer_note.is_(for_customer))
+    return every_row(found.order_by(ORDER_NOTES.c.created_at.desc(), ORDER_NOTES.c.id.desc()))
+
+
+def note_records(rows: Sequence[Row]) -> list[Record]:
+    """Return notes by the names of their columns."""
+    return as_records(_NOTE, rows)
+
+
+def note_by_id(order_id: int, note_id: int) -> Record | None:
+    """Return a note of an order, or None."""
+    found = _notes_of(order_id).where(ORDER_NOTES.c.id == min(note_id, INT64_MAX))
+    return next(iter(note_records(fetch(found))), None)
+
+
+def _notes_of(order_id: int) -> Select[Any]:
+    return select(*map(as_printed, _NOTE)).where(ORDER_NOTES.c.order_id == order_id)
 
 
 def list_refunds(
