@@ -13,12 +13,21 @@ from typing import Any
 
 from dateutil.relativedelta import relativedelta
 from flask import current_app
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import Select, func, select
 
 from app.auth.principals import Principal
 from app.conversions.intervals import DAY, MONTH
 from app.db.session import now
-from app.models import COUPONS, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
+from app.models import (
+    COUPONS,
+    ORDER_PRODUCTS,
+    ORDER_REFUNDS,
+    ORDERS,
+    ROW_COUNTS,
+    USER_ROLES,
+    USERS,
+)
+from app.services.common.row_counts import RowCountFilter
 from app.services.orders.sums import amount_text, cents, divided
 from app.services.reports.period import Period, shop_zone
 from app.services.reports.sales import read_sales
@@ -141,28 +150,37 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
     ]
 
 
-def _numbers_by(actor: Principal, column: ColumnElement[str]) -> dict[str, int]:
-    with reading(actor) as fetch:
-        rows = fetch(select(column, func.count()).group_by(column))
-    return {row[0]: row[1] for row in rows}
-
-
 def orders_by_status(actor: Principal) -> dict[str, int]:
-    """Return the number of orders in each status."""
-    return _numbers_by(actor, ORDERS.c.status)
+    """Return the number of orders in each status, from the counts of triggers."""
+    status, number = ROW_COUNTS.c.partition, func.sum(ROW_COUNTS.c.count)
+    counted = select(status, number).where(ROW_COUNTS.c.table_name == "orders").group_by(status)
+    return _numbers(actor, counted)
 
 
 def coupons_by_type(actor: Principal) -> dict[str, int]:
     """Return the number of coupons of each type."""
-    return _numbers_by(actor, COUPONS.c.type)
+    kind = COUPONS.c.type
+    return _numbers(actor, select(kind, func.count()).group_by(kind))
+
+
+def _numbers(actor: Principal, counted: Select[tuple[str, int]]) -> dict[str, int]:
+    with reading(actor) as fetch:
+        return {row[0]: int(row[1]) for row in fetch(counted)}
 
 
 def paying_customers(actor: Principal) -> tuple[int, int]:
-    """Return how many accounts have a completed order, and how many have none, without staff."""
-    is_staff = exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role.in_(STAFF))
-    is_theirs = ORDERS.c.customer_id == USERS.c.id
-    has_paid = exists().where(is_theirs, ORDERS.c.completed_at.is_not(None))
-    everyone = select(func.count()).select_from(USERS).where(~is_staff)
+    """Return how many accounts have a completed order, and how many have none, without staff.
+
+    Accounts are counted by triggers, so only the few of the staff and the orders are read.
+    """
+    staff = select(USER_ROLES.c.user_id).where(USER_ROLES.c.role.in_(STAFF)).distinct()
+    customer = ORDERS.c.customer_id
+    paying = select(customer).where(customer.is_not(None), ORDERS.c.completed_at.is_not(None))
+    of_customers = paying.where(customer.not_in(staff)).distinct().subquery()
     with reading(actor) as fetch:
-        paying = fetch(everyone.where(has_paid))[0][0]
-        return paying, fetch(everyone)[0][0] - paying
+        numbers = [
+            fetch(select(func.count()).select_from(each))[0][0]
+            for each in (of_customers, staff.subquery())
+        ]
+        everyone = RowCountFilter("users", USERS.c.created_at).total(fetch) - numbers[1]
+    return numbers[0], everyone - numbers[0]

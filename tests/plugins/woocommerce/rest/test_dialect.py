@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 
 import pytest
 from sqlalchemy import insert, select, update
@@ -9,8 +10,10 @@ from sqlalchemy import insert, select, update
 from app.auth.api_keys import ApiKeyCredentials
 from app.auth.principal_cache import forget_principals
 from app.catalog import current_catalog
+from app.db.read_pool import fetch
 from app.db.session import db
-from app.models import API_KEYS, USER_ROLES, USERS
+from app.models import API_KEYS, ORDERS, USER_ROLES, USERS
+from app.plugins.woocommerce.reports import STAFF
 from tests.api_client import Client
 from tests.customers.test_erasure import stored_words
 from tests.plugins.woocommerce.rest.seed import KEYS, reset
@@ -293,6 +296,33 @@ def test_resources_of_a_key_hold_for_what_a_response_contains(shop, app):
         every = {downloads, customers, coupons}
         opened = {path for path in every if shop.send("GET", path).status_code == 200}
         assert opened == paths, resources
+
+
+@pytest.mark.both_databases
+def test_totals_are_those_of_the_records(shop, app, statements):
+    for customer_id, status in (
+        (1, "completed"),
+        (5, "completed"),
+        (5, "on-hold"),
+        (0, "completed"),
+    ):
+        made = shop.ok("POST", "/orders", {"customer_id": customer_id, "status": status})
+    shop.ok("DELETE", f"/orders/{made['id']}")  # to the trash
+    shop.ok("PUT", f"/orders/{made['id'] - 2}", {"status": "refunded"})
+    with app.app_context():
+        staff = {row.user_id for row in fetch(select(USER_ROLES)) if row.role in STAFF}
+        orders = fetch(select(ORDERS.c.customer_id, ORDERS.c.status, ORDERS.c.completed_at))
+        users = {row[0] for row in fetch(select(USERS.c.id))}
+    assert staff & {row.customer_id for row in orders if row.completed_at}
+    paying = {row.customer_id for row in orders if row.completed_at} - staff - {None}
+    statuses = Counter(row.status for row in orders)
+    statements.clear()
+    found = {each["slug"]: each["total"] for each in shop.ok("GET", "/reports/customers/totals")}
+    assert found == {"paying": len(paying), "non_paying": len(users - staff - paying)}
+    found = {each["slug"]: each["total"] for each in shop.ok("GET", "/reports/orders/totals")}
+    assert found == {slug: statuses[slug] for slug in found}
+    counts = [text for text in statements if "count(" in text]
+    assert not [text for text in counts if "FROM users" in text or "GROUP BY orders" in text]
 
 
 def limit_key(app, resources, **columns):
