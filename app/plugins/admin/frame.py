@@ -34,6 +34,7 @@ DONE = {
     "unchanged": "Nothing was changed.",
     "trashed": "Moved to the trash.",
     "restored": "Restored from the trash.",
+    "undone": "Undone.",
     "deleted": "Deleted permanently.",
     "released": "The use was released.",
     "redeemed": "The use was recorded.",

@@ -1,4 +1,4 @@
-"""The history of a record: the differences of its events (admin 2 and 5)."""
+"""The history of a record: what its events have changed (admin 2 and 5)."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -7,21 +7,18 @@ from typing import Any, NamedTuple
 import orjson
 from flask import current_app, url_for
 
-from app.api.authentication import current_principal
-from app.api.representations import EVENT
 from app.catalog import current_catalog
 from app.db.session import now
 from app.plugins.admin import html
+from app.plugins.admin.calls import call
+from app.plugins.admin.frame import may_open
 from app.plugins.admin.texts import gettext as _
-from app.services.events.history import latest_events
 
 RESOURCES = ("campaign", "coupon", "customer", "order")
 """The kinds of records whose pages show a history."""
 
 LIMIT = 30
 """The number of events that a history shows."""
-
-_IGNORED = {"updated_at", "meta_data"}
 
 VERBS = {
     "created": "Created",
@@ -34,6 +31,10 @@ VERBS = {
 }
 
 
+ANCHOR = "undo"
+"""Where the page of an event asks whether to undo it."""
+
+
 class Entry(NamedTuple):
     """An entry of a history."""
 
@@ -41,6 +42,7 @@ class Entry(NamedTuple):
     at: str  # when, in UTC
     who: str  # the user and the key, and whether by a page or by the API
     changes: list[tuple[str, str, str]]  # label, value before and value after of each field
+    undo: str  # the address of the page that can undo it, or an empty string
 
 
 class History(NamedTuple):
@@ -51,6 +53,10 @@ class History(NamedTuple):
     kept_since: str  # the day from which changes are kept, if earlier ones may be missing
 
 
+FIELDS = "id,type,resource,resource_id,created_at,request_id,data,changes,actor"
+"""The fields of events from which entries are made."""
+
+
 def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> History:
     """Return the history of a record, for a session that may read events.
 
@@ -59,92 +65,73 @@ def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> Histo
         resource_id: its ID.
         labels: the labels of fields by their names.
     """
-    rows = latest_events(current_principal(), resource, resource_id, EVENT.columns, LIMIT + 1)
-    events = [EVENT.row(row[:-4]) for row in rows]
-    contents = [_content(event["data"]) for event in events]
-    # The event of a deletion has only the ID of the record.
-    records = [
-        {} if event["type"].endswith(".deleted") else _part(content, resource)
-        for event, content in zip(events, contents, strict=True)
-    ]
-    known: dict[str, Any] = {}
-    for index in reversed(range(len(records))):
-        # An event of a coupon has some fields only if its request wrote them.
-        records[index] = known = {**known, **records[index]}
-    entries = []
-    for index, (event, row) in enumerate(zip(events[:LIMIT], rows, strict=False)):
-        verb, after = event["type"].partition(".")[2], records[index]
-        before = next(filter(None, records[index + 1 :]), None)
-        found = differences(before, after) if before and after and verb != "created" else []
-        changes = [
-            (_(labels[name]) if name in labels else html.words(*name.split(".")), old, new)
-            for name, old, new in found
-        ]
-        if _part(contents[index], "redemption").get("status") == "reserved":
-            verb = "reserved"
-        title = _(VERBS.get(verb) or html.words(verb))
-        entries.append(Entry(title, event["created_at"], _who(event, *row[-4:]), changes))
+    of_record: dict[str, Any] = {"resource": resource, "resource_id": resource_id}
+    query = {**of_record, "order": "desc", "limit": LIMIT + 1, "fields": FIELDS}
+    events = call("list_events", query=query).content
+    entries = [entry(event, labels) for event in events[:LIMIT]]
     if len(events) > LIMIT:
-        older = url_for(
-            "admin_events.show_list",
-            resource=resource,
-            resource_id=resource_id,
-            before=events[LIMIT - 1]["id"],
-        )
+        before = events[LIMIT - 1]["id"]
+        older = url_for("admin_events.show_list", **of_record, before=before)
         return History(entries, older, "")
     is_complete = events and events[-1]["type"].endswith(".created")
-    since = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+    days = max(current_app.config[name] for name in ("SHOP_HISTORY_DAYS", "SHOP_EVENTS_DAYS"))
+    since = now() - timedelta(days=days)
     return History(entries, "", "" if is_complete else html.short_date(since.date()))
 
 
-def _content(data: Any) -> Mapping[str, Any]:
-    """Return the content of an event, whose type depends on the database."""
-    if isinstance(data, orjson.Fragment):
-        data = orjson.dumps(data)
-    data = orjson.loads(data) if isinstance(data, str | bytes) else data
-    return data if isinstance(data, Mapping) else {}
+def entry(event: Mapping[str, Any], labels: Mapping[str, str]) -> Entry:
+    """Return the entry of an event with FIELDS."""
+    verb, changes = event["type"].partition(".")[2], event["changes"] or {}
+    redemption, data = event["data"].get("redemption"), event["data"]
+    if isinstance(redemption, Mapping) and redemption.get("status") == "reserved":
+        verb = "reserved"
+    title = _("Deleted permanently") if data.get("permanent") else _(VERBS.get(verb, ""))
+    can_undo = verb == "restored" or (verb == "updated" and changes)
+    can_undo = can_undo or (verb == "deleted" and not data.get("permanent", True))
+    undo = ""
+    if can_undo and may_open("admin_events.undo"):
+        undo = url_for("admin_events.show", event_id=event["id"], _anchor=ANCHOR)
+    shown = differences(changes.get("before", {}), changes.get("after", {}), labels)
+    return Entry(title or html.words(verb), event["created_at"], _who(event), shown, undo)
 
 
-def _part(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return an object in the content of an event. Events of plugins can have other values."""
-    found = content.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _who(
-    event: Mapping[str, Any],
-    username: str | None,
-    description: str | None,
-    key_id: int | None,
-    session_id: int | None,
-) -> str:
+def _who(event: Mapping[str, Any]) -> str:
     """Return who made a change: the user, the key, whether by a page or by the API, the plugin."""
-    plugin, who = current_catalog().event_plugins.get(event["type"]), username
-    if username is None and event["user_id"]:
+    actor, plugin = event["actor"], current_catalog().event_plugins.get(event["type"])
+    who, key_id = actor["username"], actor["key_id"]
+    if who is None and actor["user_id"]:
         who = _("A user who was deleted")
-    elif username is None and not plugin:
+    elif who is None and not plugin:
         who = _("A command or the worker")
     key = way = ""
-    if username is not None and key_id is not None:
-        way = _("on a page") if session_id else _("by the API")
-        key = _("key %(id)s", id=key_id) if description is None else description
+    if actor["username"] is not None and key_id is not None:
+        way = _("on a page") if actor["origin"] == "page" else _("by the API")
+        key = actor["key_description"]
+        key = _("key %(id)s", id=key_id) if key is None else key
     by = _("plugin %(name)s", name=plugin) if plugin else ""
-    return " · ".join(filter(None, (who, key, way, by)))
+    undone = (event["changes"] or {}).get("undo_of")
+    of = _("undo of event %(id)s", id=undone) if undone else ""
+    return " · ".join(filter(None, (who, key, way, by, of)))
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the fields in which two representations differ: name, before and after."""
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], labels: Mapping[str, str]
+) -> list[tuple[str, str, str]]:
+    """Return label, value before and value after of the fields and parts of ``changes``."""
     found = []
     for name in {**before, **after}:
         old, new = before.get(name), after.get(name)
-        if old == new or name in _IGNORED:
-            continue
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            found += [(f"{name}.{part}", *pair) for part, *pair in differences(old, new)]
+            parts = {**old, **new}
+            found += [(f"{name}.{part}", old.get(part), new.get(part)) for part in parts]
         else:
-            text = _time if name.endswith(("_at", "_date")) else shown
-            found.append((name, text(old), text(new)))
-    return found  # type: ignore[return-value]  # three texts each
+            found.append((name, old, new))
+    texts = []
+    for name, old, new in found:
+        text = _time if name.endswith(("_at", "_date")) else shown
+        label = _(labels[name]) if name in labels else html.words(*name.split("."))
+        texts.append((label, text(old), text(new)))
+    return texts
 
 
 def _time(value: Any) -> str:
@@ -164,5 +151,22 @@ def shown(value: Any) -> str:
         return html.NONE
     if isinstance(value, bool):
         return _("yes") if value else _("no")
-    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    if isinstance(value, list):
+        text = ", ".join(map(_item, value))
+    else:
+        text = value if isinstance(value, str) else orjson.dumps(value).decode()
     return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+_NAMES = ("name", "title", "method_title", "code")
+
+
+def _item(value: Any) -> str:
+    """Return a value of a list: of an item its name and quantity, or what differs."""
+    if not isinstance(value, Mapping) or "id" not in value:
+        return shown(value)
+    name = next((value[key] for key in _NAMES if value.get(key)), None)
+    if name is not None:
+        return f"{name}: {value['quantity']}" if "quantity" in value else str(name)
+    parts = [f"{html.words(key)} {shown(each)}" for key, each in value.items() if key != "id"]
+    return f"#{value['id']} {', '.join(parts)}"

@@ -430,14 +430,13 @@ def test_the_history_of_the_trash_and_of_a_use_lists_no_other_fields(admin, brow
     number = use.json["redemption"]["id"]
     browser.post(f"/coupons/{coupon['id']}/redemptions/{number}/confirm")
     admin.put(f"/coupons/{coupon['id']}", {"coupon": {"expiry_date": "2031-02-28"}})
-    html = browser.get(f"/coupons/{coupon['id']}").html
+    html = re.sub(" · <a .*?</a>", "", browser.get(f"/coupons/{coupon['id']}").html)  # Undo
     entries = re.findall('<li><div class="section-head"><strong>.*?</li>', html, re.DOTALL)
     texts = [re.findall(r">\s*([^<>→]*[^<>→\s])\s*<", each) for each in entries]
     assert [(title, changes) for title, _time, *changes, _who in texts] == [
         ("Changed", ["Expires on", "Jan 31, 2030", "Feb 28, 2031"]),
-        ("Used", ["Uses", "0", "1"]),
-        ("Use reserved", []), ("Restored from the trash", []), ("Moved to the trash", []),
-        ("Created", []),
+        ("Used", []), ("Use reserved", []), ("Restored from the trash", []),
+        ("Moved to the trash", []), ("Created", []),
     ]  # fmt: skip
 
 
@@ -665,3 +664,47 @@ def test_text_that_looks_like_a_number(admin, browser, number):
         query = {"undo": "1", "at": "1"} | {name: number}
         assert browser.get(f"{path}?{urlencode(query)}").status in {200, 400, 404}, (path, name)
     assert stored(admin, coupon["id"])["code"] == "a"
+
+
+def test_an_event_is_undone_after_a_question_that_shows_both_values(admin, browser):
+    coupon = make(admin, "a", amount="5")
+    path = f"/coupons/{coupon['id']}"
+    admin.put(path, {"coupon": {"amount": "6", "usage_limit": 3}})
+    html = browser.get(path).html
+    event = re.search(r'href="/admin(/events/[0-9]+)#undo">Undo', html)[1]
+    page = browser.get(event)
+    assert "Undo this change?" in page.text
+    assert "Amount 6.00 → 5.00" in page.text
+    assert "Limit of uses 3 → \u2013" in page.text
+    first, second = (browser.post(f"{event}/undo", page.form("_form")) for _ in range(2))
+    assert (first.status, second.status) == (303, 303)  # pressed twice
+    shown = browser.get(path).text
+    assert shown.count(f"undo of event {event.rpartition('/')[2]}") == 1
+    assert admin.get(path).json["coupon"]["amount"] == "5.00"
+    again = browser.get(event)
+    assert "This change cannot be undone. These fields have changed since" in again.text
+    assert "Undo this change?" not in again.text
+
+
+def test_a_move_to_the_trash_is_undone_from_its_event(admin, browser):
+    coupon = make(admin, "a")
+    browser.post(f"/coupons/{coupon['id']}/trash")
+    page = browser.get(f"/events?resource=coupon&resource_id={coupon['id']}")
+    event = re.search(r'href="/admin(/events/[0-9]+)">[0-9]+ coupon.deleted', page.html)[1]
+    question = browser.get(event)
+    assert "The record moves to the trash, or back from it." in question.text
+    assert browser.post(f"{event}/undo", question.form("_form")).status == 303
+    assert admin.get(f"/coupons/{coupon['id']}").status_code == 200
+
+
+def test_events_of_a_user_and_of_a_request(admin, browser):
+    coupon = make(admin, "a")
+    for amount in "67":
+        headers = {"X-Request-Id": f"r-{amount}"}
+        admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": amount}}, headers=headers)
+    page = browser.get("/events?request_id=r-6").html
+    assert page.count("coupon.updated</a>") == 1
+    event = re.search(r'href="/admin(/events/[0-9]+)">[0-9]+ coupon.updated', page)[1]
+    assert 'href="/admin/events?request_id=r-6"' in browser.get(event).html
+    assert browser.get(f"/events?user_id={admin.key.user_id}").html.count("coupon.updated</a>") == 2
+    assert browser.get("/events?user_id=999").html.count("coupon.updated</a>") == 0

@@ -170,7 +170,7 @@ def test_history_says_from_when_changes_are_kept(app, admin, browser):
     admin.put(f"/coupons/{coupon}", {"coupon": {"description": "green"}})
     assert "are not kept" not in browser.get(f"/coupons/{coupon}").text
     created = delete(EVENTS).where(EVENTS.c.type == "coupon.created")
-    day = datetime.now(UTC) - timedelta(days=app.config["SHOP_EVENTS_DAYS"])
+    day = datetime.now(UTC) - timedelta(days=app.config["SHOP_HISTORY_DAYS"])
     with app.test_request_context():
         run_in_transaction(lambda session: session.execute(created))
         expected = f"Changes before {html.short_date(day.date())} are not kept."

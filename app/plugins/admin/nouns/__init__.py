@@ -385,12 +385,14 @@ class Noun:
             **more,
         )
 
-    def _history(self, record_id: int) -> Section:
+    def labels(self) -> dict[str, str]:
+        """Return the labels of fields in a history by their names."""
         specs = specs_of(self.update_schema)
-        labels = {spec.name: spec.label for spec in specs if "." not in spec.name}
-        labels["usage_count"] = "Uses"
+        return {spec.name: spec.label for spec in specs if "." not in spec.name} | _LABELS
+
+    def _history(self, record_id: int) -> Section:
         may_read = can("list_events")
-        entries = history.history(self.resource, record_id, labels) if may_read else None
+        entries = history.history(self.resource, record_id, self.labels()) if may_read else None
         return Section(_("History"), "history", entries, what=_("events"))
 
     def _trash_button(self, record: Record) -> Button:
@@ -646,6 +648,8 @@ class Noun:
         run = partial(self._run_selected, action=actions[name], states=shown_states())
         return process(actions[name], back, self.matching_ids, run)
 
+
+_LABELS = {"usage_count": "Uses"}
 
 NOUNS: dict[str, Noun] = {}
 """The kinds of records by their names in events."""

@@ -1,21 +1,21 @@
 """The feed of events, newest first (admin 2)."""
 
+from urllib.parse import urlencode
+
 import orjson
 from flask import request
 from markupsafe import Markup
 
-from app.api.authentication import current_principal
-from app.api.representations import EVENT
 from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
+from app.errors import ShopError
 from app.plugins.admin import html
-from app.plugins.admin.calls import api_request, loaded_query
-from app.plugins.admin.nouns import NOUNS, Noun, Record
+from app.plugins.admin.calls import api_request, call, form_headers
+from app.plugins.admin.history import ANCHOR, FIELDS, History, differences, entry
+from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
 from app.plugins.admin.pages import Parts, Section
 from app.plugins.admin.tables import Column, Filter, Table
 from app.plugins.admin.texts import gettext as _
-from app.schemas.events import EventListQuery
-from app.services.events.history import recent_events
 
 SIZE = 50
 
@@ -33,11 +33,18 @@ class Events(Noun):
     def title_of(self, record: Record) -> str:
         return _("Event %(id)s", id=record["id"])
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.blp.action(f"{self.one}/undo", "undo_event")(self.undo)
+
+    def read(self, record_id: int) -> tuple[Record, str]:
+        return call("get_event", query={"fields": FIELDS}, event_id=record_id).content, ""
+
     def columns(self, *, trashed: bool) -> list[Column]:
         return [
             Column(_("Event"), self.link),
             Column(_("Record"), _record, on_phone=True),
-            Column(_("By"), lambda row: row["username"] or html.NONE),
+            Column(_("By"), lambda row: row["actor"]["username"] or html.NONE),
             Column.of(_("Time"), "created_at", html.time, on_phone=True),
         ]
 
@@ -48,6 +55,8 @@ class Events(Noun):
         return [
             Filter("resource", _("Record"), _("All records"), records),
             Filter("type", _("Type"), _("All types"), types),
+            Filter("user_id", _("User ID")),
+            Filter("request_id", _("Request ID")),
         ]
 
     def list_notice(self) -> str:
@@ -58,19 +67,19 @@ class Events(Noun):
 
     def table(self) -> Table:
         """Return the latest events, or those before the one in the address."""
-        given = request.args
-        wanted = {name: given.get(name, "") for name in ("type", "resource", "resource_id")}
-        query = loaded_query(EventListQuery, wanted)
-        before = whole_number(given.get("before", "")) or 0
-        rows = recent_events(current_principal(), query, before, EVENT.columns, SIZE + 1)
-        events = [EVENT.row(row[:-4]) | {"username": row[-4]} for row in rows]
+        names = ("type", "resource", "resource_id", "user_id", "request_id")
+        wanted = {name: request.args.get(name, "") for name in names}
+        before = whole_number(request.args.get("before", ""))
+        fields = "id,type,resource,resource_id,created_at,actor.username"
+        query = {**wanted, "order": "desc", "before": before, "limit": SIZE + 1, "fields": fields}
+        events = call("list_events", query=query).content
         table = Table(
             _("Events"),
             self.columns(trashed=False),
             events[:SIZE],
             total=len(events[:SIZE]),
             filters=self.filters(),
-            own_requests=[("", api_request("list_events", query=wanted))],
+            own_requests=[("", api_request("list_events", query={**wanted, "order": "desc"}))],
         )
         if len(events) > SIZE:
             table.older = table.address(before=events[SIZE - 1]["id"])
@@ -82,11 +91,62 @@ class Events(Noun):
             (_("Type"), record["type"]),
             (_("Record"), _record(record)),
             (_("Time"), html.time(record["created_at"], utc=True)),
-            (_("Request ID"), record["request_id"]),
+            (_("Request ID"), self._of_request(record["request_id"])),
         ]
         data = orjson.dumps(record["data"], option=orjson.OPT_INDENT_2).decode()
-        details = Section(_("Details"), "facts", facts)
-        return Parts(main=[details, Section(_("Data"), "copyable", data)])
+        changed = entry(record, _labels(record))
+        main = [
+            Section(_("Details"), "facts", facts),
+            Section(_("Changes"), "history", History([changed._replace(undo="")], "", "")),
+        ]
+        if changed.undo:
+            main.append(_undo(record, self.url("undo", record["id"])))
+        if record["data"]:
+            main.append(Section(_("Data"), "copyable", data))
+        return Parts(main=main)
+
+    def undo(self, event_id: int) -> AnyResponse:
+        """Undo an event, and lead to its record, unless the record is in the trash now."""
+        if "_show" in request.form:
+            return self.page(event_id, sent=api_request("undo_event", event_id=event_id))
+        record, _tag = self.read(event_id)
+        reply = call("undo_event", headers=form_headers(), event_id=event_id)
+        noun = NOUNS.get(record["resource"])
+        if noun is None or "message" in reply.body:
+            return self.see(event_id, "undone")
+        return noun.see(record["resource_id"], "undone")
+
+    def _of_request(self, request_id: str | None) -> Markup | str:
+        """Return a link to all events of a request."""
+        if not request_id:
+            return ""
+        return html.link(
+            self.url("show_list") + f"?{urlencode({'request_id': request_id})}", request_id
+        )
+
+
+def _labels(record: Record) -> dict[str, str]:
+    noun = NOUNS.get(record["resource"])
+    return noun.labels() if noun else {}
+
+
+def _undo(record: Record, address: str) -> Section:
+    """Return the question before an undo, which shows both values, or why it is not possible."""
+    try:
+        undo = call("get_event_undo", event_id=record["id"]).content
+    except ShopError as error:
+        return Section(_("Undo"), "plain", error.text(), id=ANCHOR)
+    if not undo["possible"]:
+        reason = _("This change cannot be undone.") + f" {undo['reasons'][0]['message']}"
+        return Section(_("Undo"), "plain", reason, id=ANCHOR)
+    changes = undo["changes"]
+    values = differences(changes["before"], changes["after"], _labels(record))
+    facts = [(label, f"{now} → {then}") for label, now, then in values]
+    kind, content = "facts", facts or ""
+    if not facts:
+        kind, content = "plain", _("The record moves to the trash, or back from it.")
+    form = (address, (), _("Undo"))
+    return Section(_("Undo this change?"), kind, content, form=form, id=ANCHOR)
 
 
 def _record(row: Record) -> Markup | str:
