@@ -12,8 +12,9 @@ from app.db.session import db
 from app.models import User
 from tests.databases import SECRET, close
 from tests.dumps.schemas import LAYOUTS
-from tests.dumps.shop import Shop
+from tests.dumps.shop import Shop, php
 from tests.plugins.woocommerce.importer.mariadb import READER, mariadb, needs_mariadb
+from tests.plugins.woocommerce.importer.test_coupon_plugins import PluginShop
 from tests.plugins.woocommerce.importer.test_hostile import HostileShop
 from tests.schemas import create_tables
 
@@ -29,6 +30,11 @@ MADE_HERE = {
 }
 """Columns that differ between two imports of the same shop."""
 
+PLUGINS = (
+    {"_wt_coupon_start_date": "2026-12-01", "_wt_coupon_start_time": "10:00", "status": "draft"},
+    {"_wc_sc_start_date": "1796083200", "_wt_max_discount": "50.5"},
+    {"_wjecf_customer_roles": php(["vip"]), "sc_restrict_to_new_user": "yes", "status": "future"},
+)
 FORMS = {
     "plain": [],
     "lines": ["--skip-extended-insert"],
@@ -45,6 +51,7 @@ def server():
         for layout in LAYOUTS:
             running.load(f"shop_{layout.replace('.', '_')}", Shop(layout=layout))
         running.load("hostile", HostileShop())
+        running.load("plugins", PluginShop(*PLUGINS, rules=[(1, "10 % off")], zone="Europe/Berlin"))
         running.load("old", Shop(orders=20), charset="latin1", engine="MyISAM")
         yield running
 
@@ -93,12 +100,13 @@ def url(server, database):
     return f"mysql+pymysql://{user}:{quote(password, safe='')}@127.0.0.1:{server.port}/{database}"
 
 
-@pytest.mark.parametrize("database", ["shop_2_6", "shop_3_5", "shop_8", "hostile"])
+@pytest.mark.parametrize("database", ["shop_2_6", "shop_3_5", "shop_8", "hostile", "plugins"])
 def test_server_and_its_dump_are_the_same_shop(server, import_into, tmp_path, database):
     server.dump(database, tmp_path / "dump.sql")
     from_server, lines, output = import_into(url(server, database))
     assert "Warning" not in output
-    assert len(from_server["orders"]) >= 7 or database == "hostile"
+    assert len(from_server["orders"]) >= 7 or database in {"hostile", "plugins"}
+    assert len(from_server["coupons"]) >= len(PLUGINS)
     from_dump, dump_lines, _ = import_into(tmp_path / "dump.sql")
     assert from_dump == from_server
     assert dump_lines == lines
