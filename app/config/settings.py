@@ -181,8 +181,9 @@ class SettingsSchema(ma.Schema):
     SHOP_REQUEST_TIMEOUT_SECONDS = _seconds(
         15.0,
         "Seconds that a request may take for its queue and the database together. The response is "
-        "then 503, also if the database hangs. A long list may take longer, but not each batch of "
-        "its rows. 0 disables the limit.",
+        "then 503, also if the database hangs. A statement that runs at the deadline gets half a "
+        "second, no further one begins after that, and the changes of the request are rolled back. "
+        "A long list may take longer, but not each batch of its rows. 0 disables the limit.",
     )
     SHOP_STATEMENT_TIMEOUT_SECONDS = _seconds(
         10.0,
