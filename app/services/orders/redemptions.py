@@ -16,6 +16,7 @@ from app.conversions.text import coupon_code
 from app.db.records import with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
+from app.models.campaign import is_limited
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.services.campaigns.locks import Held
 from app.services.coupons.customers import Customer, counted_customer, email_columns
@@ -90,7 +91,8 @@ class CouponPlan:
         lines = self.items.lists["coupon_lines"]
         # If a coupon is rejected, undo the changes for the coupons before it.
         several = len(lines) + len(self.removed) > 1
-        with savepoint(session) if several or self.held else nullcontext():
+        counted = any(map(is_limited, self.held.values()))
+        with savepoint(session) if several or counted else nullcontext():
             changes: list[Change] = []
             for redemption in self.removed:
                 changes += _release(session, self.held, redemption)

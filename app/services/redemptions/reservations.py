@@ -106,7 +106,8 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     held = hold_known(session, {campaign.id: campaign.is_limited} if campaign else {})
     _require_amount(held, data)
     try:
-        with savepoint(session) if held else nullcontext():  # the numbers of the campaign, too
+        # The numbers of the campaign must not change if the coupon is rejected.
+        with savepoint(session) if campaign and campaign.is_limited else nullcontext():
             slot, redemption = _insert(session, held, coupon, customer, data)
     except ShopError:
         # The code and reference can have the last slot, since another request took it.
