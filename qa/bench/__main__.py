@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Iterator
 
 from qa.bench import (
+    campaigns,
     events,
     files,
     imports,
@@ -22,8 +23,8 @@ from qa.bench.measuring import Row
 from qa.bench.shops import DATABASES, SMALL, STREAMED, Shops, open_shops
 
 PARTS = (
-    "reads", "metadata", "bulk", "redemptions", "orders", "requests", "events", "imports", "files",
-    "process", "writers", "whole", "full",
+    "reads", "metadata", "bulk", "redemptions", "campaigns", "orders", "requests", "events",
+    "imports", "files", "process", "writers", "whole", "full",
 )  # fmt: skip
 LARGE_PARTS = {"full"}
 
@@ -34,6 +35,7 @@ _REQUESTS = {
     "orders": writes.order_writes,
     "requests": writes.orders_and_bare_views,
     "redemptions": redemptions.redemptions,
+    "campaigns": campaigns.campaigns,
 }
 
 

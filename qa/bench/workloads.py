@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Sequence
+from itertools import count, cycle, islice
 
 from qa.bench.servers import Request
 
@@ -51,11 +51,11 @@ def limited_coupons(number: int) -> Request:
     return Request("/coupons/bulk", "POST", json.dumps({"coupons": coupons}).encode())
 
 
-def cart(items: int, coupons: int) -> Request:
-    """Return an evaluation of a cart with some items and coupons of ``limited_coupons``."""
+def cart(items: int, coupons: int, kind: str = "limited") -> Request:
+    """Return an evaluation of a cart with some items and coupons, such as ``limited-0``."""
     contents = {
         "items": [{"product_id": number, "price": "13.95"} for number in range(1, items + 1)],
-        "coupons": [f"limited-{position}" for position in range(coupons)],
+        "coupons": [f"{kind}-{position}" for position in range(coupons)],
     }
     return Request("/coupons/evaluate", "POST", json.dumps({"cart": contents}).encode())
 
@@ -86,10 +86,10 @@ def status_changes() -> list[Request]:
     return [Request(f"/orders/{order_id}", "PUT", body) for order_id in range(1, 101)]
 
 
-def reservations(number: int) -> list[Request]:
-    """Return requests that reserve uses of a coupon."""
+def reservations(number: int, codes: Sequence[str] = ("limited-0",)) -> list[Request]:
+    """Return requests that reserve uses of coupons in turn."""
     bodies = (
-        {"redemption": {"code": "limited-0", "reference": f"cart-{next(_numbers)}"}}
-        for _ in range(number)
+        {"redemption": {"code": code, "reference": f"cart-{next(_numbers)}"}}
+        for code in islice(cycle(codes), number)
     )
     return [Request("/redemptions", "POST", json.dumps(body).encode()) for body in bodies]
