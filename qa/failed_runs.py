@@ -14,6 +14,9 @@ FOLDER = Path("failed-runs")
 _INTERNAL = {"shop_api_internal_error", "Error handling request"}
 """Messages of responses with the status 500. Lost databases have other ones."""
 
+_ABORTED = {"in _with_rest", "sqlalchemy.exc.OperationalError"}
+"""Parts of the traceback of a list that a lost database aborts after its beginning was sent."""
+
 
 def keep(name: str, logs: Iterable[Path], files: Mapping[str, bytes]) -> Path:
     """Copy the logs of a failed run, write other files beside them, and return their folder.
@@ -44,6 +47,7 @@ def internal_errors(logs: Iterable[Path]) -> list[str]:
         for line in log.read_text(errors="replace").splitlines()
         if any(message in line for message in _INTERNAL)
         if (entry := _entry(line)) and entry.get("message") in _INTERNAL
+        if not all(part in entry.get("exception", "") for part in _ABORTED)
     ]
 
 

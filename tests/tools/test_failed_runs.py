@@ -47,6 +47,15 @@ def test_internal_errors_are_read_from_logs(tmp_path):
     )
 
 
+def test_a_list_that_a_lost_database_aborts_is_no_internal_error(tmp_path):
+    log = tmp_path / "service-0.log"
+    text = (
+        'responses.py", line 178, in _with_rest\nsqlalchemy.exc.OperationalError: connection lost'
+    )
+    log.write_text(json.dumps({"message": "Error handling request", "exception": text}))
+    assert failed_runs.internal_errors([log]) == []
+
+
 class Broken(system.Shop):
     """A shop whose database does not start."""
 
