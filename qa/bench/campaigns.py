@@ -64,8 +64,8 @@ def _create_records(server: Server) -> None:
     for kind, campaign_id in (("mailed", LIMITED), ("open", OPEN), ("free", 0)):
         terms = {"type": "percent", "amount": "10", "campaign_id": campaign_id}
         coupons = [{"code": f"{kind}-{number}", **terms} for number in range(CLIENTS)]
-        body = {"coupons": coupons}
-        server.send([Request("/coupons/bulk", "POST", json.dumps(body).encode())], 1)
+        bulk = json.dumps({"coupons": coupons}).encode()
+        server.send([Request("/coupons/bulk", "POST", bulk)], 1)
 
 
 def _generate(campaign_id: int) -> list[Request]:
