@@ -164,7 +164,8 @@ class FieldSpec:
 
 
 def _amount(text: str) -> str:
-    if text and not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
+    is_grouped = re.fullmatch(r"-?[1-9][0-9]{0,2}\.[0-9]{2}0", text)  # 1.500 can mean 1500
+    if is_grouped or (text and not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text)):
         raise ValueError
     return text
 

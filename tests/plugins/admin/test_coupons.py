@@ -99,6 +99,8 @@ def test_a_form_that_is_sent_twice_creates_one_coupon(admin, browser):
     [
         ("amount", "10,50", "Write a number with a point"),
         ("amount", "1,000", "Write a number with a point"),
+        ("amount", "1.000", "Write a number with a point"),
+        ("minimum_amount", "1.500", "Write a number with a point"),
         ("amount", "1e3", "Write a number with a point"),
         ("amount", "10.505", "Would be converted to"),
         ("usage_limit", "many", "Write a whole number"),
@@ -113,7 +115,7 @@ def test_a_form_that_is_sent_twice_creates_one_coupon(admin, browser):
 )
 def test_an_error_stands_beside_its_field_and_nothing_is_lost(admin, browser, field, text, message):
     make(admin, "taken")
-    given = {"code": "new", "description": "kept", field: text}
+    given = {"code": "new", "amount": "5", "description": "kept", field: text}
     page = browser.submit("/coupons/new", "_form", **given)
     assert page.status == 400
     assert "<title>Error:" in page.html
