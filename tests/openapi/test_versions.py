@@ -16,6 +16,7 @@ RETRIED = {
     "POST /redemptions",
     "POST /coupons/generate",
     "POST /campaigns",
+    "POST /events/{event_id}/undo",
     "POST /keys",
     "POST /keys/{key_id}/rotate",
     "POST /webhooks/{webhook_id}/rotate-secret",
