@@ -40,15 +40,17 @@ NEEDED: Mapping[str, tuple[str, str]] = {
 }
 """Another key, and its value without which a key has no effect."""
 
-CONDITIONS = (
-    "wc_sc_user_role_ids",
-    "wc_sc_exclude_user_role_ids",
-    "_wt_sc_user_roles",
-    "_wt_sc_exclude_user_roles",
-    "_wjecf_customer_roles",
-    "_wjecf_excluded_customer_roles",
-    "_acfw_role_restrictions",
-    "_acfw_excluded_coupons",
+CONDITIONS = frozenset(
+    {
+        "wc_sc_user_role_ids",
+        "wc_sc_exclude_user_role_ids",
+        "_wt_sc_user_roles",
+        "_wt_sc_exclude_user_roles",
+        "_wjecf_customer_roles",
+        "_wjecf_excluded_customer_roles",
+        "_acfw_role_restrictions",
+        "_acfw_excluded_coupons",
+    }
 )
 """Conditions that are not mapped: roles, and codes with which the coupon cannot be combined."""
 
@@ -77,7 +79,8 @@ class _Coupon:
         """Return the value of the first key that has one, and report all keys that have one."""
         counts, found = "", None
         for key in keys:
-            text = (self.meta.get(key) or "").strip()
+            if not (text := (self.meta.get(key) or "").strip()):
+                continue  # of most coupons
             try:
                 value = read(key, text)
             except ValueError as error:
@@ -137,12 +140,12 @@ def _report_others(values: dict[str, Any], meta: Meta, altered: Alterations) -> 
         if key in CONDITIONS and _is_set(text):
             values["active"] = False
             altered.keys[key] = "is a condition that is not mapped, so the coupon was paused"
-        elif key and GIFTS.fullmatch(key) and _is_set(text):
+        elif key and key[0] == "_" and GIFTS.fullmatch(key) and _is_set(text):
             altered.keys[key] = "is not mapped and has no effect here"
 
 
 def _moment(clock: ShopClock, text: str, of_day: str) -> datetime | None:
-    if text in {"", "0"} or text.startswith("0000"):
+    if text == "0" or text.startswith("0000"):
         return None
     if (found := clock.moment(text)) is None:
         raise ValueError("is not a date")
