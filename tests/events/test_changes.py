@@ -130,6 +130,7 @@ def test_a_customer(admin, make_customer, make_order, latest):
     assert latest("customer", customer_id) == {"before": {}, "after": {"password": True}}
 
 
+@pytest.mark.both_databases
 def test_items_of_an_order(admin, make_order, latest):
     order = make_order(
         line_items=[
@@ -263,6 +264,7 @@ def test_large_changes_are_left_out(admin, coupon, latest):
         put(admin, f"/coupons/{coupon['id']}", "coupon", {"description": ""})
 
 
+@pytest.mark.both_databases
 def test_filters(admin, client_for, coupon, history):
     manager = client_for("shop_manager")
     path = f"/coupons/{coupon['id']}"

@@ -133,6 +133,7 @@ def test_changed_since_names_fields_and_no_values(admin, coupon, last_event):
     undo(admin, event)
 
 
+@pytest.mark.both_databases
 def test_a_customer(admin, make_customer, last_event):
     customer = make_customer(first_name="Ada", billing_address={"city": "Rome"})
     path = f"/customers/{customer['id']}"
