@@ -10,10 +10,11 @@ from app.conversions.numbers import INT64_MAX
 from app.db.locks import has_one_writer
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.models import COUPONS, ORDERS, REDEMPTIONS
-from app.services.campaigns.locks import Held, hold_campaigns
+from app.models import CAMPAIGNS, COUPONS, ORDERS, REDEMPTIONS
+from app.models.campaign import IS_LIMITED
+from app.services.campaigns.locks import Held, hold_campaigns, hold_known
 from app.services.common.bulk import BulkItem
-from app.services.coupons.queries import PUBLISHED
+from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
 from app.services.orders.columns import Record
 from app.services.orders.items import COUPON_ID
 
@@ -27,6 +28,13 @@ _USES = {
     "coupon_lines",
 }
 """Fields of an order that can change the uses of its coupons."""
+
+
+_CAMPAIGNS_OF_CODES = (
+    select(CAMPAIGNS.c.id, IS_LIMITED)
+    .where(CAMPAIGNS.c.id.in_(select(COUPONS.c.campaign_id).where(HAS_ONE_OF_CODES)))
+    .order_by(CAMPAIGNS.c.id)
+)
 
 
 def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
@@ -77,6 +85,9 @@ def lock_coupons(session: Session, orders: Collection[Record], codes: Collection
     # Lines with the same code can have different coupons, since a coupon was renamed.
     if not used and not codes:
         return {}
+    if not orders and len(codes) == 1:  # a new order, with a statement that is built once
+        rows = session.connection().execute(_CAMPAIGNS_OF_CODES, {"codes": list(codes)})
+        return hold_known(session, {row[0]: bool(row[1]) for row in rows})
     details = [details for order in orders for details in (order["item_details"] or {}).values()]
     kept = {detail[COUPON_ID] for detail in details if detail.get(COUPON_ID) is not None}
     references = [f"order-{order['id']}" for order in orders]
