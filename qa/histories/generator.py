@@ -719,7 +719,7 @@ class Generator:
     def _change_campaign(self) -> Operation:
         name, values = self.random.choice(
             (
-                ("usage_limit", (0, 3, 4, 6, 8)),
+                ("usage_limit", (0, 0, 4, 6, 8)),
                 ("usage_limit_per_user", (0, 0, 1, 2)),
                 ("budget", ("", "2.50", "4.00", "6.00")),
             )
@@ -727,7 +727,7 @@ class Generator:
         return self._update_campaign("change_campaign", {name: self.random.choice(values)})
 
     def _pause_campaign(self) -> Operation:
-        return self._update_campaign("pause_campaign", {"active": self.random.random() < 0.7})
+        return self._update_campaign("pause_campaign", {"active": self.random.random() < 0.8})
 
     def _set_usage_count(self) -> Operation | None:
         return self._update_coupon(
