@@ -94,6 +94,8 @@ TABLE = {
     "releaseRedemption":     ("write", STAFF, "401 user_cannot_edit_redemption"),
     "listEvents":            ("read", STAFF, "401 user_cannot_read_events"),
     "getEvent":              ("read", STAFF, "401 user_cannot_read_event"),
+    "getEventUndo":          ("read", STAFF, "401 user_cannot_read_event"),
+    "undoEvent":             ("write", STAFF, "401 user_cannot_read_event"),
     "listApiKeys":              ("read", ALL, None),
     "createApiKey":             ("write", ADMINISTRATOR, "401 user_cannot_create_key"),
     "getApiKey":                ("read", ADMINISTRATOR, "401 user_cannot_read_key"),
@@ -128,6 +130,7 @@ NATIVE_ONLY = {
     "createCouponBatch", "listCouponBatches", "getCouponBatch", "deleteCouponBatch",
     "listRedemptions", "countRedemptions", "getRedemption", "createRedemption",
     "confirmRedemption", "releaseRedemption", "listEvents", "getEvent",
+    "getEventUndo", "undoEvent",
     "listApiKeys", "createApiKey", "getApiKey", "updateApiKey", "deleteApiKey", "rotateApiKey",
     "rotateWebhookSecret", "pingWebhook", "replayWebhook", "redeliverWebhookDelivery",
     "getSalesReport", "listCouponReports", "getCouponReport", "listCustomerReports",
@@ -306,6 +309,13 @@ def request_of(app, admin, make_coupon, make_customer):
         delivery_id = fetch(select(func.max(WebhookDelivery.id)))[0][0]
     admin.delete(f"/coupons/{make_coupon()['id']}")
 
+    def make_change(coupon):
+        """Change a coupon, and return the event."""
+        admin.put(f"/coupons/{coupon['id']}", {"coupon": {"description": f"{next(numbers)}"}})
+        with app.app_context():
+            number_events()
+            return fetch(select(func.max(Event.id)))[0][0]
+
     def make(path, operation):
         number = next(numbers)
         coupon, customer = lasting
@@ -375,7 +385,7 @@ def request_of(app, admin, make_coupon, make_customer):
             note_id=note_id,
             refund_id=refund_id,
             redemption_id=redemption_id,
-            event_id=event_id,
+            event_id=make_change(coupon) if operation.endswith(("Undo", "undoEvent")) else event_id,
             key_id=key_id,
             webhook_id=make_webhook() if operation == "deleteWebhook" else webhook,
             delivery_id=delivery_id,
