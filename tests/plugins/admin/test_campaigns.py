@@ -130,7 +130,7 @@ def test_one_campaign_shows_its_figures_coupons_and_batches(admin, browser):
     campaign = create(admin, usage_limit=10, budget="100")
     path, number = f"/campaigns/{campaign['id']}", campaign["id"]
     text = browser.get(path).text
-    assert "No coupon of the campaign was used yet." in text
+    assert "No use of its coupons is confirmed yet." in text
     assert "No codes were generated for it yet." in text
     for name in ("alone", "best", "other"):
         make(admin, name, campaign_id=0 if name == "alone" else number)

@@ -111,7 +111,7 @@ def _best(campaign: Record) -> Section:
     first = max(created, date(1970, 1, 1))
     query = {"campaign": str(campaign["id"]), "from": first.isoformat()}
     note = _("Confirmed uses since %(day)s.", day=html.short_date(first))
-    return best_coupons(query, _("No coupon of the campaign was used yet."), note=note)
+    return best_coupons(query, _("No use of its coupons is confirmed yet."), note=note)
 
 
 def _facts(campaign: Record) -> list[tuple[str, Any]]:
