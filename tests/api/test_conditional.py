@@ -158,7 +158,7 @@ def test_list_has_no_etag_and_no_conditions(admin, paths, path):
 # --- writes ---
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind", WRITTEN)
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize(

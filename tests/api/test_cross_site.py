@@ -76,7 +76,7 @@ def test_change_from_the_same_site(admin, make_coupon, method, path, body, heade
     assert admin.request(method, path, json=body, headers=headers).status_code in {200, 201}
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("version", ["v2", "v3"])
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
 def test_overridden_method_from_another_site(admin, make_coupon, state, headers, version):

@@ -123,7 +123,7 @@ def test_only_reads_of_the_named_blueprints_may_use_a_replica(app):
 FRESH = {"Prefer": "stale-while=5"}
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("path", "headers", "from_replica"),
     [

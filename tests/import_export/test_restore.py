@@ -336,7 +336,6 @@ def exported(app, admin, make_coupon, make_customer, tmp_path):
     return files
 
 
-@pytest.mark.both_databases
 def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
     result = run(second_app, "import", "--restore", *reversed(exported))
     numbers = {

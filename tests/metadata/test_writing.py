@@ -164,6 +164,7 @@ def test_integer_beyond_64_bits_is_rejected(admin, kind, sent):
     assert stored(admin, kind, record["id"]) == {"a": 1}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     "given", [{"a\0b": 1}, {"a": "b\0"}, {"a": [{"b": ["\0"]}]}, {"a": {"\0": 1}}]

@@ -276,6 +276,7 @@ def test_docs_name_no_other_host(session_app, path):
     assert {urlsplit(address).netloc for address in addresses} <= {"localhost"}
 
 
+@pytest.mark.slow
 def test_docs_under_a_prefix_find_their_files_and_the_document(make_app):
     client = make_app(SHOP_URL_PREFIX="/shop").test_client()
     page = page_at(client, "/shop/docs")

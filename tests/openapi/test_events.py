@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from app.catalog import EVENT_TYPES, EXTENSION
@@ -122,6 +123,7 @@ def test_types_of_plugins_are_in_the_union(make_app):
     )
 
 
+@pytest.mark.slow
 def test_version_30_has_no_webhooks(app_with):
     document = document_of(app_with(SHOP_OPENAPI_VERSION="3.0.3"))
     assert "webhooks" not in document

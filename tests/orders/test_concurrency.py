@@ -149,6 +149,7 @@ def test_concurrent_updates_of_one_order_lose_nothing(admin, make_customer):
 
 
 # SQLite has one writer at a time.
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("kind", ["a customer", "guests", "an unlimited coupon"])
 def test_creates_on_postgresql_do_not_wait_for_each_other(

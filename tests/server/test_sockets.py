@@ -104,6 +104,7 @@ MALFORMED = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
 @pytest.mark.parametrize(
     ("first", "second"),

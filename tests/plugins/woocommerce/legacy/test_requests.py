@@ -78,6 +78,7 @@ def test_override_and_case_are_of_the_mounts_only(admin, make_coupon):
 # --- credentials ---
 
 
+@pytest.mark.sample(4)
 @BOTH
 @pytest.mark.parametrize("scheme", ["https", "http"])
 @pytest.mark.parametrize("in_clear", [True, False])
