@@ -602,8 +602,11 @@ class CouponChecker:
             return ""  # it can come from a replica (see ``RecordChecker``)
         if operation.reasons and kind != "evaluate":
             by_campaign = operation.reasons & {BUDGET, PAUSED}
-            if by_campaign - self.campaigns.possible(operation, self._persons(operation)):
+            possible = self.campaigns.possible(operation, self._persons(operation))
+            if by_campaign - possible:
                 return f"no campaign explains {sorted(by_campaign)}"
+            if self._is_of_deleted_coupon(operation) and operation.reasons <= possible:
+                return ""
             return self._rejected(operation)
         if kind == "evaluate" and operation.is_done:
             results = operation.response["evaluation"]["coupons"]
@@ -686,6 +689,11 @@ class CouponChecker:
             if each.code in codes
         ]
         return f"no coupon had reached {reached} while the request ran: {'; '.join(coupons)}"
+
+    def _is_of_deleted_coupon(self, operation: Operation) -> bool:
+        """Return whether a request confirms a use that has only its campaign left."""
+        redemption = self._references.get(operation.args.get("redemption"))
+        return redemption is not None and redemption["coupon_id"] is None
 
     def _can_mean(self, coupon: Coupon, operation: Operation, codes: list[Any]) -> bool:
         """Return whether a rejection can be about a coupon."""
