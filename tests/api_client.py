@@ -30,6 +30,9 @@ class Client:
         if self.key:
             pair = f"{self.key.consumer_key}:{self.key.consumer_secret}"
             headers.setdefault("Authorization", f"Basic {b64encode(pair.encode()).decode()}")
+        # A stream that nobody reads would end its session when the garbage collector finds it, in the
+        # middle of another statement of this thread. Tests of streams use ``http`` or close them.
+        kwargs.setdefault("buffered", True)
         response = self.http.open(path, method=method, headers=headers, **kwargs)
         self._check(method, response)
         return response
