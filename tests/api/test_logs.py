@@ -101,7 +101,8 @@ def test_slow_request_is_a_warning(logged, seconds, expected):
 
 def test_long_list_is_logged_when_it_has_ended_with_its_whole_time(logged):
     logged.settings = {"SHOP_SLOW_REQUEST_SECONDS": 0.05}
-    response = logged.client.get("/customers", {"filter[limit]": -1, "filter[role]": "all"})
+    query = {"filter[limit]": -1, "filter[role]": "all"}
+    response = logged.client.get("/customers", query, buffered=False)
     assert logged.lines() == []
     time.sleep(0.06)  # as a client that reads slowly
     response.close()

@@ -109,6 +109,8 @@ EXCLUDED = {
         "GET /campaigns",
         "GET /campaigns/count",
         "GET /campaigns/{campaign_id}",
+        # people 1: `before` only with `desc`, and `after` without it
+        "GET /events",
         "GET /keys",
         "GET /keys/{key_id}",
         # decisions 2: a user, a role, a resource or a time that is not accepted (400)
@@ -254,6 +256,8 @@ def input_is_understood_as_documented(ctx, response, case):
             if name == "metadata_value" or name.endswith(".metadata"):
                 continue
             if name in {"from", "to"} and not is_period(once):
+                continue
+            if case.operation.path == "/events" and name in {"before", "after"}:  # people 1
                 continue
             known = any(f"{bad}.".startswith(f"{name}.") for bad in wrong)
             date = once.get(name) or (name.count(".") == 1 and written(response, name))
