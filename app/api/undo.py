@@ -250,7 +250,8 @@ def _reason(code: str, changed: Iterable[Path] = ()) -> dict[str, str]:
 
 def _static_reason(kind: _Kind, changes: Values) -> str:
     """Return why an update can never be undone, or an empty text."""
-    names = {*changes.get("before", {}), *changes.get("after", {})}
+    # An object without parts is what an erasure has left.
+    names = {path[0] for when in ("before", "after") for path in _leaves(changes.get(when, {}))}
     if kind.resource == "orders" and not _ITEMS.isdisjoint(names):
         return "items"
     if "password" in names:

@@ -221,6 +221,17 @@ def test_events_without_changes(admin, coupon, last_event):
     assert admin.get("/events/1000000000/undo").status_code == 404
 
 
+def test_changes_that_an_erasure_has_emptied(admin, last_event):
+    customer = admin.post("/customers", {"customer": {"email": "ada@example.com"}}).get_json()
+    order = {"customer_id": customer["customer"]["id"], "metadata": {"k": 1}}
+    order = admin.post("/orders", {"order": order}).get_json()["order"]
+    put(admin, f"/orders/{order['id']}", "order", {"metadata": {"k": 2}})
+    assert admin.delete(f"/customers/{customer['customer']['id']}").status_code == 200
+    emptied = last_event("order", order["id"])
+    assert emptied["changes"] == {"before": {"metadata": {}}, "after": {"metadata": {}}}
+    assert reason_of(admin, emptied)[0] == "no_changes"
+
+
 def test_a_taken_code_is_the_error_of_the_update(admin, coupon, last_event):
     put(admin, f"/coupons/{coupon['id']}", "coupon", {"code": "summer"})
     admin.post("/coupons", {"coupon": {"code": "spring"}})
