@@ -356,3 +356,19 @@ def test_sqlite_overwrites_deleted_data(app, admin, ann):
     forget(admin, ann)
     assert b"llandudno" not in content()
     assert b"gwendolyn@" not in content()
+
+
+@pytest.mark.both_databases
+def test_changes_of_an_order_that_was_given_to_another_customer(admin):
+    ids = []
+    for name in ("alicia", "bob"):
+        customer = {"email": f"{name}@example.org", "username": name, "password": "long enough 1"}
+        ids.append(admin.post("/customers", {"customer": customer}).get_json()["customer"]["id"])
+    lines = {"line_items": [{"name": "Teapot", "price": "8.00"}]}
+    order = lines | {"customer_id": ids[0], "billing_address": {"last_name": "Zebedee"}}
+    order_id = admin.post("/orders", {"order": order}).get_json()["order"]["id"]
+    given = {"customer_id": ids[1], "billing_address": {"last_name": "Other"}}
+    admin.put(f"/orders/{order_id}", {"order": given})
+    assert "Zebedee" in admin.get("/events", {"fields": "changes"}).text
+    assert admin.delete(f"/customers/{ids[0]}").status_code == 200
+    assert "Zebedee" not in admin.get("/events", {"fields": "changes,data"}).text

@@ -140,6 +140,29 @@ def test_pending_deliveries_do_not_stop_the_removal_of_other_events(client_with,
 
 
 @pytest.mark.both_databases
+def test_an_old_event_is_removed_after_its_webhook_was_deleted(client_with, receiver):
+    shop = client_with(
+        SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_EVENTS_DAYS=1, SHOP_HISTORY_DAYS=1
+    )
+    webhook = make_webhook(shop, receiver)
+    publish(shop, 1)
+    with shop.app.app_context():
+        while not deliveries(shop, webhook):
+            run_cycle("worker", CycleInput([], [], {}))
+        publish(shop, 2)
+        write(shop, Event, created_at=now() - timedelta(days=2))
+        write(shop, Webhook, position=10**6)
+        cleanup.sweep()
+        query = {"filter[order]": "desc"}
+        assert [
+            each["resource_id"] for each in shop.get("/events", query).get_json()["events"]
+        ] == [1]
+        assert shop.delete(f"/webhooks/{webhook['id']}").status_code == 200
+        cleanup.sweep()
+    assert shop.get("/events", query).get_json()["events"] == []
+
+
+@pytest.mark.both_databases
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("action", ["replay", "redeliver"])
 def test_redelivery_while_events_are_removed(shop, receiver, action):

@@ -73,6 +73,20 @@ _OF_GUEST = _EVENTS.where(
 )
 # Two partial indexes: of numbered events, and of those that are not numbered yet.
 _OF_GUEST_PARTS = _OF_GUEST.where(EVENTS.c.id.is_not(None)), _OF_GUEST.where(EVENTS.c.id.is_(None))
+_OF_OTHERS = select(EVENTS.c.position, EVENTS.c.changes).where(
+    EVENTS.c.resource == "order",
+    is_one_of(EVENTS.c.resource_id, bindparam("ids", type_=IdList)),
+    EVENTS.c.changes.is_not(None),
+)
+_OF_OTHERS_PARTS = tuple(
+    _OF_OTHERS.where(is_numbered)
+    for is_numbered in (EVENTS.c.id.is_not(None), EVENTS.c.id.is_(None))
+)
+_BLANK_CHANGES = (
+    update(EVENTS)
+    .where(EVENTS.c.position == bindparam("this"))
+    .values(changes=bindparam("blanked_changes"))
+)
 _BLANK = (
     update(EVENTS)
     .where(EVENTS.c.position == bindparam("this"))
@@ -102,6 +116,16 @@ def erase_events(
     for resource, ids in records.items():
         for part in _OF_GUEST_PARTS if ids else ():
             _erase(session, part, {"resource": resource, "ids": list(ids)})
+    _erase_earlier_owner(session, customer_id, records.get("order", ()))
+
+
+def _erase_earlier_owner(session: Session, customer_id: int, orders: Collection[int]) -> None:
+    """Blank the changes that gave orders of a customer to another one, whose events they are."""
+    for part in _OF_OTHERS_PARTS if orders else ():
+        for position, changes in session.execute(part, {"ids": list(orders)}).all():
+            if orjson.loads(changes)["before"].get("customer_id") == customer_id:
+                blanked = {"this": position, "blanked_changes": _blanked(changes)}
+                session.execute(_BLANK_CHANGES, blanked)
 
 
 def _erase(session: Session, found: Select[Any], parameters: Mapping[str, Any]) -> None:

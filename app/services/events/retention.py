@@ -63,7 +63,7 @@ def remove_expired_data(*conditions: ColumnElement[bool], after: int | None = No
 
 
 def remove_expired_events(*conditions: ColumnElement[bool], after: int = 0) -> Removal:
-    """Remove events without data that are older than ``SHOP_HISTORY_DAYS`` from a batch of events.
+    """Remove events before the start of the feed that are older than ``SHOP_HISTORY_DAYS``.
 
     The arguments are those of ``remove_expired_data``.
     """
@@ -71,7 +71,9 @@ def remove_expired_events(*conditions: ColumnElement[bool], after: int = 0) -> R
     def work(session: Session) -> Removal:
         lock_sequence(session)
         expired = _expired(session, "SHOP_HISTORY_DAYS", after)
-        wanted = (EVENTS.c.id.in_(expired), ~HAS_DATA, *conditions)
+        # Data of an event before the start of the feed has stayed: its webhook was deleted.
+        is_old = ~HAS_DATA | (EVENTS.c.id <= removed_event_id(session))
+        wanted = (EVENTS.c.id.in_(expired), is_old, *conditions)
         removed = session.scalars(delete(EVENTS).where(*wanted).returning(EVENTS.c.id)).all()
         return Removal(len(removed), expired[-1] if len(expired) == BATCH else None)
 

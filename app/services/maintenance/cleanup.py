@@ -115,7 +115,7 @@ def _remove_events() -> int:
     )
     _remove_late_data(is_needed)
     total = _remove_all(partial(remove_expired_data, ~is_needed, is_collected), None)
-    return total + _remove_all(remove_expired_events, 0)
+    return total + _remove_all(partial(remove_expired_events, ~is_needed), 0)
 
 
 def _remove_all(remove: Callable[..., Removal], after: int | None) -> int:
