@@ -50,6 +50,17 @@ def test_tags_have_the_rules_of_tags(admin, make_customer):
         assert refused_params(response) == ["customer.tags"]
 
 
+def test_a_rejected_item_writes_no_tags(admin, make_customer):
+    customer = make_customer(email="ann@example.com")
+    wrong = {"tags": ["vip"], "metadata": {"": 1}}
+    new = {"email": "new@example.com", **wrong}
+    assert codes(admin.post("/customers", {"customer": new})) == (400, "shop_api_invalid_metadata")
+    items = {"customers": [{"id": customer["id"], **wrong}, new]}
+    results = admin.post("/customers/bulk", items).get_json()["customers"]
+    assert [each["error"]["code"] for each in results] == ["shop_api_invalid_metadata"] * 2
+    assert found(admin, tag="vip") == []
+
+
 def test_the_entity_tag_guards_tags(admin, make_customer):
     path = f"/customers/{make_customer()['id']}"
     tag = admin.get(path).headers["ETag"]

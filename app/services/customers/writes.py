@@ -236,8 +236,8 @@ def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
     if comparable(username) in writes.usernames:
         raise ShopError("registration-error-username-exists")
     account = columns.new_account(data, username, email)
-    _note_tags(writes, data, None, account)
     writes.metadata.apply(writes, data, "customer", None, account)
+    _note_tags(writes, data, None, account)  # last, because a rejected item writes no tags
     writes.usernames.add(account["username_normalized"])
     writes.emails[account["email_normalized"]] = None
     return account
@@ -265,8 +265,8 @@ def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: Bul
     if after["email"] == customer["email"]:
         # Differs only while another account has the same address in another form (migration 0052).
         after["email_normalized"] = customer["email_normalized"]
-    _note_tags(writes, data, cast("Record", customer), cast("Record", after))
     writes.metadata.apply(writes, data, "customer", cast("Record", customer), cast("Record", after))
+    _note_tags(writes, data, cast("Record", customer), cast("Record", after))
     emails.pop(customer["email_normalized"], None)
     if after["email_normalized"]:
         emails[after["email_normalized"]] = customer["id"]
