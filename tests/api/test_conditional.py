@@ -300,7 +300,7 @@ def test_legacy_record_has_the_etag_of_its_own_form(admin, paths):
         ("customer", "GET", 1),
         ("customer", "PUT", 5),  # ... and what the account may do, and its statistics
         # ... and its webhooks, and the erasure of its orders, redemptions, events and responses.
-        ("customer", "DELETE", 26),
+        ("customer", "DELETE", 28),
     ],
 )
 def test_request_without_conditions_needs_no_further_statement(
