@@ -29,6 +29,7 @@ from app.db.read_pool import fetch
 from app.db.session import reading_session, run_in_transaction
 from app.errors import ShopError
 from app.models import CAMPAIGNS, COUPONS, ORDER_NOTES, ORDER_REFUNDS, ORDERS, USERS
+from app.models.address import SHIPPING_PHONE
 from app.schemas.campaigns import CampaignUpdate
 from app.schemas.coupons.coupon import CouponUpdate
 from app.schemas.customers import CustomerUpdate
@@ -42,6 +43,7 @@ from app.services.common.bulk import BulkItem, Precondition, Record, single_resu
 from app.services.common.roles import capabilities_by_user
 from app.services.coupons.writes import delete_coupon, require_own, save_coupons
 from app.services.customers.writes import save_customers
+from app.services.events.changes import is_same
 from app.services.events.queries import known_event
 from app.services.maintenance.trash import restore_coupon, restore_order
 from app.services.orders.notes import update_note
@@ -71,7 +73,6 @@ _ITEMS = {
     "shipping_tax",
     "total_refunded",
 }
-_PHONE = "shipping_phone"
 
 Values = Mapping[str, Any]
 Path = tuple[str, ...]
@@ -256,7 +257,7 @@ def _static_reason(kind: _Kind, changes: Values) -> str:
         return "items"
     if "password" in names:
         return "secret"
-    return "" if {*kind.schema().fields, _PHONE} & names else "no_changes"
+    return "" if {*kind.schema().fields, SHIPPING_PHONE} & names else "no_changes"
 
 
 def _row(kind: _Kind, record_id: int) -> Record | None:
@@ -317,21 +318,21 @@ def _plan_update(event: Record, kind: _Kind, row: Record) -> Undo:
 
     def check(record: Values) -> None:
         found = now(record)
-        if changed := [path for path in before if not _same(found[path], after[path])]:
+        if changed := [path for path in before if not is_same(found[path], after[path])]:
             raise ShopError(CODE, reasons=[_reason("changed_since", changed)])
 
     def run(actor: Principal) -> Response:
         def work(_: Session) -> Record:
             updated = kind.update(actor, row, _data(kind, before), check)
             found = now(updated)  # a rule of the update can ignore a value, such as a taken e-mail
-            if kept := [path for path in before if not _same(found[path], before[path])]:
+            if kept := [path for path in before if not is_same(found[path], before[path])]:
                 raise ShopError(CODE, reasons=[_reason("changed_since", kept)])
             return updated
 
         return json_response({resource: kind.body(run_in_transaction(work))})
 
     found = now(row)
-    changed = [path for path in before if not _same(found[path], after[path])]
+    changed = [path for path in before if not is_same(found[path], after[path])]
     if _is_taken(before.get(("email",)) or "", row["id"]):
         changed = [*changed, ("email",)]
     reasons = [_reason("changed_since", changed)] if changed else []
@@ -340,7 +341,7 @@ def _plan_update(event: Record, kind: _Kind, row: Record) -> Undo:
 
 
 def _is_written(kind: _Kind, path: Path) -> bool:
-    return (path[0] in kind.schema().fields or path[0] == _PHONE) and path[0] not in _STAY
+    return (path[0] in kind.schema().fields or path[0] == SHIPPING_PHONE) and path[0] not in _STAY
 
 
 def _is_taken(email: str, customer_id: int) -> bool:
@@ -389,10 +390,6 @@ def _nested(leaves: Mapping[Path, Any]) -> Record:
     return nested
 
 
-def _same(one: Any, other: Any) -> bool:
-    return orjson.dumps(one) == orjson.dumps(other)  # as JSON, where 1 and true differ
-
-
 def _data(kind: _Kind, before: Mapping[Path, Any]) -> Record:
     """Return the data of the update, in the form of a loaded request.
 
@@ -401,10 +398,10 @@ def _data(kind: _Kind, before: Mapping[Path, Any]) -> Record:
     given = {
         path: "" if value is None and path[0] != metadata.METADATA else value
         for path, value in before.items()
-        if path[0] != _PHONE
+        if path[0] != SHIPPING_PHONE
     }
     data: Record = without_cleaning(kind.schema()).load(_nested(given))
-    if (_PHONE,) in before:
+    if (SHIPPING_PHONE,) in before:
         address = data.get("shipping_address", {})
-        data["shipping_address"] = {**address, "phone": before[_PHONE,]}
+        data["shipping_address"] = {**address, "phone": before[SHIPPING_PHONE,]}
     return data

@@ -50,7 +50,7 @@ class Filter:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Labels by values, also of a value of the address that is none of the choices."""
+        """Labels by values, including a value in the address that is not a choice."""
         others = {self.value} - {"", *self.choices}
         return {"": self.every, **self.choices, **{each: each for each in others}}
 

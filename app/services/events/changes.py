@@ -80,13 +80,13 @@ def difference(before: Values, after: Values) -> Pair:
     return old, new
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two values are the same JSON, where 1 and true differ."""
+    return orjson.dumps(one) == orjson.dumps(other)
+
+
 def _of_metadata(before: Values, after: Values) -> Pair:
-    # Compared as JSON, where 1 and true differ.
-    changed = [
-        key
-        for key in {**before, **after}
-        if orjson.dumps(before.get(key)) != orjson.dumps(after.get(key))
-    ]
+    changed = [key for key in {**before, **after} if not is_same(before.get(key), after.get(key))]
     return {key: before.get(key) for key in changed}, {key: after.get(key) for key in changed}
 
 

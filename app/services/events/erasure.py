@@ -1,11 +1,11 @@
 """Removal of the personal data of a deleted customer from retained events (events 1)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
-from sqlalchemy import Select, bindparam, select, update
+from sqlalchemy import Row, Select, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from app.db.sql.functions import is_one_of
@@ -66,22 +66,16 @@ _EVENTS = (
     .with_for_update()
 )
 _OF_CUSTOMER = _EVENTS.where(EVENTS.c.customer_id == bindparam("customer"))
-_OF_GUEST = _EVENTS.where(
+_OF_RECORDS = _EVENTS.where(
     EVENTS.c.resource == bindparam("resource"),
     is_one_of(EVENTS.c.resource_id, bindparam("ids", type_=IdList)),
-    EVENTS.c.customer_id.is_(None),
 )
+_OF_GUEST = _OF_RECORDS.where(EVENTS.c.customer_id.is_(None))
+_OF_OTHERS = _OF_RECORDS.where(EVENTS.c.customer_id.is_not(None), EVENTS.c.changes.is_not(None))
 # Two partial indexes: of numbered events, and of those that are not numbered yet.
-_OF_GUEST_PARTS = _OF_GUEST.where(EVENTS.c.id.is_not(None)), _OF_GUEST.where(EVENTS.c.id.is_(None))
-_OF_OTHERS = select(EVENTS.c.position, EVENTS.c.changes).where(
-    EVENTS.c.resource == "order",
-    is_one_of(EVENTS.c.resource_id, bindparam("ids", type_=IdList)),
-    EVENTS.c.changes.is_not(None),
-)
-_OF_OTHERS_PARTS = tuple(
-    _OF_OTHERS.where(is_numbered)
-    for is_numbered in (EVENTS.c.id.is_not(None), EVENTS.c.id.is_(None))
-)
+_PARTS = EVENTS.c.id.is_not(None), EVENTS.c.id.is_(None)
+_OF_GUEST_PARTS = [_OF_GUEST.where(part) for part in _PARTS]
+_OF_OTHERS_PARTS = [_OF_OTHERS.where(part) for part in _PARTS]
 _BLANK_CHANGES = (
     update(EVENTS)
     .where(EVENTS.c.position == bindparam("this"))
@@ -121,27 +115,40 @@ def erase_events(
 
 def _erase_earlier_owner(session: Session, customer_id: int, orders: Collection[int]) -> None:
     """Blank the changes that gave orders of a customer to another one, whose events they are."""
+    parameters = {"resource": "order", "ids": list(orders)}
     for part in _OF_OTHERS_PARTS if orders else ():
-        for position, changes in session.execute(part, {"ids": list(orders)}).all():
-            if orjson.loads(changes)["before"].get("customer_id") == customer_id:
-                blanked = {"this": position, "blanked_changes": _blanked(changes)}
+        for events in _batches(session, part, parameters):
+            blanked = [
+                {"this": event.position, "blanked_changes": _blanked(event.changes)}
+                for event in events
+                if orjson.loads(event.changes)["before"].get("customer_id") == customer_id
+            ]
+            if blanked:
                 session.execute(_BLANK_CHANGES, blanked)
 
 
 def _erase(session: Session, found: Select[Any], parameters: Mapping[str, Any]) -> None:
-    after = 0
-    while events := session.execute(found, {**parameters, "after": after}).all():
+    for events in _batches(session, found, parameters):
         blanked = [
             {
-                "this": position,
-                "blanked": _blanked(data),
-                "blanked_changes": changes and _blanked(changes),
+                "this": event.position,
+                "blanked": _blanked(event.data),
+                "blanked_changes": event.changes and _blanked(event.changes),
             }
-            for position, _, data, changes in events
+            for event in events
         ]
         session.execute(_BLANK, blanked)
         ids = [event.id for event in events if event.id is not None]
         session.execute(_BLANK_RESPONSES, {"events": ids})
+
+
+def _batches(
+    session: Session, found: Select[Any], parameters: Mapping[str, Any]
+) -> Iterator[Sequence[Row[Any]]]:
+    """Lock and return the events that a statement finds, BATCH at a time."""
+    after = 0
+    while events := session.execute(found, {**parameters, "after": after}).all():
+        yield events
         after = events[-1].position
 
 

@@ -160,7 +160,7 @@ class CouponPlan:
             self._change_of_campaign(line, redemption).take(
                 session, redemption["campaign_id"], self.customer
             )
-        self._change_amount(session, line, redemption, columns["amount"])
+        self._change_amount(session, line, redemption)
         if status != redemption["status"]:
             confirmed = status == CONFIRMED
             usage, reserved = (1, -int(redemption["holds_slot"])) if confirmed else (-1, 1)
@@ -211,11 +211,9 @@ class CouponPlan:
             own_id=redemption["id"],
         )
 
-    def _change_amount(
-        self, session: Session, line: Item, redemption: RedemptionRow, amount: Decimal
-    ) -> None:
+    def _change_amount(self, session: Session, line: Item, redemption: RedemptionRow) -> None:
         """Add the increase of a discount to the campaign of a use, within its budget."""
-        more = counted_amount(amount) - counted_amount(redemption["amount"])
+        more = _increase(line, redemption)
         if more > 0 or self.changes_currency:
             use = self._change_of_campaign(line, redemption, max(more, Decimal(0)))
             use.take(session, redemption["campaign_id"], None)
@@ -224,9 +222,8 @@ class CouponPlan:
         """Subtract the decrease of a discount from the campaign of a use that the line keeps."""
         redemption = self.redemptions.get(line["id"])
         if redemption and is_live(redemption) and self.status_of(line) != RELEASED:
-            amount = counted_amount(Decimal(line["amount"]).scaleb(-2))
-            less = min(amount - counted_amount(redemption["amount"]), Decimal(0))
-            if less:
+            less = _increase(line, redemption)
+            if less < 0:
                 change_numbers(session, self.held, redemption["campaign_id"], 0, less)
 
     def _take(
@@ -277,7 +274,7 @@ class CouponPlan:
         return {
             "customer_id": self.customer.customer_id,
             **email_columns(self.customer.email, stored),
-            "amount": Decimal(line["amount"]).scaleb(-2),
+            "amount": _amount_of(line),
         }
 
     def place(self, line: Item) -> str:
@@ -352,6 +349,15 @@ def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dic
         held = {HELD_USE: released[code]} if code in released else {}
         details[str(line["id"])] = kept | held
     return details
+
+
+def _amount_of(line: Item) -> Decimal:
+    return Decimal(line["amount"]).scaleb(-2)
+
+
+def _increase(line: Item, redemption: RedemptionRow) -> Decimal:
+    """Return what the discount of a line adds to the campaign of its use; negative: gives back."""
+    return counted_amount(_amount_of(line)) - counted_amount(redemption["amount"])
 
 
 def _release(

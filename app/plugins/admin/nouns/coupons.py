@@ -424,7 +424,7 @@ def coupon_warnings(form: Form, prefix: str = "") -> list[str]:
 
 
 def _decimal(text: str) -> Decimal:
-    """Return a number, or 1 if it is none, which the form says beside its field."""
+    """Return a number, or 1 for an invalid text, whose error the form shows."""
     try:
         found = Decimal(text)
     except ArithmeticError:

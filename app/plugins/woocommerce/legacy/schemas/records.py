@@ -42,10 +42,6 @@ class LegacyMetadata(Metadata):
         super().__init__("Metadata: values by key. Only with `filter[meta]=true`.")
 
 
-HIDDEN = "_"
-"""Beginning of internal keys of metadata."""
-
-
 class LegacyMetadataInput(MetadataInput):
     """Metadata in a body of the legacy API, which ignores hidden keys and lists (records 5)."""
 
