@@ -34,6 +34,8 @@ ERRORS: dict[str, tuple[int, str]] = {
         "The pattern has {size} possible codes, but needs {minimum} for so many coupons. {remedy}",
     ),
     "shop_api_invalid_coupon_batch_id": (404, "No batch of coupons has this ID."),
+    # people 3 to 5
+    "shop_api_invalid_person": (404, "Nothing is stored of a person with this e-mail address."),
     # campaigns 2
     "shop_api_missing_campaign_data": (400, "The request body has no 'campaign' object."),
     "shop_api_missing_campaign_name": (400, "The name of the campaign is required."),

@@ -44,7 +44,7 @@ MAY_IMPORT["woocommerce.importer"] = CORE | {*LAYERS[:5], "woocommerce"}
 # A folder of services imports only the folders to its left.
 SERVICES = [
     "common", "events", "webhooks", "campaigns", "coupons", "redemptions", "customers", "orders", "reports",
-    "api_keys", "maintenance",
+    "api_keys", "persons", "maintenance",
 ]  # fmt: skip
 BELOW_THE_REQUEST = {
     *CORE, "db", "models", "auth", "outbound", "services", "worker", "schemas",

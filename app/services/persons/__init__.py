@@ -1,0 +1,1 @@
+"""Persons: who is one, what the shop knows of a person, and what remains after an erasure."""

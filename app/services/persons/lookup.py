@@ -1,0 +1,140 @@
+"""Who is a person: an account, its addresses and its orders, or a guest (people 3)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, literal, or_, select, union
+
+from app.conversions.emails import comparable_email
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import Fetch
+from app.db.search import email_key
+from app.db.sql.functions import email_is
+from app.errors import InvalidParams, ShopError
+from app.models import ORDERS, REDEMPTIONS, USERS
+
+NAMES = ("customer_id", "email", "order_id")
+"""What names a person: exactly one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person. Two persons who share an address cannot be told apart.
+
+    Attributes:
+        customer_id: the account; None for a guest.
+        customer_ids: the account, and the accounts that were merged into it.
+        emails: the e-mail addresses, lower-cased. Not the billing e-mail of the account, which the
+            customer can set to the address of anybody.
+        order_id: the only order of a guest without an address; otherwise None.
+    """
+
+    customer_id: int | None = None
+    customer_ids: tuple[int, ...] = ()
+    emails: tuple[str, ...] = ()
+    order_id: int | None = None
+
+    @property
+    def email_keys(self) -> list[str]:
+        """The addresses in the form in which uses of coupons are compared."""
+        return [email_key(email) for email in self.emails]
+
+    @property
+    def has_order(self) -> ColumnElement[bool]:
+        """The condition that an order belongs to the person, also in the trash."""
+        found = [ORDERS.c.customer_id == self.customer_id] if self.customer_id else []
+        found += guest_conditions(self.emails)
+        if self.order_id is not None:
+            found.append(ORDERS.c.id == self.order_id)
+        if not found:  # an account without an order and without an address
+            return ORDERS.c.id.is_(None)
+        return ORDERS.c.id.in_(union(*(select(ORDERS.c.id).where(each) for each in found)))
+
+    @property
+    def has_redemption(self) -> ColumnElement[bool]:
+        """The condition that a use of a coupon is one by the person or of one of the orders."""
+        of_guest = REDEMPTIONS.c.email_normalized.in_(self.email_keys)
+        return or_(
+            REDEMPTIONS.c.customer_id.in_(self.customer_ids),
+            and_(REDEMPTIONS.c.customer_id.is_(None), of_guest),
+            REDEMPTIONS.c.order_id.in_(select(ORDERS.c.id).where(self.has_order)),
+        )
+
+
+def guest_conditions(emails: Collection[str]) -> list[ColumnElement[bool]]:
+    """Return conditions that an order is one of a guest with one of the addresses.
+
+    Each of them has an index.
+    """
+    found: list[ColumnElement[bool]] = []
+    for email in emails:
+        is_guest = ORDERS.c.customer_id.is_(None)
+        found += [
+            and_(is_guest, email_is(ORDERS.c.billing_email, literal(email))),
+            and_(is_guest, ORDERS.c.billing_email_normalized == email_key(email)),
+        ]
+    return found
+
+
+def find_person(fetch: Fetch, names: Mapping[str, Any]) -> Person:
+    """Return the person whom exactly one of NAMES names.
+
+    Raises:
+        InvalidParams: none or several of them are given.
+        ShopError: no account or order has the ID, or nothing is stored of the e-mail address.
+    """
+    given = {name: names[name] for name in NAMES if names.get(name) is not None}
+    if len(given) != 1:
+        param = next(iter(given), NAMES[0])
+        raise InvalidParams({param: f"exactly one of {', '.join(NAMES)} must be given."})
+    ((name, value),) = given.items()
+    if name == "customer_id":
+        return _account(fetch, value)
+    if name == "order_id":
+        return _of_order(fetch, value)
+    return _with_email(fetch, value)
+
+
+def addresses_of(email: str) -> tuple[str, ...]:
+    """Return the e-mail addresses of an account, given its present one, which may be empty."""
+    return tuple(filter(None, (comparable_email(email),)))
+
+
+def _account(fetch: Fetch, customer_id: int) -> Person:
+    found = select(USERS.c.id, USERS.c.email).where(USERS.c.id == customer_id)
+    rows = fetch(found) if 0 < customer_id <= INT64_MAX else ()
+    if not rows:
+        raise ShopError("shop_api_invalid_customer")
+    return Person(customer_id, (customer_id,), addresses_of(rows[0].email))
+
+
+def _of_order(fetch: Fetch, order_id: int) -> Person:
+    """Return the account of an order, or the guest. The address of a guest names no account."""
+    found = select(ORDERS.c.customer_id, ORDERS.c.billing_email).where(ORDERS.c.id == order_id)
+    rows = fetch(found) if 0 < order_id <= INT64_MAX else ()
+    if not rows:
+        raise ShopError("shop_api_invalid_order_id")
+    if rows[0].customer_id is not None:
+        return _account(fetch, rows[0].customer_id)
+    email = comparable_email(rows[0].billing_email)
+    return Person(emails=(email,)) if email else Person(order_id=order_id)
+
+
+def _with_email(fetch: Fetch, given: str) -> Person:
+    email = comparable_email(given)
+    of_account = select(USERS.c.id).where(USERS.c.email_normalized == email)
+    accounts = fetch(of_account.order_by(USERS.c.id).limit(1)) if email else ()
+    if accounts:
+        return _account(fetch, accounts[0].id)
+    person = Person(emails=(email,))
+    known = (
+        select(ORDERS.c.id).where(person.has_order),
+        select(REDEMPTIONS.c.id).where(
+            REDEMPTIONS.c.customer_id.is_(None),
+            REDEMPTIONS.c.email_normalized.in_(person.email_keys),
+        ),
+    )
+    if not email or not any(fetch(each.limit(1)) for each in known):
+        raise ShopError("shop_api_invalid_person")
+    return person
