@@ -29,6 +29,14 @@ class EventActorSchema(Base):
     )
 
 
+class EventChanges(Base):
+    """The fields that a write changed."""
+
+    before = fields.JsonObject("The values before the write.")
+    after = fields.JsonObject("The values after the write.")
+    undo_of = fields.Identifier("ID of the event that the write undid.", required=False)
+
+
 class EventSchema(Base):
     """Event in a response."""
 
@@ -44,7 +52,8 @@ class EventSchema(Base):
     )
     request_id = fields.OptionalString("`X-Request-Id` of the request. Null for a command.")
     user_id = fields.OptionalIdentifier("Owner of the API key. Null for a command.")
-    changes = fields.OptionalJsonObject(
+    changes = fields.OptionalObject(
+        EventChanges,
         "What the write changed: `before` and `after` with the fields that differ. Of nested "
         "objects, the parts; of `metadata`, the keys, null if absent; of items, those that differ, "
         "each with its `id`; an added item is complete in `after`, a removed one in `before`. "

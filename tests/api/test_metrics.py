@@ -108,7 +108,8 @@ def test_requests_are_counted_by_method_route_and_status(measured):
 def test_long_list_is_counted_at_its_end(measured):
     client, metrics = measured
     name = ("shop_http_requests_total", "GET", "/customers", "200")
-    response = client.get("/customers", {"filter[limit]": -1, "filter[role]": "all"})
+    query = {"filter[limit]": -1, "filter[role]": "all"}
+    response = client.get("/customers", query, buffered=False)
     assert name not in metrics()
     assert len(response.get_json()["customers"]) == 1
     response.close()

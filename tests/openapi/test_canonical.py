@@ -19,6 +19,7 @@ ON_REQUEST = {
 OPTIONAL = {
     ("ApiError", "param"), ("ApiError", "reasons"), ("BulkError", "reasons"), ("Store", "version"),
     ("Readiness", "replicas"), ("EventRedemption", "campaign_id"), ("EventRedemption", "amount"), ("WebhookWithSecret", "secret"),
+    ("EventChanges", "undo_of"),
     *(("UndoneRecord", name) for name in (
         "campaign", "coupon", "customer", "order", "order_note", "order_refund", "message")),
     *(("ImportSummary", name) for name in ("kind", "created", "updated", "interrupted")),

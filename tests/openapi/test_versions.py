@@ -111,7 +111,7 @@ def test_everything_is_described(document):
     for name, schema in document["components"]["schemas"].items():
         for key, field in schema.get("properties", {}).items():
             # An object is described by its own fields.
-            inner = {"$ref", "allOf", "additionalProperties"} & set(field)
+            inner = {"$ref", "allOf", "anyOf", "additionalProperties"} & set(field)
             assert field.get("description") or inner, (name, key)
             assert inner or "type" in field, (name, key)
 

@@ -13,7 +13,7 @@ from werkzeug.routing import Rule
 
 from app.schemas.fields.input import Input
 from app.schemas.fields.json_schema import COMPONENT, Schema
-from app.schemas.fields.output import Lines, either
+from app.schemas.fields.output import Lines, OptionalObject, either
 from app.schemas.fields.query import QueryField
 
 Document = dict[str, Any]
@@ -21,6 +21,8 @@ Schemas = Mapping[type[ma.Schema], type[ma.Schema]]
 
 _CITATION = re.compile(r" \((?:spec|decisions|orders|redemptions|events|migration) [^)]*\)")
 
+_NULL_30: Document = {"type": "object", "nullable": True, "enum": [None]}
+"""The schema of null in OpenAPI 3.0."""
 
 _PATH_PARAMETERS: dict[str, tuple[str, Any]] = {
     "coupon_id": ("Coupon ID.", 1),
@@ -109,8 +111,7 @@ class Converter(OpenAPIConverter):
         if getattr(field, "null_is_absent", False):
             return {}
         if field.allow_none and "$ref" in ret and self.openapi_version.minor < 1:
-            null = {"type": "object", "nullable": True, "enum": [None]}
-            return {"anyOf": [{"$ref": ret.pop("$ref")}, null]}
+            return {"anyOf": [{"$ref": ret.pop("$ref")}, _NULL_30]}
         nullable: Document = super().field2nullable(field, ret)
         return nullable
 
@@ -173,6 +174,10 @@ def _field_schema(
         return {"$ref": f"#/components/schemas/{name}"}
     if isinstance(field, Lines):
         return {"type": "array", "items": converter.resolve_nested_schema(field.line)}
+    if isinstance(field, OptionalObject):
+        reference = converter.resolve_nested_schema(field.described_by)
+        null = {"type": "null"} if converter.openapi_version.minor else _NULL_30
+        return {"anyOf": [reference, null]}
     schema = dict(getattr(field, "openapi", {}))
     if not schema:
         return schema

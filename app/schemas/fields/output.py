@@ -99,12 +99,6 @@ class JsonObject(Output):
     openapi = {"type": "object", "additionalProperties": True}
 
 
-class OptionalJsonObject(JsonObject):
-    """A JSON object, or null."""
-
-    openapi = {**JsonObject.openapi, "type": ["object", "null"]}
-
-
 def on_request(schema: type[ma.Schema]) -> tuple[str, ...]:
     """Return the fields that a response contains only on request (see ``Output``)."""
     fields = schema().fields.items()
@@ -239,6 +233,14 @@ class Lines(Output):
     def __init__(self, schema: type[ma.Schema], meaning: str = "", **kwargs: Any) -> None:
         super().__init__(meaning, **kwargs)
         self.line = schema
+
+
+class OptionalObject(Output):
+    """An object that is stored in the format of the response, or null."""
+
+    def __init__(self, schema: type[ma.Schema], meaning: str = "", **kwargs: Any) -> None:
+        super().__init__(meaning, **kwargs)
+        self.described_by = schema
 
 
 def objects(schema: type[ma.Schema], meaning: str = "") -> ma.fields.List[Any]:
