@@ -12,6 +12,7 @@ from app.models import CUSTOMER_TOTALS, STALE_TOTALS, USERS, Order
 from app.services.customers import totals
 from app.services.maintenance import order_sums
 from tests.db.test_row_counts import STATUSES, Writer
+from tests.factories import insert_order
 
 pytestmark = pytest.mark.both_databases
 
@@ -82,6 +83,21 @@ def test_lists_are_exact_between_any_writes_and_refreshes(
                 totals.refresh(chance.choice([1, None]))
             assert order_sums.count_wrong_totals() == 0
         check(admin)
+
+
+def test_a_deleted_customer_with_a_stale_total_takes_no_place(app, admin, make_customer):
+    """Deleting a customer changes its sums, and so makes a total stale that no user has."""
+    ids = [make_customer(email=f"c{number}@example.com")["id"] for number in range(4)]
+    for id_ in ids:
+        insert_order(app, customer_id=id_)
+    with app.app_context():
+        totals.refresh()
+    admin.delete(f"/customers/{ids[1]}")
+    assert ids[1] in {row[0] for row in stale(app)}
+    check(admin)
+    for role in ("all", "customer"):
+        query = {"filter[role]": role, "filter[limit]": 2, "filter[offset]": 1}
+        assert listed(admin, "orders_count", "desc", **query) == [ids[2], ids[0]]
 
 
 def test_wrong_and_missing_totals_are_found_and_rebuilt(app, admin, make_customer, monkeypatch):

@@ -76,7 +76,10 @@ def _stored(name: str) -> Select[Any]:
     PostgreSQL reads the index of totals, and merges the exact values, only if the types of the two
     are the same and neither has a condition of its own.
     """
-    total, stale = CUSTOMER_TOTALS.c[name], _STALE.distinct().subquery()
+    total = CUSTOMER_TOTALS.c[name]
+    # Without deleted users, whose totals also became stale.
+    of_users = STALE_TOTALS.c.customer_id.in_(select(CUSTOMER_TOTALS.c.customer_id))
+    stale = _STALE.where(of_users).distinct().subquery()
     fresh = cast(total_of(name, stale.c.customer_id), total.type)
     every = union_all(
         select(CUSTOMER_TOTALS.c.customer_id, total.label("value"), true()),
