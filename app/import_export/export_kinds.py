@@ -24,6 +24,7 @@ from app.models import (
     COUPON_BATCHES,
     COUPONS,
     DOWNLOADS,
+    MERGED_ACCOUNTS,
     ORDER_NOTES,
     ORDER_REFUNDS,
     ORDERS,
@@ -46,6 +47,9 @@ from app.services.orders.items import KINDS as ITEM_LISTS
 
 Record = dict[str, Any]
 Related = Callable[[Fetch, Sequence[int]], dict[int, Record]]
+
+MERGED = "merged_accounts"
+"""Name of the accounts in the line of a customer that were merged into it."""
 
 PASSWORD_HASH = "password_hash"  # noqa: S105  # a name
 
@@ -145,6 +149,11 @@ def _of_customers(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     ordered = roles.order_by(USER_ROLES.c.user_id, USER_ROLES.c.position, USER_ROLES.c.role)
     for user_id, role in fetch(ordered, {"ids": ids}):
         found[user_id]["roles"].append(role)
+    merged = MERGED_ACCOUNTS.c
+    of_these = is_one_of(merged.customer_id, _IDS)
+    accounts = select(merged.customer_id, merged.id, merged.email).where(of_these)
+    for customer_id, merged_id, email in fetch(accounts.order_by(merged.id), {"ids": ids}):
+        found[customer_id].setdefault(MERGED, []).append({"id": merged_id, "email": email})
     return {record_id: found[record_id] | metadata[record_id] for record_id in ids}
 
 
@@ -235,7 +244,7 @@ KINDS: Mapping[str, Kind] = {
             stored=("updated_at", "shipping_phone"),
             related=_of_customers,
             joined=("roles",),
-            related_names=("roles", METADATA),
+            related_names=("roles", MERGED, METADATA),
         ),
         Kind(
             "campaigns",

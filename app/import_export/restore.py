@@ -22,6 +22,7 @@ from app.models import (
     DOWNLOADS,
     ITEM_IDS,
     ITEM_METADATA,
+    MERGED_ACCOUNTS,
     ORDER_METADATA,
     ORDER_NOTES,
     ORDERS,
@@ -49,9 +50,10 @@ _WITHOUT_KIND = [
     ITEM_METADATA,
     ITEM_IDS,
 ]
-# IDs of orders are never reused, because redemptions refer to deleted orders.
+# IDs of orders and merged accounts are never reused, because other records refer to them.
 _ALSO_USED: Mapping[str, ColumnElement[Any]] = {
     "orders": REDEMPTIONS.c.order_id,
+    "users": MERGED_ACCOUNTS.c.id,
     "coupon_batches": COUPONS.c.batch_id,
     "campaigns": COUPON_BATCHES.c.campaign_id,
     # Items have no table.

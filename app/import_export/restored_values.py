@@ -12,16 +12,18 @@ from sqlalchemy import Boolean as BooleanColumn
 from sqlalchemy import Column, Date, Integer, Table
 from sqlalchemy import String as StringColumn
 
+from app.conversions.emails import comparable_email
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
 from app.db.search import email_key, search_text
 from app.db.sql.types import Json, JsonText, Money, UtcDateTime
-from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
+from app.import_export.export_kinds import MERGED, PASSWORD_HASH, Kind, Record
 from app.models import (
     COUPON_METADATA,
     CUSTOMER_METADATA,
     DOWNLOADS,
     ITEM_METADATA,
+    MERGED_ACCOUNTS,
     ORDER_METADATA,
     ORDER_NOTES,
     REFUND_METADATA,
@@ -146,8 +148,24 @@ def _customer(table: Table, record: Record) -> Rows:
             for position, role in enumerate(roles)
         ],
         USER_TAGS: [{"user_id": row["id"], "tag": tag} for tag in row["tags"] or ()],
+        MERGED_ACCOUNTS: _merged_accounts(row["id"], record.get(MERGED, [])),
         **_metadata(CUSTOMER_METADATA, record, customer_id=row["id"]),
     }
+
+
+def _merged_accounts(customer_id: int, given: Any) -> list[Record]:
+    """Return the accounts that were merged into a customer. Files of earlier versions have none."""
+    if not _are_objects(given):
+        raise ValueError(f"{MERGED}: must be an array of objects.")
+    return [
+        _row(
+            MERGED_ACCOUNTS,
+            each,
+            customer_id=customer_id,
+            email_normalized=comparable_email(_text(MERGED, each.get("email"))) or None,
+        )
+        for each in given
+    ]
 
 
 def _coupon(table: Table, record: Record) -> Rows:

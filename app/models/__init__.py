@@ -46,6 +46,15 @@ from app.models.order_refund import ORDER_REFUNDS, OrderRefund
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
 from app.models.upload import UPLOADS
-from app.models.user import USER_ROLES, USER_TAGS, USERS, User, UserRole, UserTag
+from app.models.user import (
+    MERGED_ACCOUNTS,
+    USER_ROLES,
+    USER_TAGS,
+    USERS,
+    MergedAccount,
+    User,
+    UserRole,
+    UserTag,
+)
 from app.models.webhook import WEBHOOKS, Webhook
 from app.models.webhook_delivery import DELIVERY_COUNTS, WEBHOOK_DELIVERIES, WebhookDelivery

@@ -147,6 +147,27 @@ class UserTag(Model):
     )
 
 
+class MergedAccount(Model):
+    """Account that was merged into another one, which no longer exists (people 6).
+
+    Uses of coupons with its address count for the customer, until another account has the address.
+    """
+
+    __tablename__ = "merged_accounts"
+
+    # The ID of the removed account.
+    id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    customer_id: Mapped[int] = mapped_column(Id, ForeignKey("users.id", ondelete="CASCADE"))
+    # Empty if it had no address, or if a later merge removed another account with this address.
+    email: Mapped[str] = mapped_column(Key)
+    email_normalized: Mapped[str | None] = mapped_column(Key)
+
+    __table_args__ = (
+        UniqueConstraint("email_normalized"),
+        Index("ix_merged_accounts_customer", "customer_id", "id"),
+    )
+
+
 def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
     """Return the columns of a user's first role."""
     return {"user_id": user_id, "role": role, "position": 0, "registered_at": registered_at}
@@ -155,6 +176,7 @@ def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
 USERS = cast("Table", User.__table__)
 USER_ROLES = cast("Table", UserRole.__table__)
 USER_TAGS = cast("Table", UserTag.__table__)
+MERGED_ACCOUNTS = cast("Table", MergedAccount.__table__)
 
 
 class UserRow(AddressRow):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
 from app.auth.principals import Permission
+from app.conversions.emails import comparable_email
 from app.conversions.numbers import MAX_COUNT
 from app.conversions.text import comparable, coupon_code
 from app.db.read_pool import fetch
@@ -22,6 +23,7 @@ from app.models import (
     Coupon,
     CouponBatch,
     DownloadPermission,
+    MergedAccount,
     Order,
     OrderNote,
     OrderRefund,
@@ -46,7 +48,8 @@ from tests.databases import empty
 from tests.factories import ORDER
 
 MODELS = (
-    User, UserRole, UserTag, Campaign, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, OrderRefund, Redemption,
+    User, UserRole, UserTag, MergedAccount, Campaign, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, OrderRefund,
+    Redemption,
 )  # fmt: skip
 KINDS = ("customers", "campaigns", "batches", "coupons", "orders", "refunds", "redemptions")
 
@@ -123,6 +126,12 @@ def shops(draw):
         for position, role in enumerate(draw(st.lists(TEXT, max_size=3, unique=True)))
     ]
     tags = [{"user_id": user["id"], "tag": tag} for user in users for tag in user["tags"] or ()]
+    merged = draw(
+        records(
+            {"id": ID, "customer_id": st.sampled_from([user["id"] for user in users]) if users else st.nothing(), "email": TEXT},
+            id=same, email=lambda email: comparable_email(email) or object(),
+        )
+    ) if users else []  # fmt: skip
     campaigns = draw(
         records(
             {"id": ID, "name": NAME, **times, "active": st.booleans(), "starts_at": some(TIME),
@@ -206,6 +215,9 @@ def shops(draw):
         User: [with_normalized(user) for user in users],
         UserRole: roles,
         UserTag: tags,
+        MergedAccount: [
+            each | {"email_normalized": comparable_email(each["email"]) or None} for each in merged
+        ],
         Campaign: [with_search_text(campaign) for campaign in campaigns],
         CouponBatch: batches,
         Coupon: [
