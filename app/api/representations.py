@@ -118,6 +118,7 @@ _LEFT_OUT = {
     "last_order_date",
     "orders_count",
     "total_spent",
+    "erased_at",
 }
 """Fields that ``changes`` of events never contain (people 1)."""
 

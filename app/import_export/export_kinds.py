@@ -282,6 +282,7 @@ KINDS: Mapping[str, Kind] = {
                 "items",
                 "fees",
                 "shipping_phone",
+                "erased_at",
             ),
             related=_of_orders,
             related_names=("notes", "downloads", METADATA),

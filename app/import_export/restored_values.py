@@ -96,6 +96,7 @@ _ADDED: Mapping[tuple[str, str], Any] = {
     **{(table, "campaign_id"): None for table in ("coupon_batches", "redemptions")},
     ("users", "tags"): None,
     ("redemptions", "confirmed_at"): None,
+    ("orders", "erased_at"): None,
 }
 _NAMES_OF_ACCOUNT = dict.fromkeys(("username", "email", "first_name", "last_name"), "")
 _NORMALIZED = with_normalized(_NAMES_OF_ACCOUNT).keys() - _NAMES_OF_ACCOUNT.keys()

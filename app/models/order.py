@@ -88,6 +88,8 @@ class Order(BillingColumns, ShippingColumns, Model):
     search_text: Mapped[str] = mapped_column(Key)
     # Key of a guest whose address ``lower()`` of the database does not normalize, otherwise None.
     billing_email_normalized: Mapped[str | None] = mapped_column(Key, sort_order=4)
+    # When the personal data of the order was erased (people 5).
+    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=4)
     # Only set while the order is in the trash and its status is TRASH.
     trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=1)
     status_before_trash: Mapped[str | None] = mapped_column(Key, sort_order=1)

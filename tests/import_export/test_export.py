@@ -76,7 +76,7 @@ def test_orders_have_notes_and_downloads(app, admin, exported):
     assert found == {
         "kind": "order", **shown, "trashed_at": None, "status_before_trash": None,
         "next_item_id": 1, "item_details": None, "total_refunded": "0.00", "items": None,
-        "fees": None, "shipping_phone": "", "notes": [note.get_json()["order_note"] | {"author": ""}],
+        "fees": None, "shipping_phone": "", "erased_at": None, "notes": [note.get_json()["order_note"] | {"author": ""}],
     }  # fmt: skip
     assert (download["download_id"], download["downloads_remaining"]) == ("file-3", 3)
     assert (download["file_name"], download["access_expires"]) == ("E-book", None)

@@ -178,7 +178,7 @@ def shops(draw):
              "next_item_id": st.integers(1, 2**62), "trashed_at": some(TIME), "status_before_trash": some(TEXT),
              **dict.fromkeys(("transaction_id", "created_via", "cart_hash", "version"), TEXT),
              "paid_at": some(TIME), "parent_id": some(ID), "prices_include_tax": flag, "discount_tax": MONEY,
-             "total_refunded": MONEY, "items": some(COUNT), "fees": some(MONEY)},
+             "total_refunded": MONEY, "items": some(COUNT), "fees": some(MONEY), "erased_at": some(TIME)},
             id=same, order_key=same,
         )
     )  # fmt: skip

@@ -14,7 +14,7 @@ from tests.coupons.calls import BLANK
 ON_REQUEST = {
     *BLANK,
     "metadata", "coupon_meta", "customer_meta", "order_meta", "total_refunded", "refunds",
-    "changes", "actor",
+    "changes", "actor", "erased_at",
 }  # fmt: skip
 OPTIONAL = {
     ("ApiError", "param"), ("ApiError", "reasons"), ("BulkError", "reasons"), ("Store", "version"),

@@ -19,7 +19,7 @@ from app.plugins.woocommerce.legacy.orders import legacy_order
 from app.plugins.woocommerce.rest import coupons, customers, orders
 from app.plugins.woocommerce.rest.site import current_site
 from app.plugins.woocommerce.topics import is_topic
-from app.services.events.erasure import METADATA
+from app.services.common.metadata import METADATA
 
 Event = Mapping[str, Any]
 

@@ -203,6 +203,10 @@ class OrderSchema(Base):
     refunds = fields.OnRequest(
         "Refunds, oldest first. Only if `fields` names it.", name="refunds", openapi=_REFUNDS
     )
+    erased_at = fields.OptionalTimestamp(
+        "Time when the personal data was erased, in UTC, or null. Only if `fields` names it.",
+        on_request=True,
+    )
     metadata = fields.Metadata()
 
 

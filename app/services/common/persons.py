@@ -1,15 +1,18 @@
-"""The persons in stored responses, so that their data can be erased (docs/customers.md)."""
+"""The persons in stored responses, so that their data can be erased (docs/privacy.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from app.auth.hashes import keyed_hash
 from app.conversions.emails import comparable_email
+from app.models.personal_data import ERASED_EMAIL
 
 _CUSTOMERS = frozenset({"customer", "customers"})
 _ORDERS = frozenset({"order", "orders"})
 _NOTES = frozenset({"order_note", "order_notes"})
 _REFUNDS = frozenset({"order_refund", "order_refunds"})
+EMAIL_LISTS = frozenset({"customer_emails", "email_restrictions"})
+"""Names of the addresses in the conditions of a coupon."""
 
 
 def customer_person(customer_id: int) -> str:
@@ -35,6 +38,8 @@ def email_person(email: str) -> str:
 def persons_of(value: Any, name: str = "") -> set[str]:
     """Return the references to persons in a JSON value that has a name in its object."""
     if isinstance(value, list):
+        if name in EMAIL_LISTS:
+            return {email_person(email) for email in value if isinstance(email, str)}
         return set().union(*(persons_of(item, name) for item in value))
     if isinstance(value, Mapping):
         found = set().union(*(persons_of(inner, key) for key, inner in value.items()))
@@ -49,3 +54,25 @@ def persons_of(value: Any, name: str = "") -> set[str]:
     if name == "email" and isinstance(value, str) and value:
         return {email_person(value)}
     return set()
+
+
+def with_erased_emails(value: Any, persons: Collection[str], name: str = "") -> Any:
+    """Return a JSON value in which coupons no longer name the e-mail addresses of some persons."""
+    if isinstance(value, Mapping):
+        return {key: with_erased_emails(inner, persons, key) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    if name in EMAIL_LISTS:
+        return without_emails(value, persons)
+    return [with_erased_emails(inner, persons) for inner in value]
+
+
+def without_emails(emails: Sequence[Any], persons: Collection[str]) -> list[Any]:
+    """Return the addresses in the conditions of a coupon, without those of some persons.
+
+    ERASED_EMAIL replaces them, so that the coupon does not become open to everyone.
+    """
+    return [
+        ERASED_EMAIL if isinstance(email, str) and email_person(email) in persons else email
+        for email in emails
+    ]

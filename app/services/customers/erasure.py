@@ -1,11 +1,11 @@
-"""Removal of the personal data of a deleted customer (events 1, docs/customers.md)."""
+"""Removal of personal data outside of orders and accounts (events 1, people 5)."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import Table, and_, bindparam, delete, or_, select, union, update
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, or_, select, union, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
@@ -37,16 +37,17 @@ from app.services.common.persons import (
     note_person,
     order_person,
     persons_of,
+    with_erased_emails,
 )
 from app.services.coupons.customers import ERASED, erased_email
 from app.services.events.erasure import blank, erase_events
 
-_UPLOADS = select(UPLOADS.c.id, UPLOADS.c.content, UPLOADS.c.failures).where(
-    UPLOADS.c.kind == "customers"
-)
+_UPLOADS = select(UPLOADS.c.id, UPLOADS.c.name, UPLOADS.c.content, UPLOADS.c.failures)
 
 _ADDRESS = re.compile(rb"(?<![^\s,;:|\"'<>@])[^\s,;:|\"'<>@]++@[^\s,;:|\"'<>@]++")
 """What can be an e-mail address in a file. Begins only after a separator, so it is linear."""
+
+_COUPONS = frozenset({"coupon", "coupons"})
 
 BATCH = frozenset({"create", "update", "delete"})
 """Names of the parts of a batch with lists of created, updated and deleted records."""
@@ -70,27 +71,48 @@ def erase_customer(session: Session, account: UserRow) -> None:
 
     Call this while the account is locked and still exists: its redemptions and orders refer to it.
     """
-    emails = _emails(session, account)
-    orders = _orders(session, account["id"], emails)
-    notes = _of_orders(session, account["id"], ORDER_NOTES, "order_note", orders)
-    _erase_redemptions(session, account, emails)
+    customer_id, emails = account["id"], _emails(session, account)
+    orders = _orders(session, customer_id, emails)
+    erase_redemptions(
+        session, uses_of([customer_id], map(email_key, emails)), account["email_normalized"]
+    )
     _erase_signatures(session, account)
-    refunds = _of_orders(session, account["id"], ORDER_REFUNDS, "order_refund", orders)
+    erase_reports(session, [customer_id], emails, orders)
+    delete_uploads(session, emails)
+
+
+def erase_reports(
+    session: Session,
+    customer_ids: Collection[int],
+    emails: Collection[str],
+    orders: Collection[int],
+    *,
+    coupon_emails: Collection[str] = (),
+) -> None:
+    """Remove personal data from events, responses of their receivers and stored responses.
+
+    Args:
+        customer_ids: the account, and those that were merged into it; empty for a guest.
+        emails: normalized addresses of the person.
+        orders: the orders of the person, to which those are added that events report.
+        coupon_emails: the addresses that coupons no longer name.
+    """
     records = {
-        "order": orders,
-        "order_note": notes,
-        "order_refund": refunds,
-        "invitation": _reported(session, account["id"], "invitation"),
+        resource: _reported(session, customer_ids, resource)
+        for resource in ("order", "order_note", "order_refund", "invitation")
     }
-    erase_events(session, account["id"], records)
+    records["order"] |= set(orders)
+    records["order_note"] |= _of_orders(session, ORDER_NOTES, records["order"])
+    records["order_note"] |= _deleted_notes(session, records["order"])
+    records["order_refund"] |= _of_orders(session, ORDER_REFUNDS, records["order"])
+    erase_events(session, customer_ids, records)
     persons = {
-        customer_person(account["id"]),
+        *map(customer_person, customer_ids),
         *map(email_person, emails),
-        *map(order_person, orders),
-        *map(note_person, notes),
+        *map(order_person, records["order"]),
+        *map(note_person, records["order_note"]),
     }
-    _erase_responses(session, persons)
-    _delete_uploads(session, emails)
+    _erase_responses(session, persons, {*map(email_person, coupon_emails)})
 
 
 def _emails(session: Session, account: UserRow) -> set[str]:
@@ -102,7 +124,7 @@ def _emails(session: Session, account: UserRow) -> set[str]:
 
 
 def _orders(session: Session, customer_id: int, emails: Collection[str]) -> list[int]:
-    """Return the orders that belong to a customer, belonged to it, or are those of such a guest."""
+    """Return the orders that belong to a customer, or are those of such a guest."""
     conditions = [
         and_(
             contains(ORDERS.c.search_text, email, ORDERS.c.id).by_index,
@@ -117,49 +139,60 @@ def _orders(session: Session, customer_id: int, emails: Collection[str]) -> list
         guests = select(ORDERS.c.id, ORDERS.c.billing_email).where(condition)
         rows = session.execute(guests.order_by(ORDERS.c.id).with_for_update())
         found |= {row.id for row in rows if comparable_email(row.billing_email) in emails}
-    return sorted(found | _reported(session, customer_id, "order"))
+    return sorted(found)
 
 
-def _of_orders(
-    session: Session, customer_id: int, table: Table, resource: str, orders: Collection[int]
-) -> list[int]:
-    """Return the notes or refunds of orders, and deleted ones of earlier orders of a customer."""
+def _of_orders(session: Session, table: Table, orders: Collection[int]) -> set[int]:
+    """Return the notes or refunds of orders."""
     of_orders = is_one_of(table.c.order_id, bindparam("orders", type_=IdList))
-    stored = session.scalars(select(table.c.id).where(of_orders), {"orders": list(orders)})
-    return sorted(set(stored) | _reported(session, customer_id, resource))
+    return set(session.scalars(select(table.c.id).where(of_orders), {"orders": list(orders)}))
 
 
-def _reported(session: Session, customer_id: int, resource: str) -> set[int]:
-    """Return the records of a resource that events report as those of a customer."""
-    return set(
-        session.scalars(
-            select(EVENTS.c.resource_id).where(
-                EVENTS.c.customer_id == customer_id, EVENTS.c.resource == resource
-            )
-        )
+def _deleted_notes(session: Session, orders: Collection[int]) -> set[int]:
+    """Return the notes of orders whose deletion an event reports."""
+    deleted = select(EVENTS.c.resource_id, EVENTS.c.data).where(
+        EVENTS.c.resource == "order_note", EVENTS.c.type == "order_note.deleted"
     )
+    return {
+        row.resource_id
+        for row in session.execute(deleted)
+        if orjson.loads(row.data).get("order_id") in orders
+    }
 
 
-def _erase_redemptions(session: Session, account: UserRow, emails: Collection[str]) -> None:
-    """Replace e-mail addresses of redemptions with hashes that the limit per customer compares."""
-    of_account = REDEMPTIONS.c.customer_id == account["id"]
-    keys = set(map(email_key, emails))
-    of_guest = REDEMPTIONS.c.customer_id.is_(None) & REDEMPTIONS.c.email_normalized.in_(keys)
-    campaigns = (select(REDEMPTIONS.c.campaign_id).where(each) for each in (of_account, of_guest))
+def _reported(session: Session, customer_ids: Collection[int], resource: str) -> set[int]:
+    """Return the records of a resource that events report as those of customers."""
+    is_theirs = EVENTS.c.customer_id.in_(customer_ids)
+    found = select(EVENTS.c.resource_id).where(is_theirs, EVENTS.c.resource == resource)
+    return set(session.scalars(found)) if customer_ids else set()
+
+
+def uses_of(customer_ids: Collection[int], keys: Iterable[str]) -> list[ColumnElement[bool]]:
+    """Return the conditions that a use is one of some accounts, or of a guest with an address."""
+    is_guest = REDEMPTIONS.c.customer_id.is_(None)
+    of_guest = and_(is_guest, REDEMPTIONS.c.email_normalized.in_(set(keys)))
+    return [REDEMPTIONS.c.customer_id.in_(customer_ids), of_guest]
+
+
+def erase_redemptions(session: Session, found: Sequence[ColumnElement[bool]], counted: str) -> None:
+    """Replace e-mail addresses of redemptions with hashes that the limit per customer compares.
+
+    Args:
+        found: conditions of the redemptions, each of which has an index.
+        counted: the normalized address of the account; its uses without an address were counted by
+            its ID.
+    """
+    campaigns = (select(REDEMPTIONS.c.campaign_id).where(each) for each in found)
     hold_campaigns(session, union(*campaigns))  # their limits per customer compare the addresses
-    stored = session.scalars(select(REDEMPTIONS.c.email_normalized).where(of_account).distinct())
-    for email in sorted({*stored, *keys}):
+    stored = union(*(select(REDEMPTIONS.c.email_normalized).where(each) for each in found))
+    for email in sorted(session.scalars(stored)):
         if email.startswith(ERASED):
             continue  # it still counts for an earlier customer, who was deleted, too
-        is_meant = of_account
-        if email in keys:
-            is_meant = or_(of_account, REDEMPTIONS.c.customer_id.is_(None))
-        # A use without an address was counted by the ID of the account.
-        counted = email or account["email_normalized"]
+        key = email or counted
         session.execute(
             update(REDEMPTIONS)
-            .where(is_meant, REDEMPTIONS.c.email_normalized == email)
-            .values(email="", email_normalized=erased_email(counted) if counted else "")
+            .where(or_(*found), REDEMPTIONS.c.email_normalized == email)
+            .values(email="", email_normalized=erased_email(key) if key else "")
         )
 
 
@@ -187,13 +220,16 @@ def _erase_signatures(session: Session, account: UserRow) -> None:
     )
 
 
-def _erase_responses(session: Session, persons: Collection[str]) -> None:
+def _erase_responses(
+    session: Session, persons: Collection[str], coupon_emails: Collection[str]
+) -> None:
     """Remove the person from stored responses. A retry still returns them and changes nothing."""
     for record_id, stored in session.execute(_RECORDS, {"persons": list(persons)}).all():
         body, is_encrypted = bytes(stored), not stored.startswith((b"{", b"["))
         if is_encrypted:
             body = (decrypt(body.decode()) or "{}").encode()
-        blanked = orjson.dumps(_without(orjson.loads(body), persons))
+        response = with_erased_emails(_without(orjson.loads(body), persons), coupon_emails)
+        blanked = orjson.dumps(response)
         session.execute(
             update(IDEMPOTENCY_RECORDS)
             .where(IDEMPOTENCY_RECORDS.c.id == record_id)
@@ -201,22 +237,32 @@ def _erase_responses(session: Session, persons: Collection[str]) -> None:
         )
 
 
-def _delete_uploads(session: Session, emails: Collection[str]) -> None:
-    """Delete the uploaded files that contain an e-mail address in any form of its domain."""
+def uploads_with(session: Session, emails: Collection[str]) -> list[int]:
+    """Return the uploaded files that contain an e-mail address in any form of its domain."""
     words = [email.encode() for email in emails]
     local_parts = {email.rpartition("@")[0] for email in emails}
-    for row in session.execute(_UPLOADS).all():
-        text = bytes(row.content) + row.failures.encode()
+    ids = []
+    for row in session.execute(_UPLOADS).all() if emails else ():
+        text = b"\n".join((row.name.encode(), bytes(row.content), row.failures.encode()))
         found = {each.decode(errors="replace") for each in _ADDRESS.findall(text)}
         if any(word in text.lower() for word in words) or any(
             comparable(each.partition("@")[0]) in local_parts and comparable_email(each) in emails
             for each in found
         ):
-            session.execute(delete(UPLOADS).where(UPLOADS.c.id == row.id))
+            ids.append(row.id)
+    return ids
+
+
+def delete_uploads(session: Session, emails: Collection[str]) -> None:
+    """Delete the uploaded files that contain an e-mail address, which ends their import."""
+    session.execute(delete(UPLOADS).where(UPLOADS.c.id.in_(uploads_with(session, emails))))
 
 
 def _without(response: Any, persons: Collection[str]) -> Any:
-    """Return a response without the personal data in the records of some persons."""
+    """Return a response without the personal data in the records of some persons.
+
+    Coupons name addresses only in their conditions.
+    """
     if not isinstance(response, Mapping):
         return blank(response)  # of a plugin
     return {
@@ -225,7 +271,7 @@ def _without(response: Any, persons: Collection[str]) -> Any:
         else _without(value, persons)
         if name in BATCH and isinstance(value, Mapping)
         else blank(value)
-        if not persons_of({name: value}).isdisjoint(persons)
+        if name not in _COUPONS and not persons_of({name: value}).isdisjoint(persons)
         else value
         for name, value in response.items()
     }

@@ -113,7 +113,7 @@ class LegacyOrderSchema(OrderSchema):
     )
     fee_lines = fields.Lines(LegacyFeeLineSchema, "Fees.", wire=partial(legacy_items, "fee_lines"))
 
-    Meta = excluding(*NEWER_FIELDS, "metadata")
+    Meta = excluding(*NEWER_FIELDS, "metadata", *fields.on_request(OrderSchema))
 
 
 ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
