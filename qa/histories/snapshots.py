@@ -17,7 +17,6 @@ LISTS = {
     "orders": "/orders",
     "trashed_orders": "/orders/trash",
     "refunds": "/refunds",
-    "campaigns": "/campaigns",
 }
 PAGE = 1000
 TAGS = 12  # records, twice
@@ -51,9 +50,11 @@ def snapshot(client: Client, since: float) -> dict[str, Any]:
     }
     live = "filter[status]=reserved,confirmed&fields=id,coupon_id,amount,expires_at"
     found["of_campaigns"] = {
-        id_: client.get(f"/redemptions?filter[campaign]={id_}&{live}")["redemptions"]
-        for id_ in found["campaigns"]
+        each["id"]: client.get(f"/redemptions?filter[campaign]={each['id']}&{live}")["redemptions"]
+        for each in client.get("/campaigns?fields=id")["campaigns"]
     }
+    # After their uses, because a reservation that expires meanwhile counts in neither or in the rows.
+    found["campaigns"] = {each["id"]: each for each in client.get("/campaigns")["campaigns"]}
     return found
 
 

@@ -1,6 +1,7 @@
 """The replay of events of the shop: histories in which no promise is broken."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,8 +10,9 @@ from qa.histories.checkers.coupons import CouponChecker
 from qa.histories.checkers.records import RecordChecker
 from qa.histories.generator import CONDITIONS
 from qa.histories.history import Event, Operation, Segment
+from qa.histories.snapshots import snapshot
 from tests.events.feed import feed, make_order
-from tests.redemptions.calls import expire
+from tests.redemptions.calls import expire, post
 
 __all__ = ["expire", "feed", "make_order"]  # fixtures
 
@@ -417,6 +419,30 @@ def test_a_reference_returns_its_reservation_for_another_address(admin, make_cou
     assert check_conditions(segment) == []
     segment.operations[1].status = 201
     assert [each.checker for each in check_conditions(segment)] == ["conditions"]
+
+
+def test_a_reservation_of_a_campaign_can_expire_while_the_state_is_read(
+    admin, feed, make_coupon, expire
+):
+    """The figures of its campaign are read after its uses, or they would have one more."""
+    body = {"campaign": {"name": "Mailing", "usage_limit": 3}}
+    campaign = admin.post("/campaigns", body).get_json()["campaign"]
+    coupon = make_coupon(code="summer", campaign_id=campaign["id"])
+    feed()
+    began, response = time.time(), post(admin, expires_in=900)
+    known = {"campaigns": {campaign["id"]: campaign}, "coupons": {coupon["id"]: coupon}}
+    checker = CouponChecker()
+    checker.begin(known | {"customers": {}})
+
+    def get(path):
+        body = admin.get(path).get_json()
+        if path == "/campaigns" or "[campaign]" in path:
+            expire(response.get_json()["redemption"])
+        return body
+
+    state = snapshot(SimpleNamespace(get=get), began) | {"began": began, "taken": began + 1000}
+    segment = Segment(0, 0.0, began, events=[Event(each, 0.0, 1.0) for each in feed()], after=state)
+    assert [each.text for each in checker.check(segment)] == []
 
 
 @pytest.mark.slow
