@@ -41,6 +41,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "customer.created": "A customer was created.",
     "customer.updated": "A customer was updated.",
     "customer.deleted": "A customer was permanently deleted.",
+    "customer.merged": "Another account was merged into a customer.",
     "order.created": "An order was created.",
     "order.updated": "An order was updated.",
     "order.deleted": "An order was moved to the trash, or permanently deleted.",

@@ -27,6 +27,7 @@ BUILTIN = (
             "trash:coupon_trash",
             "customers",
             "customer_orders",
+            "customer_merges",
             "orders",
             "trash:order_trash",
             "order_notes",

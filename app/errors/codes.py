@@ -36,6 +36,10 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_invalid_coupon_batch_id": (404, "No batch of coupons has this ID."),
     # people 3 to 5
     "shop_api_invalid_person": (404, "Nothing is stored of a person with this e-mail address."),
+    # people 6
+    "shop_api_missing_merge_data": (400, "The request body has no 'merge' object."),
+    "shop_api_missing_claim_data": (400, "The request body has no 'claim' object."),
+    "shop_api_cannot_merge_customers": (409, "The account cannot be merged into another one."),
     # campaigns 2
     "shop_api_missing_campaign_data": (400, "The request body has no 'campaign' object."),
     "shop_api_missing_campaign_name": (400, "The name of the campaign is required."),

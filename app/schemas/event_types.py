@@ -54,6 +54,14 @@ class EventRedemption(Base):
     )
 
 
+class MergedAccount(Base):
+    """Account that was merged into a customer and removed."""
+
+    id = fields.Identifier("ID of the removed account.")
+    orders = fields.Number("Number of orders that were moved.")
+    redemptions = fields.Number("Number of uses of coupons that were moved.")
+
+
 class CouponBatchSummary(Base):
     """Coupons that were generated together."""
 
@@ -150,6 +158,12 @@ _USE = _data(
     redemption=EventRedemption,
 )
 _CUSTOMER = _data("Customer", "Customer after the change.", customer=CustomerSchema)
+_MERGED = _data(
+    "CustomerMerged",
+    "Customer after the merge, and the removed account.",
+    customer=CustomerSchema,
+    merged=MergedAccount,
+)
 _ORDER = _data("Order", "Order after the change, with its customer.", order=OrderSchema)
 _REFUND = _data("OrderRefund", "Refund after the change.", order_refund=OrderRefundSchema)
 
@@ -163,6 +177,7 @@ _DATA: Mapping[str, type[Base]] = {
     **dict.fromkeys(("coupon.created", "coupon.updated", "coupon.restored"), _COUPON),
     **dict.fromkeys(("coupon.redeemed", "coupon.released"), _USE),
     **dict.fromkeys(("customer.created", "customer.updated"), _CUSTOMER),
+    "customer.merged": _MERGED,
     **dict.fromkeys(("order.created", "order.updated", "order.restored"), _ORDER),
     **dict.fromkeys(("order_refund.created", "order_refund.updated"), _REFUND),
     **dict.fromkeys(("order_note.created", "order_note.updated"), _NOTE),

@@ -55,6 +55,10 @@ TABLE = {
     "bulkCustomers":         ("write", STAFF, "items: user_cannot_create_customer user_cannot_edit_customer"),
     "listCustomerOrders":    ("read", STAFF, "401 user_cannot_read_customer"),
     "listCustomerDownloads": ("read", STAFF, "401 user_cannot_read_customer"),
+    "getCustomerMerge":      ("read", STAFF, "401 user_cannot_edit_customer"),
+    "mergeCustomer":         ("write", STAFF, "401 user_cannot_edit_customer"),
+    "getCustomerClaim":      ("read", STAFF, "401 user_cannot_edit_customer"),
+    "claimCustomerOrders":   ("write", STAFF, "401 user_cannot_edit_customer"),
     "listOrders":            ("read", STAFF, NOTHING),
     "countOrders":           ("read", STAFF, "401 user_cannot_read_orders_count"),
     "getOrder":              ("read", STAFF, "401 user_cannot_read_order"),
@@ -130,7 +134,8 @@ NATIVE_ONLY = {
     "createCouponBatch", "listCouponBatches", "getCouponBatch", "deleteCouponBatch",
     "listRedemptions", "countRedemptions", "getRedemption", "createRedemption",
     "confirmRedemption", "releaseRedemption", "listEvents", "getEvent",
-    "getEventUndo", "undoEvent",
+    "getEventUndo", "undoEvent", "getCustomerMerge", "mergeCustomer", "getCustomerClaim",
+    "claimCustomerOrders",
     "listApiKeys", "createApiKey", "getApiKey", "updateApiKey", "deleteApiKey", "rotateApiKey",
     "rotateWebhookSecret", "pingWebhook", "replayWebhook", "redeliverWebhookDelivery",
     "getSalesReport", "listCouponReports", "getCouponReport", "listCustomerReports",
@@ -331,6 +336,7 @@ def request_of(app, admin, make_coupon, make_customer):
         if operation == "restoreCoupon":
             coupon = make_coupon()
             admin.delete(f"/coupons/{coupon['id']}")
+        removed = make_customer()["id"] if operation.endswith(("Merge", "mergeCustomer")) else 0
         note_id = make_note() if operation == "deleteOrderNote" else note
         refund_id = make_refund() if operation == "deleteOrderRefund" else refund
         key_id = make_key() if operation in {"deleteApiKey", "rotateApiKey"} else key
@@ -352,6 +358,8 @@ def request_of(app, admin, make_coupon, make_customer):
                     {"id": customer["id"], "last_name": "x"},
                 ]
             },
+            "mergeCustomer": {"merge": {"customer_id": removed}},
+            "claimCustomerOrders": {"claim": {}},
             "createOrder": {"order": {"note": f"new {number}"}},
             "createOrderNote": {"order_note": {"note": f"new {number}"}},
             "updateOrderNote": {"order_note": {"note": f"edit {number}"}},
@@ -392,7 +400,8 @@ def request_of(app, admin, make_coupon, make_customer):
             batch_id=make_batch() if operation == "deleteCouponBatch" else batch,
             campaign_id=make_campaign() if operation == "deleteCampaign" else campaign,
         )
-        return filled, bodies.get(operation)
+        query = f"?customer_id={removed}" if operation == "getCustomerMerge" else ""
+        return filled + query, bodies.get(operation)
 
     return make
 

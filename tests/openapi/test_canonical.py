@@ -136,7 +136,7 @@ WRITTEN = re.compile("(list|get|count|create|update|delete|restore|bulk)([A-Z][a
 ACTIONS = {
     "evaluateCoupons", "confirmRedemption", "releaseRedemption", "rotateApiKey",
     "emptyCouponTrash", "emptyOrderTrash", "rotateWebhookSecret", "pingWebhook", "replayWebhook",
-    "redeliverWebhookDelivery", "undoEvent",
+    "redeliverWebhookDelivery", "undoEvent", "mergeCustomer", "claimCustomerOrders",
 }  # fmt: skip
 
 

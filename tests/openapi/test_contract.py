@@ -48,7 +48,7 @@ RULES_OF_KEYS = {
 # decisions 13: the format ``email`` allows addresses that RFC 5321 does not.
 RULES_OF_ADDRESSES = {"redemption.email", "cart.email"}
 # decisions 15: these requests are strict, so nothing is dropped or converted, and no name is unknown.
-STRICT_INPUTS = "generate.", "campaign."
+STRICT_INPUTS = "generate.", "campaign.", "merge.", "claim."
 STRICT_PATHS = "/keys", "/coupons/batches", "/campaigns"
 
 # The document describes canonical input, and the service accepts more (decisions 3 and 16). A scalar
@@ -140,6 +140,10 @@ EXCLUDED = {
         "POST /coupons",
         "PUT /coupons/{coupon_id}",
         "POST /customers",
+        # people 6: the account to remove, or an order, that is not accepted (400)
+        "GET /customers/{customer_id}/merge",
+        "POST /customers/{customer_id}/merge",
+        "POST /customers/{customer_id}/claim",
         # spec 4.2, edit rule 2: an id that is not found is answered with 400
         "PUT /customers/{customer_id}",
         # orders 5: an account, a status or an item that is not accepted (400)

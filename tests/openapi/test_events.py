@@ -63,6 +63,9 @@ def make_events(app, admin):
     for kind, record in (("orders", order), ("coupons", coupon)):
         assert admin.delete(f"/{kind}/{record['id']}").status_code == 200
         assert admin.post(f"/{kind}/{record['id']}/restore").status_code == 200
+    other = created(admin, "customer", email="ada.lovelace@example.com")
+    body = {"merge": {"customer_id": other["id"]}}
+    assert admin.post(f"/customers/{customer['id']}/merge", body).status_code == 200
     assert admin.delete(f"/customers/{customer['id']}").status_code == 200
     assert admin.post("/coupons/generate", {"generate": {"count": 2}}).status_code == 201
     with app.app_context():

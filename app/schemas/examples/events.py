@@ -38,6 +38,7 @@ _USE = {"redemption": {"id": 1, "status": "reserved", "reference": "order-7", "o
 
 _MORE: dict[str, dict[str, Any]] = {
     "coupon.redeemed": _USE,
+    "customer.merged": {"merged": {"id": 8, "orders": 3, "redemptions": 1}},
     "coupon.released": {"redemption": {**_USE["redemption"], "status": "released"}},
     **{
         f"order_note.{what}": {"order_id": ORDER["id"]}

@@ -7,17 +7,29 @@ their IDs.
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import select, type_coerce
+from sqlalchemy import case, exists, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from app.conversions.numbers import INT64_MAX
 from app.db.sql.functions import json_list
 from app.db.sql.types import Json
-from app.models import USER_ROLES, USERS
+from app.models import MERGED_ACCOUNTS, USER_ROLES, USERS
 
 _ROLES = (
     select(json_list(USER_ROLES.c.role))
     .where(USER_ROLES.c.user_id == USERS.c.id)
+    .correlate(USERS)
+    .scalar_subquery()
+)
+_OTHERS = USERS.alias("others")
+IS_TAKEN = exists().where(_OTHERS.c.email_normalized == MERGED_ACCOUNTS.c.email_normalized)
+"""Whether an account has the e-mail address of a merged account now (people 6)."""
+# With an empty text for a merged account without an address of its own, so that all are counted.
+_MERGED = (
+    select(
+        json_list(case((IS_TAKEN, ""), else_=func.coalesce(MERGED_ACCOUNTS.c.email_normalized, "")))
+    )
+    .where(MERGED_ACCOUNTS.c.customer_id == USERS.c.id)
     .correlate(USERS)
     .scalar_subquery()
 )
@@ -28,6 +40,7 @@ ACCOUNTS = select(
     USERS.c.billing_email,
     USERS.c.tags,
     type_coerce(_ROLES, Json).label("roles"),
+    type_coerce(_MERGED, Json).label("merged"),
 )
 """Selects the columns of an account that coupons and orders read."""
 

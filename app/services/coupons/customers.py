@@ -16,9 +16,9 @@ from app.db.read_pool import Fetch
 from app.db.search import email_key
 from app.db.sql.functions import email_is
 from app.errors import ShopError
-from app.models import ORDERS, USERS
+from app.models import MERGED_ACCOUNTS, ORDERS, USERS
 from app.pricing.carts import Cart, CartItem, CouponTerms
-from app.services.common.locks import ACCOUNTS
+from app.services.common.locks import ACCOUNTS, IS_TAKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,12 @@ class Customer:
         customer_id: the account, None for a guest.
         email: the given e-mail; may be empty.
         ids: accounts whose uses count: the account, and the one that has the given e-mail.
-        emails_normalized: e-mails whose uses count: the given one and those of the accounts.
+        emails_normalized: e-mails whose uses count: the given one and those of the accounts and of
+            the accounts that were merged into them.
         emails: e-mails that ``customer_emails`` of a coupon may match: the given one, and the
             account's and its billing e-mail.
         labels: tags of the account, and its roles as ``role:wholesale`` (campaigns 5).
+        merges: number of the accounts that were merged into the accounts (people 6).
     """
 
     customer_id: int | None = None
@@ -41,6 +43,7 @@ class Customer:
     emails_normalized: Collection[str] = ()
     emails: Collection[str] = ()
     labels: Collection[str] = ()
+    merges: int = 0
 
     @property
     def is_known(self) -> bool:
@@ -52,7 +55,11 @@ class Customer:
         """Return the parameters of the uses by the customer."""
         emails = list(self.emails_normalized)  # or the hash of an erased address
         erased = map(erased_email, emails)
-        return {"customer_ids": list(self.ids), "emails_normalized": [*emails, *erased]}
+        return {
+            "customer_ids": list(self.ids),
+            "emails_normalized": [*emails, *erased],
+            "merges": self.merges,
+        }
 
 
 ERASED = "erased:"
@@ -97,7 +104,13 @@ def email_columns(email: str, stored: Mapping[str, Any] | None = None) -> dict[s
 
 GUEST = Customer()
 
-_has_email = USERS.c.email_normalized == bindparam("key")
+# Two conditions on columns of users, because PostgreSQL has an index for each.
+_kept = select(MERGED_ACCOUNTS.c.customer_id).where(
+    MERGED_ACCOUNTS.c.email_normalized == bindparam("key"), ~IS_TAKEN
+)
+_has_email = or_(
+    USERS.c.email_normalized == bindparam("key"), USERS.c.id == _kept.scalar_subquery()
+)
 _has_id = USERS.c.id == bindparam("customer_id")
 _WITH = {
     frozenset({"key"}): ACCOUNTS.where(_has_email),
@@ -153,9 +166,16 @@ def find_customer(
         account = found[customer_id]
         emails += [account.email, account.billing_email]
         labels = [*(account.tags or ()), *(f"role:{role.lower()}" for role in account.roles or ())]
-    keys = {key, *(row.email_normalized for row in rows)} - {""}
+    merged = [address for row in rows for address in row.merged or ()]
+    keys = {key, *(row.email_normalized for row in rows), *merged} - {""}
     return Customer(
-        customer_id or None, email, tuple(found), tuple(keys), [*filter(None, emails)], labels
+        customer_id=customer_id or None,
+        email=email,
+        ids=tuple(found),
+        emails_normalized=tuple(keys),
+        emails=[*filter(None, emails)],
+        labels=labels,
+        merges=len(merged),
     )
 
 
@@ -224,8 +244,8 @@ def _is_of(customer: Customer, order: Mapping[str, Any]) -> bool:
 
 
 def _accounts(fetch: Fetch, customer_id: int, key: str, known: Any) -> Sequence[Any]:
-    """Return the accounts with an ID or an e-mail."""
-    if known is not None and key in {"", known.email_normalized}:
+    """Return the accounts with an ID or an e-mail, which an account merged into it can have had."""
+    if known is not None and key in {"", known.email_normalized, *(known.merged or ())}:
         return [known]  # no other account has the e-mail
     parameters: dict[str, Any] = {"key": key} if key else {}
     if 0 < customer_id <= INT64_MAX:

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from app.db.read_pool import Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import Id, IdList, TextList
-from app.models import CAMPAIGNS, COUPONS, REDEMPTIONS
+from app.models import CAMPAIGNS, COUPONS, MERGED_ACCOUNTS, REDEMPTIONS
 from app.models.coupon import CouponOptions, CouponStatus
 from app.models.redemption import IS_LIVE, IS_LIVE_RESERVATION, IS_RESERVED, IS_STORED_LIVE
 from app.pricing.carts import CampaignTerms, CouponTerms
@@ -35,6 +35,17 @@ IS_OF_CUSTOMER = or_(
     is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
     is_one_of(REDEMPTIONS.c.email_normalized, bindparam("emails_normalized", type_=TextList)),
 )
+_CUSTOMERS = bindparam("customer_ids", type_=IdList)
+_MERGES = select(func.count()).where(
+    or_(
+        is_one_of(MERGED_ACCOUNTS.c.customer_id, _CUSTOMERS),
+        is_one_of(MERGED_ACCOUNTS.c.id, _CUSTOMERS),
+    )
+)
+IS_CURRENT = _MERGES.scalar_subquery() == bindparam("merges", type_=Id)
+"""Whether no account of the customer was merged since ``find_customer`` read it (people 6).
+
+Its uses would be counted incompletely. Compare it while the coupon or its campaign is locked."""
 # No order has the ID 0, so no use is excluded.
 _IS_OF_ANOTHER_ORDER = REDEMPTIONS.c.order_id.is_distinct_from(bindparam("own_order_id", type_=Id))
 

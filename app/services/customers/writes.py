@@ -283,7 +283,7 @@ def _note_tags(
         writes.tagged.append(after)
 
 
-def _write_tags(session: Session, accounts: Sequence[Record]) -> None:
+def write_tags(session: Session, accounts: Sequence[Record]) -> None:
     """Store the tags of accounts for the filter of lists."""
     tags = {account["id"]: account["tags"] or () for account in accounts}
     if tags:
@@ -303,7 +303,7 @@ def _write(writes: _CustomerWrites, results: Sequence[WriteResult]) -> list[Writ
             role_of(account["id"], columns.NEW_ROLE, account["created_at"]) for account in created
         ]
         session.execute(insert(USER_ROLES), roles)
-    _write_tags(session, writes.tagged)
+    write_tags(session, writes.tagged)
     writes.metadata.write(session, [account["id"] for account in created])
     shown = columns.with_computed(session, results)
     written = [each for each in shown if not isinstance(each, ShopError)]

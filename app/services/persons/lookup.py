@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, literal, or_, select, union
+from sqlalchemy import ColumnElement, and_, case, literal, or_, select, union
 
 from app.conversions.emails import comparable_email
 from app.conversions.numbers import INT64_MAX
@@ -12,7 +12,8 @@ from app.db.read_pool import Fetch
 from app.db.search import email_key
 from app.db.sql.functions import email_is
 from app.errors import InvalidParams, ShopError
-from app.models import ORDERS, REDEMPTIONS, USERS
+from app.models import MERGED_ACCOUNTS, ORDERS, REDEMPTIONS, USERS
+from app.services.common.locks import IS_TAKEN
 
 NAMES = ("customer_id", "email", "order_id")
 """What names a person: exactly one of them."""
@@ -77,6 +78,12 @@ def guest_conditions(emails: Collection[str]) -> list[ColumnElement[bool]]:
     return found
 
 
+# Without the address of an account that another account has now.
+_MERGED = select(
+    MERGED_ACCOUNTS.c.id, case((IS_TAKEN, ""), else_=MERGED_ACCOUNTS.c.email).label("email")
+).order_by(MERGED_ACCOUNTS.c.id)
+
+
 def find_person(fetch: Fetch, names: Mapping[str, Any]) -> Person:
     """Return the person whom exactly one of NAMES names.
 
@@ -96,9 +103,12 @@ def find_person(fetch: Fetch, names: Mapping[str, Any]) -> Person:
     return _with_email(fetch, value)
 
 
-def addresses_of(email: str) -> tuple[str, ...]:
-    """Return the e-mail addresses of an account, given its present one, which may be empty."""
-    return tuple(filter(None, (comparable_email(email),)))
+def addresses_of(*emails: str) -> tuple[str, ...]:
+    """Return the e-mail addresses of an account: its present one, and those of merged accounts.
+
+    Any of them may be empty.
+    """
+    return tuple(dict.fromkeys(filter(None, map(comparable_email, emails))))
 
 
 def _account(fetch: Fetch, customer_id: int) -> Person:
@@ -106,7 +116,9 @@ def _account(fetch: Fetch, customer_id: int) -> Person:
     rows = fetch(found) if 0 < customer_id <= INT64_MAX else ()
     if not rows:
         raise ShopError("shop_api_invalid_customer")
-    return Person(customer_id, (customer_id,), addresses_of(rows[0].email))
+    accounts = fetch(_MERGED.where(MERGED_ACCOUNTS.c.customer_id == customer_id))
+    emails = addresses_of(rows[0].email, *(each.email for each in accounts))
+    return Person(customer_id, (customer_id, *(each.id for each in accounts)), emails)
 
 
 def _of_order(fetch: Fetch, order_id: int) -> Person:
@@ -124,7 +136,9 @@ def _of_order(fetch: Fetch, order_id: int) -> Person:
 def _with_email(fetch: Fetch, given: str) -> Person:
     email = comparable_email(given)
     of_account = select(USERS.c.id).where(USERS.c.email_normalized == email)
-    accounts = fetch(of_account.order_by(USERS.c.id).limit(1)) if email else ()
+    merged = select(MERGED_ACCOUNTS.c.customer_id.label("id"))
+    merged = merged.where(MERGED_ACCOUNTS.c.email_normalized == email, ~IS_TAKEN)
+    accounts = fetch(of_account.limit(1)) or fetch(merged) if email else ()
     if accounts:
         return _account(fetch, accounts[0].id)
     person = Person(emails=(email,))

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Boolean, bindparam, exists, func, or_, select
+from sqlalchemy import Boolean, and_, bindparam, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.db.errors import TryAgain
@@ -31,7 +31,7 @@ from app.pricing.evaluation import (
 from app.services.campaigns.locks import Held
 from app.services.coupons.customers import Customer
 from app.services.coupons.refusals import not_applicable
-from app.services.coupons.terms import IS_OF_CUSTOMER
+from app.services.coupons.terms import IS_CURRENT, IS_OF_CUSTOMER
 from app.services.redemptions.campaign_numbers import (
     CHANGE,
     MORE,
@@ -58,7 +58,7 @@ _TAKE = CHANGE.where(
     or_(
         bindparam("any_customer", type_=Boolean),
         CAMPAIGNS.c.usage_limit_per_user == 0,
-        CAMPAIGNS.c.usage_limit_per_user > _BY_CUSTOMER,
+        and_(CAMPAIGNS.c.usage_limit_per_user > _BY_CUSTOMER, IS_CURRENT),
     ),
     or_(
         bindparam("is_free", type_=Boolean),
@@ -108,7 +108,8 @@ class CampaignUse:
 
         Raises:
             ShopError: a limit is reached, the budget is exceeded, or the campaign is paused.
-            TryAgain: the campaign is not locked, or reservations that have expired use it up.
+            TryAgain: the campaign is not locked, reservations that have expired use it up, or an
+                account of the customer was merged.
         """
         if campaign_id is None:
             return
@@ -135,6 +136,8 @@ class CampaignUse:
         reasons = self._reasons(session, campaign, parameters)
         if session.scalar(_HAS_EXPIRED, {"this_campaign": campaign_id}):
             raise TryAgain(partial(expire_all, REDEMPTIONS.c.campaign_id == campaign_id))
+        if not reasons:
+            raise TryAgain  # an account of the customer was merged since it was read
         raise not_applicable(self.code, self._with_limits_of_coupon(reasons), self.param)
 
     def _reasons(

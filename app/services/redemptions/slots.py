@@ -21,6 +21,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Integer,
+    and_,
     bindparam,
     or_,
     select,
@@ -44,6 +45,7 @@ from app.services.coupons.customers import Customer
 from app.services.coupons.refusals import NOT_FOUND, not_applicable
 from app.services.coupons.terms import (
     IS_BELOW_LIMIT,
+    IS_CURRENT,
     STORED_USES_BY_CUSTOMER,
     FoundCoupon,
     coupon_by_id,
@@ -57,7 +59,7 @@ from app.services.redemptions.stored import store_expiry
 _HAS_SLOT = or_(COUPONS.c.usage_limit == 0, IS_BELOW_LIMIT)
 _HAS_SLOT_FOR_CUSTOMER = or_(
     COUPONS.c.usage_limit_per_user == 0,
-    COUPONS.c.usage_limit_per_user > STORED_USES_BY_CUSTOMER,
+    and_(COUPONS.c.usage_limit_per_user > STORED_USES_BY_CUSTOMER, IS_CURRENT),
 )
 _RECOUNT = (
     update(COUPONS)
@@ -192,12 +194,20 @@ def _take_locked(
             raise not_applicable(coupon.code, reasons, param)
         if some := _expire_some(session, coupon.id):
             expired += some
-        elif is_recounted:
+            continue
+        _require_current(session, customer)
+        if is_recounted:
             raise RuntimeError(f"coupon {coupon.id} has a slot that cannot be taken")
-        else:  # only SQL by hand can have changed the number of reservations
-            session.execute(_RECOUNT, {"this": coupon.id})
-            is_recounted = True
+        # Only SQL by hand can have changed the number of reservations.
+        session.execute(_RECOUNT, {"this": coupon.id})
+        is_recounted = True
     return taken, expired
+
+
+def _require_current(session: Session, customer: Customer) -> None:
+    """Raise TryAgain if an account of the customer was merged since it was read."""
+    if not session.scalar(select(IS_CURRENT), customer.parameters):
+        raise TryAgain
 
 
 def require_use_left(
@@ -216,6 +226,7 @@ def require_use_left(
     coupon = coupon_by_id(fetch_in(session), coupon_id, customer, own_order_id)
     if coupon is None or not coupon.terms.usage_limit_per_user:
         return []
+    _require_current(session, customer)
     terms = replace(coupon.terms, usage_limit=None, campaign=None)
     if reasons := list(limit_reasons(terms)):
         raise not_applicable(coupon.code, reasons, param)
