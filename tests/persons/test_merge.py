@@ -3,7 +3,10 @@
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import select
 
+from app.db.read_pool import fetch
+from app.models import MERGED_ACCOUNTS, REDEMPTIONS
 from tests.api_client import codes
 from tests.factories import insert_order
 from tests.redemptions.calls import reserve
@@ -219,3 +222,28 @@ def test_a_changed_preview_is_not_confirmed(app, admin, pair):
     assert codes(stale) == (412, "shop_api_precondition_failed")
     tag = preview(admin, kept, removed).headers["ETag"]
     assert merge(admin, kept, removed, headers={"If-Match": tag}).status_code == 200
+
+
+def test_deleting_the_kept_account_erases_what_is_remembered_of_the_removed_one(
+    app, admin, pair, make_coupon
+):
+    kept, removed = pair
+    make_coupon(code="once", usage_limit_per_user=1)
+    reserve(admin, code="once", email="old@example.com")
+    admin.put(f"/customers/{removed}", {"customer": {"last_name": "Lovelace"}})
+    merge(admin, kept, removed)
+    assert admin.delete(f"/customers/{kept}").status_code == 200
+    feed = admin.get("/events", {"fields": "id,data,changes", "resource": "customer"}).get_data(
+        as_text=True
+    )
+    for word in ("old@example.com", "Lovelace", "Köln", "billing@example.com"):
+        assert word.lower() not in feed.lower(), word
+    with app.app_context():
+        assert not fetch(select(MERGED_ACCOUNTS))
+        (stored,) = fetch(select(REDEMPTIONS.c.email, REDEMPTIONS.c.email_normalized))
+    assert (stored.email, stored.email_normalized[:7]) == ("", "erased:")
+    body = {"code": "once", "reference": "again", "email": "old@example.com"}
+    assert codes(admin.post("/redemptions", {"redemption": body})) == (
+        400,
+        "shop_api_coupon_not_applicable",
+    )

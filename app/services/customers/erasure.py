@@ -5,7 +5,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, or_, select, union, update
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    and_,
+    bindparam,
+    case,
+    delete,
+    or_,
+    select,
+    union,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
@@ -20,6 +31,7 @@ from app.models import (
     EVENTS,
     IDEMPOTENCY_PERSONS,
     IDEMPOTENCY_RECORDS,
+    MERGED_ACCOUNTS,
     ORDER_NOTES,
     ORDER_REFUNDS,
     ORDERS,
@@ -31,6 +43,7 @@ from app.models import (
 from app.models.api_key import INVITATION_OF
 from app.models.user import UserRow
 from app.services.campaigns.locks import hold_campaigns
+from app.services.common.locks import IS_TAKEN
 from app.services.common.persons import (
     customer_person,
     email_person,
@@ -66,18 +79,28 @@ _RECORDS = (
 )
 
 
+# Without the address of an account that another account has now.
+_MERGED = select(
+    MERGED_ACCOUNTS.c.id,
+    case((IS_TAKEN, None), else_=MERGED_ACCOUNTS.c.email_normalized).label("email_normalized"),
+).where(MERGED_ACCOUNTS.c.customer_id == bindparam("kept"))
+
+
 def erase_customer(session: Session, account: UserRow) -> None:
     """Remove the personal data of an account that is being deleted, except from orders.
 
     Call this while the account is locked and still exists: its redemptions and orders refer to it.
     """
     customer_id, emails = account["id"], _emails(session, account)
+    merged = session.execute(_MERGED, {"kept": customer_id}).all()
+    customer_ids = [customer_id, *(each.id for each in merged)]
+    emails |= {each.email_normalized for each in merged if each.email_normalized}
     orders = _orders(session, customer_id, emails)
     erase_redemptions(
         session, uses_of([customer_id], map(email_key, emails)), account["email_normalized"]
     )
     _erase_signatures(session, account)
-    erase_reports(session, [customer_id], emails, orders)
+    erase_reports(session, customer_ids, emails, orders)
     delete_uploads(session, emails)
 
 
