@@ -149,6 +149,8 @@ REPORTS = (
     ("sales of a year by day", f"/reports/sales?{_YEAR}", 150, 2),
     ("all sales by month", f"/reports/sales?{_ALL}&interval=month", 1000, 1),
     ("100 coupons of 30 days", f"/reports/coupons?{_MONTH}&limit=100", 30, 5),
+    ("customers of a year", f"/reports/customers?{_YEAR}", 500, 1),
+    ("customers of all orders", f"/reports/customers?{_ALL}", 1500, 1),
 )
 
 # Name and path of admin pages, with the default period.

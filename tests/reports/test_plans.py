@@ -143,6 +143,7 @@ def test_statistics_do_not_change_the_indexes(app, searches, statistics, path, g
             {"ix_orders_report_postgresql", "ix_redemptions_report", "ix_order_refunds_report",
              "ix_users_created"},
         ),
+        ("/reports/customers", {"ix_orders_report_postgresql"}),
         pytest.param("/reports/coupons", {"ix_redemptions_report"}, marks=pytest.mark.slow),
         pytest.param("/reports/orders", {"ix_orders_report_postgresql"}, marks=pytest.mark.slow),
     ],

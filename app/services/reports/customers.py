@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, String, case, func, literal, select, type_coerce
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    String,
+    case,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    true,
+    type_coerce,
+    union_all,
+)
 
 from app.auth.principals import Capability, Principal
 from app.conversions.emails import comparable_email
@@ -13,13 +27,17 @@ from app.db.read_pool import Fetch, on_postgresql
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import ORDERS, USERS
-from app.services.reports.figures import ORDER_FIGURES, by_group, figures_of, shown
-from app.services.reports.lists import TOTAL, Report, fetch_list, in_order
+from app.services.common.pagination import page_size
+from app.services.reports.figures import ORDER_FIGURES, FigureRows, figures_of, shown
+from app.services.reports.lists import Report, fetch_list, in_order
 from app.services.reports.period import CANNOT_VIEW, Period
-from app.services.reports.sales import orders_of, refunds_of
-from app.services.reports.scope import Scope
+from app.services.reports.sales import ORDER_SUMS, REFUND_SUMS, orders_of, refunds_of
+from app.services.reports.scope import Scope, within
 
 PERSON = ("id", "email", "first_name", "last_name")
+FIGURES = (*ORDER_SUMS, *REFUND_SUMS)
+_ACCOUNT = ORDERS.c.customer_id
+_NO_GUEST = cast(null(), ORDERS.c.billing_email.type)
 
 
 def customer_reports(
@@ -27,36 +45,110 @@ def customer_reports(
 ) -> Report:
     """Return a page of the customers with an order or a refund in a period."""
     actor.require(CANNOT_VIEW, Capability.LIST_USERS)
+    # PostgreSQL sorts one figure of all customers, and adds up the others of those on the page.
+    is_page = on_postgresql() and page_size(query) is not None
+    names = {query["orderby"]} if is_page else FIGURES
 
     def build(scope: Scope) -> Select[Any]:
-        guest = case((ORDERS.c.customer_id.is_(None), scope.guest()))
-        keys = {"customer_id": ORDERS.c.customer_id, "guest": guest}
-        found = by_group([orders_of(scope), refunds_of(scope)], keys, period)
-        persons = (USERS.c[name].label(f"person_{name}") for name in PERSON[1:])
-        joined = found.outerjoin(USERS, USERS.c.id == found.c.customer_id)
-        rows = select(*found.c, *persons).select_from(joined)
-        key = in_order(found.c[query["orderby"]], query)
-        ties = func.coalesce(found.c.customer_id, 0), found.c.guest
-        return rows.order_by(key, *ties)
+        found = _by_customer(_every_part(scope), period, names).subquery().c
+        ties = func.coalesce(found.customer_id, 0), found.guest
+        return select(*found).order_by(in_order(found[query["orderby"]], query), *ties)
 
-    return fetch_list(actor, build, _shown_customers, currency, query)
+    def shown_rows(rows: Sequence[Any], scope: Scope, fetch: Fetch) -> list[dict[str, Any]]:
+        keys = [(row.customer_id, row.guest) for row in rows]
+        accounts = [account for account, guest in keys if account is not None]
+        guests = [guest for account, guest in keys if account is None]
+        if is_page and rows:
+            rows = fetch(_by_customer(_parts_of(accounts, guests, scope), period, FIGURES))
+        figures = {
+            (row.customer_id, row.guest): figures_of({name: row._mapping[name] for name in FIGURES})
+            for row in rows
+        }
+        persons = _accounts(accounts, fetch) | _guests(guests, scope, fetch)
+        return [
+            {"customer": dict(zip(PERSON, persons[key], strict=True))}
+            | shown(figures[key], ORDER_FIGURES)
+            for key in keys
+        ]
+
+    return fetch_list(actor, build, shown_rows, currency, query)
 
 
-def _shown_customers(rows: Sequence[Any], scope: Scope, fetch: Fetch) -> list[dict[str, Any]]:
-    guests = [row.guest for row in rows if row.customer_id is None]
+class _Part(NamedTuple):
+    """Orders or refunds of accounts or of guests, and the column of the guest."""
+
+    figures: FigureRows
+    condition: ColumnElement[bool]
+    guest: ColumnElement[Any]
+
+
+def _every_part(scope: Scope) -> list[_Part]:
+    """Return the parts of a report.
+
+    PostgreSQL reads the orders of accounts from an index alone, which lacks the guest.
+    """
+    orders, guest = orders_of(scope), scope.guest()
+    return [
+        _Part(orders, _ACCOUNT.is_not(None), _NO_GUEST),
+        _Part(orders, _ACCOUNT.is_(None), guest),
+        _Part(refunds_of(scope), true(), case((_ACCOUNT.is_(None), guest))),
+    ]
+
+
+def _parts_of(accounts: Sequence[int], guests: Sequence[str], scope: Scope) -> list[_Part]:
+    """Return the parts of the report of some customers, whose orders are found by indexes."""
+    table, key = _table_of(guests)
+    of_guests = union_all(
+        *(
+            select(ORDERS.c.id)
+            .select_from(table.join(ORDERS, is_theirs))
+            .where(scope.guest() == key)
+            for is_theirs in scope.by_guest(ORDERS.c, key)
+        )
+    )
+    is_chosen = (
+        (accounts, is_one_of(_ACCOUNT, literal([*accounts], IdList)), _NO_GUEST),
+        (guests, ORDERS.c.id.in_(of_guests), scope.guest()),
+    )
+    return [
+        _Part(figures, condition, guest)
+        for figures in (orders_of(scope), refunds_of(scope))
+        for keys, condition, guest in is_chosen
+        if keys
+    ]
+
+
+def _by_customer(parts: Iterable[_Part], period: Period, names: Collection[str]) -> Select[Any]:
+    """Return a select of the customers of a period, and some of their figures."""
+    every = union_all(
+        *(
+            figures.rows.add_columns(
+                _ACCOUNT.label("customer_id"),
+                guest.label("guest"),
+                *(cast(figures.figures.get(name), BigInteger).label(name) for name in names),
+            ).where(condition, *within(figures.time, period))
+            for figures, condition, guest in parts
+        )
+    ).subquery()
+    keys = every.c.customer_id, every.c.guest
+    sums = (func.coalesce(func.sum(every.c[name]), 0).label(name) for name in names)
+    return select(*keys, *sums).group_by(*keys)
+
+
+def _accounts(ids: Sequence[int], fetch: Fetch) -> dict[Any, Sequence[Any]]:
+    """Return the values of PERSON of some accounts, by the key of a row."""
+    columns = (USERS.c[name] for name in PERSON)
+    found = fetch(select(*columns).where(is_one_of(USERS.c.id, literal([*ids], IdList))))
+    return {(row.id, None): row for row in found}
+
+
+def _guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[Any, Sequence[Any]]:
+    """Return the same of some guests."""
     names = _names_of_guests(guests, scope, fetch)
-    found = []
-    for row in rows:
-        values = dict(row._mapping)
-        values.pop(TOTAL, None)
-        customer_id, guest = values.pop("customer_id"), values.pop("guest")
-        person = [values.pop(f"person_{name}") for name in PERSON[1:]]
-        if customer_id is None:
-            customer_id, (email, *person) = 0, names[guest]
-            person.insert(0, comparable_email(email))
-        customer = dict(zip(PERSON, (customer_id, *person), strict=True))
-        found.append({"customer": customer} | shown(figures_of(values), ORDER_FIGURES))
-    return found
+    return {
+        (None, guest): (0, comparable_email(email), *person)
+        for guest, (email, *person) in names.items()
+    }
 
 
 def _names_of_guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[str, Sequence[str]]:
