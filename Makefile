@@ -42,7 +42,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs screenshots openapi clients openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs screenshots translations openapi clients openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -105,6 +105,16 @@ docs: $(VENV)/ready-$(if $(wildcard $(VENV)/ready-dev),dev,docs) ## build the do
 
 screenshots: $(VENV)/ready-dev ## write the pictures of the admin pages to docs/ (needs Chromium)
 	@$(BIN)/python tools/screenshots.py > /dev/null 2>&1
+
+TRANSLATIONS := app/plugins/admin/translations
+PYBABEL := PYTHONPATH=. $(BIN)/pybabel --quiet
+
+translations: $(VENV)/ready-dev ## collect the texts of the admin pages, update their translations, and compile them
+	$(PYBABEL) extract --mapping tools/babel.cfg --no-location --sort-output --output $(TRANSLATIONS)/admin.pot app/plugins/admin
+	$(PYBABEL) update --domain admin --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date --width 100 \
+		--input-file $(TRANSLATIONS)/admin.pot --output-dir $(TRANSLATIONS)
+	rm $(TRANSLATIONS)/admin.pot
+	$(PYBABEL) compile --domain admin --directory $(TRANSLATIONS)
 
 openapi: setup ## write the OpenAPI document to openapi.json, and docs/commands.md
 	@$(SHOP_API) openapi write openapi.json

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from io import BufferedIOBase
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -16,6 +17,14 @@ import marshmallow as ma
 from babel.messages.extract import extract_python
 
 Message = tuple[int, str | None, str | tuple[str, ...], list[str]]
+
+APP = Path(__file__).parents[1] / "app"
+
+REJECTING = ("api", "auth", "schemas", "services")
+"""The folders whose code raises the errors of the API."""
+
+STATING = {"ValidationError", "with_message", "InvalidParams", "InvalidOrderItems"}
+"""The calls whose arguments state a reason."""
 
 _TEXT = re.compile(r"[A-Z](?!\w*[A-Z_]).*[a-z.]", re.DOTALL)
 """A label or a sentence: neither a name of a setting nor a name of a program."""
@@ -54,6 +63,7 @@ def _texts_of_api() -> Iterator[str]:
     from app import create_app  # noqa: PLC0415  # see above
     from app.auth.principals import ROLES  # noqa: PLC0415  # see above
     from app.catalog import current_catalog  # noqa: PLC0415  # see above
+    from app.errors.codes import ERRORS  # noqa: PLC0415  # see above
     from app.plugins.admin import forms, html  # noqa: PLC0415  # see above
     from app.schemas.base import Base  # noqa: PLC0415  # see above
     from app.schemas.coupons.coupon import CouponSchema  # noqa: PLC0415  # see above
@@ -61,6 +71,8 @@ def _texts_of_api() -> Iterator[str]:
     from app.schemas.fields.form import FORM  # noqa: PLC0415  # see above
     from app.schemas.orders.order import OrderSchema  # noqa: PLC0415  # see above
 
+    yield from (message for _, message in ERRORS.values())
+    yield from _reasons()
     with TemporaryDirectory() as folder:
         app = create_app({
             "SECRET_KEY": "-" * 32, "DATABASE_URL": f"sqlite:///{folder}/shop.db",
@@ -77,6 +89,25 @@ def _texts_of_api() -> Iterator[str]:
             if any(FORM in field.metadata for field in schema._declared_fields.values()):
                 for spec in forms.specs_of(schema):
                     yield from (spec.label, spec.help, spec.form.section)
+
+
+def _reasons() -> Iterator[str]:
+    """Yield the sentences with which errors state a reason, unless they contain values."""
+    for module in (path for folder in REJECTING for path in (APP / folder).rglob("*.py")):
+        for call in ast.walk(ast.parse(module.read_text())):
+            if not isinstance(call, ast.Call):
+                continue
+            name = (
+                call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+            )
+            stated = [
+                each.value for each in call.keywords if each.arg in {"reason", "remedy", "more"}
+            ]
+            for argument in (*stated, *(call.args if name in STATING else ())):
+                values = argument.values if isinstance(argument, ast.Dict) else [argument]
+                for value in values:
+                    if isinstance(value, ast.Constant) and " " in str(value.value):
+                        yield str(value.value)
 
 
 def _fields(schema: type[ma.Schema]) -> Iterator[str]:

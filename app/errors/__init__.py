@@ -10,6 +10,9 @@ from typing import Any
 
 from app.errors.codes import ERRORS
 
+_SENTENCES = {"reason", "remedy"}
+"""The details that are sentences and not values."""
+
 
 class ShopError(Exception):
     """Error response with a code of ``ERRORS``. The dialect that responds makes the message.
@@ -62,20 +65,31 @@ class ShopError(Exception):
         """Return the message with the native names of parameters."""
         return self.text()
 
-    def text(self, name: Callable[[str], str] = str) -> str:
+    def text(self, name: Callable[[str], str] = str, translate: Callable[[str], str] = str) -> str:
         """Return the message.
 
         Args:
             name: returns the name of a parameter in the dialect that responds.
+            translate: returns a sentence in the language of a page.
         """
-        param = self.param and name(self.param)
-        text = self._template.format(param=param, **self.details)
-        return f"{text} {self._more}" if self._more else text
+        text = self._message(self._template, name, translate)
+        return f"{text} {translate(self._more)}" if self._more else text
 
     @property
     def reason(self) -> str:
         """The message without the name of the parameter."""
-        return self._template.removeprefix("{param}: ").format(param=self.param, **self.details)
+        return self.translated_reason(str)
+
+    def translated_reason(self, translate: Callable[[str], str]) -> str:
+        """Return the message without the name of the parameter, in the language of a page."""
+        return self._message(self._template.removeprefix("{param}: "), str, translate)
+
+    def _message(
+        self, template: str, name: Callable[[str], str], translate: Callable[[str], str]
+    ) -> str:
+        sentences = {key: translate(self.details[key]) for key in _SENTENCES & self.details.keys()}
+        param = self.param and name(self.param)
+        return translate(template).format(param=param, **{**self.details, **sentences})
 
     def entries(self, name: Callable[[str], str] = str) -> list[dict[str, Any]]:
         """Return the entries of the ``errors`` list in the response body. ``name`` as above."""
@@ -111,9 +125,9 @@ class InvalidInputs(ShopError):
             for param, reason in self._reasons.items()
         ]
 
-    def text(self, name: Callable[[str], str] = str) -> str:
+    def text(self, name: Callable[[str], str] = str, translate: Callable[[str], str] = str) -> str:
         """Return all reasons, because a bulk result has a single message (spec 4.3 rule 4)."""
-        return " ".join(part.text(name) for part in self.parts)
+        return " ".join(part.text(name, translate) for part in self.parts)
 
 
 class InvalidParams(InvalidInputs):

@@ -160,7 +160,7 @@ class FieldSpec:
         try:
             return convert(text)
         except ValueError:
-            raise ValueError(message) from None
+            raise ValueError(_(message)) from None
 
 
 def _amount(text: str) -> str:
@@ -196,15 +196,15 @@ def _lines(text: str) -> list[str]:
 _CONVERTERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "amount": (
         _amount,
-        _("Write a number with a point and without other separators, for example 1000.50."),
+        "Write a number with a point and without other separators, for example 1000.50.",
     ),
-    "number": (_number, _("Write a whole number without separators, for example 1000.")),
+    "number": (_number, "Write a whole number without separators, for example 1000."),
     "date": (
         lambda text: date.fromisoformat(text).isoformat() if text else "",
-        _("Write a date in the form 2026-11-29."),
+        "Write a date in the form 2026-11-29.",
     ),
-    "time": (_time, _("Write a date and a time in the form 2026-11-29T18:00.")),
-    "ids": (_ids, _("Write the numbers of the IDs, one per line.")),
+    "time": (_time, "Write a date and a time in the form 2026-11-29T18:00."),
+    "ids": (_ids, "Write the numbers of the IDs, one per line."),
     "list": (_lines, ""),
     "checks": (_lines, ""),
     "entry": (_lines, ""),
@@ -418,7 +418,8 @@ class Form:
             own = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
             places = *own, field, f"coupon.{field}"  # the coupon of a batch
             name = next((each for each in places if each in names), "")
-            reason = re.sub(r"`?([a-z]+(?:_[a-z]+)+)`?", self._label, part.reason)
+            reason = part.translated_reason(_)
+            reason = re.sub(r"`?([a-z]+(?:_[a-z]+)+)`?", self._label, reason)
             self.errors[name] = reason[:1].upper() + reason[1:]
 
     def _label(self, found: re.Match[str]) -> str:

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from app.conversions.currencies import decimal_places
 from app.conversions.dates import in_zone
+from app.plugins.admin import texts
 from app.plugins.admin.calls import curl, python
 from app.plugins.admin.texts import gettext as _
 
@@ -52,8 +53,7 @@ def short_time(value: datetime) -> str:
 
 def short_date(value: date) -> str:
     """Return a date: ``Nov 23``, with the year if it is another."""
-    year = "" if value.year == today().year else f", {value.year}"
-    return f"{value:%b} {value.day}{year}"
+    return texts.day(value, with_year=value.year != today().year)
 
 
 def time(text: str | datetime | None, *, utc: bool = False) -> Markup:
@@ -75,18 +75,20 @@ def money(amount: str | Decimal | float | None, currency: str | None = None) -> 
     value = Decimal(str(amount))
     code = currency or current_app.config["SHOP_CURRENCY"]
     places = 0 if not decimal_places(code) and value == int(value) else 2
-    return f"{'−' if value < 0 else ''}{currency_sign(code)}{abs(value):,.{places}f}"
+    return ("−" if value < 0 else "") + with_currency(texts.decimal(abs(value), places), code)
 
 
-def currency_sign(currency: str | None = None) -> str:
-    """Return what precedes an amount, by default in the currency of the shop: ``$`` or ``CHF ``."""
-    code = currency or current_app.config["SHOP_CURRENCY"]
-    return SYMBOLS.get(code, f"{code} ")
+def with_currency(text: str, currency: str) -> str:
+    """Return a number as an amount: ``$5``, ``CHF 5`` or ``5 €``."""
+    sign = SYMBOLS.get(currency, f"{currency} ")
+    if texts.sign_is_first():
+        return f"{sign}{text}"
+    return f"{text}\N{NO-BREAK SPACE}{sign.strip()}"
 
 
 def number(value: int | str | Decimal | None) -> str:
     """Return a number with separators of thousands."""
-    return NONE if value is None else f"{int(value):,}"
+    return NONE if value is None else texts.decimal(int(value))
 
 
 def words(*names: str | None) -> str:

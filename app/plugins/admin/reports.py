@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from flask import request
+from flask import current_app, request
 from markupsafe import Markup
 
 from app.api.authentication import current_principal
@@ -56,8 +56,9 @@ class Plot:
     @property
     def values(self) -> list[str]:
         """The labels of its grid lines, from the top."""
-        sign = html.currency_sign() if self.is_money else ""
-        return [f"{sign}{short(value)}" for value in reversed(self.grid)]
+        shown = [short(value) for value in reversed(self.grid)]
+        currency = current_app.config["SHOP_CURRENCY"]
+        return [html.with_currency(each, currency) for each in shown] if self.is_money else shown
 
     @property
     def dates(self) -> list[str]:

@@ -126,7 +126,7 @@ def process(
             run(record_id, body)
         except ShopError as error:
             failed += 1
-            failures.append((str(record_id), str(error)))
+            failures.append((str(record_id), error.text(translate=_)))
             continue
         done += 1
         changed.append(str(record_id))

@@ -1,33 +1,98 @@
-"""Texts of the pages. ``gettext`` marks them for extraction and translation (Babel).
+"""Texts, numbers and dates of the pages in the language of the request (Babel).
 
-``pybabel extract --mapping tools/babel.cfg app/plugins/admin`` collects the texts. English needs no
-catalog: without translations, the functions return the text itself.
+A text is marked with ``gettext`` where a page shows it. ``make translations`` collects the texts
+and updates the catalogs in ``translations``. English needs no catalog. Another language is a folder
+there and an entry of LANGUAGES.
 """
 
+from datetime import date
+from decimal import Decimal
 from gettext import NullTranslations, translation
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from flask import Flask
+from babel import Locale
+from babel.dates import format_skeleton
+from babel.numbers import format_decimal
+from flask import Flask, g, has_request_context, redirect, request
 
-CATALOG: NullTranslations = translation(
-    "admin", Path(__file__).parent / "translations", languages=["en"], fallback=True
-)
-"""The translations of the texts."""
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
+
+FOLDER = Path(__file__).parent / "translations"
+
+LANGUAGES = ("en", "de")
+"""The languages of the pages. The first one is the default."""
+
+COOKIE = "shop_language"
+"""The cookie with the language that a user has chosen."""
+
+COOKIE_DAYS = 400
+"""The longest time for which browsers keep a cookie."""
 
 
 def init_app(app: Flask) -> None:
     """Let templates use ``_``, ``gettext`` and ``ngettext``."""
     app.jinja_env.add_extension("jinja2.ext.i18n")
-    app.jinja_env.install_gettext_callables(gettext, CATALOG.ngettext, newstyle=True)  # type: ignore[attr-defined] # jinja2.ext.i18n
+    app.jinja_env.install_gettext_callables(gettext, _ngettext, newstyle=True)  # type: ignore[attr-defined] # jinja2.ext.i18n
+    names = {code: str(Locale.parse(code).display_name).title() for code in LANGUAGES}
+    app.jinja_env.globals.update(language=language, languages=names)
 
 
-def gettext(text: str, **values: Any) -> str:
-    """Return a text in the language of the pages, with its ``%(name)s`` placeholders filled in."""
-    found = CATALOG.gettext(text) if text else ""  # for which a catalog returns its header
+def language() -> str:
+    """Return the language of the request: the one that the user chose, or that of the browser.
+
+    Outside a request, it is English.
+    """
+    if not has_request_context():
+        return "en"
+    if "admin_language" not in g:
+        chosen = request.cookies.get(COOKIE, "")
+        accepted = request.accept_languages.best_match(LANGUAGES, "en")
+        g.admin_language = chosen if chosen in LANGUAGES else accepted
+    found: str = g.admin_language
+    return found
+
+
+def chosen(name: str, address: str) -> "Response":
+    """Return the redirect to an address that stores the choice of a language."""
+    response = redirect(address, 303)
+    if name in LANGUAGES:
+        seconds = COOKIE_DAYS * 86_400
+        response.set_cookie(COOKIE, name, max_age=seconds, secure=request.is_secure, samesite="Lax")
+    return response
+
+
+def gettext(text: str, **values: object) -> str:
+    """Return a text in the language of the page, with its ``%(name)s`` placeholders filled in."""
+    found = _catalog().gettext(text) if text else ""  # for which a catalog returns its header
     return found % values if values else found
 
 
-def ngettext(singular: str, plural: str, number: int, **values: Any) -> str:
+def ngettext(singular: str, plural: str, number: int, **values: object) -> str:
     """Return the text for a number, which is its placeholder ``%(num)s``."""
-    return CATALOG.ngettext(singular, plural, number) % {"num": f"{number:,}", **values}
+    return _ngettext(singular, plural, number) % {"num": decimal(number), **values}
+
+
+def decimal(value: int | Decimal, places: int = 0) -> str:
+    """Return a number with the separators of the language: ``1,234.50`` or ``1.234,50``."""
+    pattern = f"#,##0.{'0' * places}" if places else "#,##0"
+    return format_decimal(value, pattern, locale=language())
+
+
+def day(value: date, *, with_year: bool) -> str:
+    """Return a date: ``Nov 23, 2026`` or ``23. Nov. 2026``."""
+    return format_skeleton("yMMMd" if with_year else "MMMd", value, locale=language())
+
+
+def sign_is_first() -> bool:
+    """Return whether the sign of a currency precedes the amount."""
+    return language() == "en"
+
+
+def _ngettext(singular: str, plural: str, number: int) -> str:
+    return _catalog().ngettext(singular, plural, number)
+
+
+def _catalog() -> NullTranslations:
+    return translation("admin", FOLDER, languages=[language()], fallback=True)  # cached

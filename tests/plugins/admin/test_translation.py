@@ -18,13 +18,14 @@ extract = pytest.importorskip("babel.messages.extract")
 catalogs = pytest.importorskip("babel.messages.catalog")
 frontend = pytest.importorskip("babel.messages.frontend")
 mofile = pytest.importorskip("babel.messages.mofile")
+pofile = pytest.importorskip("babel.messages.pofile")
 
 ROOT = Path(admin_package.__file__).parents[3]
 
 VALUES = re.compile(
     r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [0-9]+|[0-9:]+ UTC|[0-9a-f]{7,}"
     r"|[a-z_]+\.[a-z]+|https://[0-9./]+|1@2.example|1.1.1.1|1.csv|[A-Z]{3}|administrator"
-    r"|rest-api|Werkzeug|curl|Python|on-hold|completed|Order status changed.*|amount: write a number.*"
+    r"|rest-api|Deutsch|Werkzeug|curl|Python|on-hold|completed|Order status changed.*|amount: write a number.*"
 )
 """What is no text: dates, IDs, event types, addresses, names. The records of the shop are digits."""
 
@@ -51,7 +52,8 @@ def browser(messages, monkeypatch, make_app, admin):
     file = io.BytesIO()
     mofile.write_mo(file, catalog)
     file.seek(0)
-    monkeypatch.setattr(texts, "CATALOG", GNUTranslations(file))
+    translations = GNUTranslations(file)
+    monkeypatch.setattr(texts, "_catalog", lambda: translations)
     return Browser(make_app(SHOP_NAME="7", SHOP_CURRENCY="EUR"), admin.key)
 
 
@@ -78,6 +80,90 @@ class _Texts(HTMLParser):
     def handle_data(self, data):
         if not {"code", "pre", "time", "kbd", "textarea"} & set(self._within):
             self.found.append(data)
+
+
+def catalog_of(language):
+    with (texts.FOLDER / language / "LC_MESSAGES" / "admin.po").open("rb") as file:
+        return pofile.read_po(file, locale=language)
+
+
+@pytest.mark.parametrize("language", [name for name in texts.LANGUAGES if name != "en"])
+def test_every_text_has_a_translation(language, messages):
+    found = {entry.id: entry for entry in catalog_of(language) if entry.id}
+    assert found.keys() == messages
+    incomplete = [
+        entry.id
+        for entry in found.values()
+        if entry.fuzzy or not all([entry.string] if isinstance(entry.string, str) else entry.string)
+    ]
+    assert incomplete == []
+
+
+@pytest.mark.parametrize("language", [name for name in texts.LANGUAGES if name != "en"])
+def test_translations_keep_placeholders_and_code(language):
+    def kept(text):
+        return sorted(re.findall(r"%\(\w+\)s|\{\w+\}|`[^`]+`", text))
+
+    for entry in catalog_of(language):
+        pairs = (
+            [(entry.id, entry.string)]
+            if isinstance(entry.id, str)
+            else zip(entry.id, entry.string, strict=True)
+        )
+        assert [text for text, shown in pairs if text and kept(text) != kept(shown)] == []
+
+
+@pytest.mark.parametrize("language", [name for name in texts.LANGUAGES if name != "en"])
+def test_compiled_translations_are_current(language):
+    compiled = io.BytesIO()
+    mofile.write_mo(compiled, catalog_of(language))
+    stored = texts.FOLDER / language / "LC_MESSAGES" / "admin.mo"
+    assert stored.read_bytes() == compiled.getvalue(), "run make translations"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "chosen", "language"),
+    [
+        ("de-AT,de;q=0.9,en;q=0.5", "", "de"),
+        ("fr,en;q=0.5,de;q=0.3", "", "en"),
+        ("fr", "", "en"),
+        ("", "", "en"),
+        ("de", "en", "en"),
+        ("en", "de", "de"),
+        ("de", "xx", "de"),
+    ],
+)
+def test_language_is_chosen_or_that_of_the_browser(app, accepted, chosen, language):
+    client = app.test_client()
+    if chosen:
+        client.set_cookie(texts.COOKIE, chosen)
+    page = client.get("/admin/sign-in", headers={"Accept-Language": accepted}).text
+    assert f'<html lang="{language}">' in page
+    assert ("Anmelden" in page) == (language == "de")
+
+
+def test_choosing_a_language_returns_to_the_page(make_app, admin):
+    browser = Browser(make_app(), admin.key)
+    there = browser.post("/language", {"language": "de", "next": "/admin/coupons?state=trash"})
+    assert (there.status, there.location) == (303, "/admin/coupons?state=trash")
+    assert "Der Papierkorb ist leer." in browser.get("/coupons?state=trash").html
+    browser.post("/language", {"language": "tlh", "next": "https://evil.example/"})
+    page = browser.get("/coupons/new", headers={"Accept-Language": "en"})
+    assert "Gutschein anlegen" in page.html
+
+
+def test_german_pages_write_numbers_dates_and_errors_in_german(make_app, admin):
+    admin.post("/coupons", {"coupon": {"code": "a", "type": "fixed_cart", "amount": "1234.5",
+                                       "expiry_date": "2031-03-02"}})  # fmt: skip
+    browser = Browser(make_app(SHOP_CURRENCY="EUR", SHOP_TIMEZONE="UTC"), admin.key)
+    browser.post("/language", {"language": "de"})
+    page = browser.get("/coupons").html
+    assert "1.234,50\N{NO-BREAK SPACE}€" in page
+    assert "1. März 2031" in page
+    page = browser.submit("/coupons/new", "_form", code="a", amount="5").html
+    assert "Ein anderer veröffentlichter Gutschein hat schon diesen Code." in page
+    page = browser.submit("/coupons/new", "_form", code="b", usage_limit="x").html
+    assert "Schreiben Sie eine ganze Zahl ohne Trennzeichen" in page
 
 
 def untranslated(page):

@@ -93,7 +93,7 @@ def _confirm_now(
             back=back,
             coupon_id=coupon_id,
             redemption_id=redemption_id,
-            failure=str(error),
+            failure=error.text(translate=_),
             has_errors=True,
             status=409,
         )

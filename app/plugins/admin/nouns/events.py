@@ -135,7 +135,7 @@ def _undo(record: Record, address: str) -> Section:
     try:
         undo = call("get_event_undo", event_id=record["id"]).content
     except ShopError as error:
-        return Section(_("Undo"), "plain", error.text(), id=ANCHOR)
+        return Section(_("Undo"), "plain", error.text(translate=_), id=ANCHOR)
     if not undo["possible"]:
         reason = _("This change cannot be undone.") + f" {undo['reasons'][0]['message']}"
         return Section(_("Undo"), "plain", reason, id=ANCHOR)

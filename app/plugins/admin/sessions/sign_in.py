@@ -10,7 +10,7 @@ from app.api.authentication import record_failed_login
 from app.auth.api_keys import ApiKeyCredentials, authenticate, principal_with_id
 from app.auth.principals import InvalidCredentials
 from app.errors import ShopError
-from app.plugins.admin import frame, html
+from app.plugins.admin import frame, html, texts
 from app.plugins.admin.forms import PERMISSIONS
 from app.plugins.admin.frame import AdminBlueprint, plain_page, see_other, sign_in_page
 from app.plugins.admin.sessions import cookies, held
@@ -80,7 +80,9 @@ def submit_sign_in() -> Response | BaseResponse:
     except ShopError as error:
         if error.status == 429:
             raise
-        return sign_in_page(error.status, error=str(error), consumer_key=credentials.consumer_key)
+        return sign_in_page(
+            error.status, error=error.text(translate=_), consumer_key=credentials.consumer_key
+        )
 
 
 def _use_link(token: str) -> Response | BaseResponse:
@@ -98,7 +100,7 @@ def _use_link(token: str) -> Response | BaseResponse:
     except ShopError as error:
         if error.status not in {400, 401}:
             raise
-        reason = str(error)
+        reason = error.text(translate=_)
         if error.status == 401:
             reason = _(
                 "%(who)s can no longer give the rights of this invitation.", who=link.username
@@ -137,6 +139,12 @@ def _begin(key_id: int) -> Response | BaseResponse:
         )
     cookies.store(response, token)  # type: ignore[arg-type]  # both are responses of werkzeug
     return response
+
+
+@blp.action("/language")
+def choose_language() -> BaseResponse:
+    """Keep the language that the user chooses, and return to the page."""
+    return texts.chosen(request.form.get("language", ""), safe_next(request.form.get("next", "")))
 
 
 @blp.action("/sign-out")

@@ -2,6 +2,7 @@
 // the search with "/", and a warning about unsaved changes.
 "use strict";
 
+const language = document.documentElement.lang;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const status = () => {
   let line = document.querySelector("[role=status]");
@@ -130,7 +131,7 @@ for (const shown of all("[data-utc]")) {
     const time = guess + local - inZone(guess); // again, because the clocks can change in between
     shown.textContent = Number.isNaN(time)
       ? ""
-      : `${new Date(time).toLocaleString("en-US", {
+      : `${new Date(time).toLocaleString(language, {
           month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: "UTC",
         })} UTC`;
   });
@@ -142,7 +143,7 @@ const until = document.querySelector("[data-until]");
 if (expiry && until) {
   const { until: text, zone } = until.dataset;
   const format = (date, timeZone) =>
-    new Intl.DateTimeFormat("en-US", {
+    new Intl.DateTimeFormat(language, {
       month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone,
     }).format(date);
   const show = () => {
