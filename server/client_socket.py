@@ -22,6 +22,9 @@ _GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 _END = b"\r\n\r\n"
 """The end of a header."""
 
+_KEPT = 1000
+"""How many bytes of a request are kept, to find the dialect of its path."""
+
 
 class ClientSocket:
     """A client socket with a timeout that releases the slot of its request while it waits.
@@ -44,6 +47,8 @@ class ClientSocket:
         self.started = 0.0
         self.is_rejected = False
         """Whether the current request found no slot, so that the app must not run it."""
+        self.received = b""
+        """The first bytes that were received after the last response."""
         self._header = b""
         """The header of the response, until its body follows."""
 
@@ -57,6 +62,11 @@ class ClientSocket:
 
     def recv(self, size: int) -> Any:
         """Return received bytes."""
+        data = self._recv(size)
+        self.received = self.received or data[:_KEPT]
+        return data
+
+    def _recv(self, size: int) -> Any:
         if self._is_plain:
             with suppress(BlockingIOError):
                 return os.read(self._sock.fileno(), size)

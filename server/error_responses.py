@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
-import uuid
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
+from wsgiref.util import setup_testing_defaults
 
 from gunicorn.http import errors
 
@@ -16,6 +16,9 @@ _STATUSES = {
     errors.LimitRequestHeaders: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     errors.ExpectationFailed: HTTPStatus.EXPECTATION_FAILED,
 }
+
+_TARGET = re.compile(rb"\s*[^\s/]+ (/[^\s?#]*)(?:\?([^\s#]*))?")
+"""The method, the path and the query at the beginning of a request."""
 
 
 class RepeatedHeader(errors.ParseException):
@@ -30,18 +33,21 @@ class RepeatedHeader(errors.ParseException):
         self.name = name
 
 
-def error_response(log: Any, addr: Any, error: Exception) -> bytes:
-    """Log an error of gunicorn and return its response in the format of the API.
+def error_response(app: Any, log: Any, addr: Any, error: Exception, received: bytes) -> bytes:
+    """Log an error of gunicorn and return its response, in the dialect of the path.
 
     Neither contains anything that the client sent.
 
     Args:
+        app: the WSGI app, which makes the response.
         log: gunicorn's logger.
         addr: the address of the client, or None.
         error: the exception.
+        received: the beginning of the request.
     """
     from app.errors import InvalidParams, ShopError  # noqa: PLC0415  # in a worker only
 
+    rejection = ShopError("shop_api_internal_error")
     if isinstance(error, errors.ParseException | ssl.SSLError) and not isinstance(
         error, errors.InvalidResponseHeader | errors.InvalidResponseHeaderName
     ):
@@ -51,23 +57,23 @@ def error_response(log: Any, addr: Any, error: Exception) -> bytes:
         reasons = {"request": reason}
         if isinstance(error, RepeatedHeader):
             reasons = {error.name: "must be sent only once."}
-        return _response(status, InvalidParams(reasons).entries())
-    log.exception("Error handling request")
-    status = HTTPStatus.INTERNAL_SERVER_ERROR
-    return _response(status, ShopError("shop_api_internal_error").entries())
+        rejection = InvalidParams(reasons).with_status(status)
+    rejection.__cause__ = error  # for the log
+    return _response(app, rejection, _TARGET.match(received))
 
 
-def _response(status: HTTPStatus, entries: list[dict[str, str]]) -> bytes:
-    """Return a complete HTTP response with the entries of an error."""
-    from app.api.security_headers import DEFAULT_HEADERS  # noqa: PLC0415  # in a worker only
+def _response(app: Any, rejection: Exception, target: re.Match[bytes] | None) -> bytes:
+    """Return the complete HTTP response to a request that the app must reject."""
+    from werkzeug.test import run_wsgi_app  # noqa: PLC0415  # after an error only
 
-    body = json.dumps({"errors": entries})
-    headers = {
-        "Connection": "close",
-        "Content-Type": "application/json",
-        "Content-Length": len(body),
-        "X-Request-Id": uuid.uuid4().hex,
-        **DEFAULT_HEADERS,
+    path, query = target.groups(b"") if target else (b"/", b"")
+    environ: dict[str, Any] = {
+        "PATH_INFO": unquote(path.decode("latin-1"), "latin-1"),
+        "QUERY_STRING": query.decode("latin-1"),
+        "shop_api.rejection": rejection,
     }
-    lines = [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join([f"HTTP/1.1 {status} {status.phrase}", *lines, "", body]).encode()
+    setup_testing_defaults(environ)
+    body, status, headers = run_wsgi_app(app, environ, buffered=True)
+    headers["Connection"] = "close"
+    lines = [f"{name}: {value}" for name, value in headers]
+    return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode() + b"".join(body)

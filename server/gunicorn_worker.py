@@ -205,6 +205,7 @@ class Worker(ThreadWorker):
         """Run the application, and send what is left of its response."""
         keep_alive = super().handle_request(req, conn)
         conn.sock.flush()
+        conn.sock.received = b""
         return keep_alive
 
     def _wait_for(self, slot: Slot) -> bool:
@@ -243,7 +244,8 @@ class Worker(ThreadWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Log and send an error in the API's format, without anything that the client sent."""
         with suppress(OSError, ValueError):  # the client may have gone
-            client.sendall(error_response(self.log, addr, exc))
+            received = getattr(client, "received", b"")
+            client.sendall(error_response(self.wsgi, self.log, addr, exc, received))
 
 
 def is_without_end(path: str, query: str) -> bool:

@@ -18,13 +18,19 @@ from app.errors import ShopError, unavailable
 
 
 def _begin_time() -> None:
-    """Begin the time of a request, and reject a request that has waited for a slot for too long."""
+    """Begin the time of a request, and reject a request that the server cannot let in.
+
+    The server has rejected the request itself (``server/error_responses.py``), or it has waited for
+    a slot for too long.
+    """
     # The socket of the request, which also measures its time (server/client_socket.py).
     client = request.environ.get("gunicorn.socket")
     deadline.begin(
         current_app.config["SHOP_REQUEST_TIMEOUT_SECONDS"],
         client if hasattr(client, "started") else None,
     )
+    if rejection := request.environ.get("shop_api.rejection"):
+        raise rejection
     if getattr(client, "is_rejected", False) or deadline.is_over():
         raise unavailable("The service is busy with other requests.")
 

@@ -211,8 +211,9 @@ def test_log_of_gunicorn_is_json_after_hup(service):
         connection.sendall(b"GET\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
     lines = wait_for(lambda: service.log.read_text()[before:], "gunicorn logs the rejection")
-    assert [json.loads(line)["message"] for line in lines.splitlines()][-1:] == [
-        "Invalid request from ip=127.0.0.1: Invalid HTTP request line"
+    assert [json.loads(line)["message"] for line in lines.splitlines()][-2:] == [
+        "Invalid request from ip=127.0.0.1: Invalid HTTP request line",
+        "request",
     ]
 
 

@@ -80,14 +80,15 @@ def test_log_of_a_request_that_gunicorn_rejects_is_json_without_its_content(serv
     with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
         connection.sendall(sent.encode("latin-1"))
         assert connection.recv(100).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 417 "))
-    line = wait_for(lambda: server.log.read_text()[before:], "gunicorn logs the refusal")
-    logged = json.loads(line)
+    written = wait_for(lambda: server.log.read_text()[before:], "gunicorn logs the rejection")
+    logged, answered = map(json.loads, written.splitlines())
     assert logged.keys() == {"message", "level", "timestamp"}
     assert (logged["message"], logged["level"]) == (
         f"Invalid request from ip=127.0.0.1: {message}",
         "warning",
     )
-    assert "secret" not in line.lower()
+    assert answered["status"] in {400, 417}
+    assert "secret" not in written.lower()
 
 
 def test_fifty_creates_of_one_code_make_one_coupon(server):
@@ -185,6 +186,36 @@ def test_request_that_gunicorn_rejects_gets_the_error_format(server, path, heade
     assert answer_headers["X-Request-Id"]
     assert answer_headers["X-Content-Type-Options"] == "nosniff"
     assert answer_headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/wp-json/wc/v3/orders?include=", "rest_invalid_param"),
+        ("/WP-JSON/wc/v3/orders/1?x=", "rest_invalid_param"),
+        ("/?rest_route=/wc/v3/orders&include=", "rest_invalid_param"),
+        ("/wc-api/v2/orders?filter[in]=", "woocommerce_api_invalid_param"),
+        ("/unknown?q=", "shop_api_invalid_param"),
+    ],
+)
+def test_request_that_gunicorn_rejects_gets_the_form_of_its_dialect(server, path, code):
+    with closing(server.connection()) as connection:
+        connection.request("GET", "/coupons/count", headers=server.headers)
+        connection.getresponse().read()
+        connection.request("GET", path + "1" * 9000, headers=server.headers)
+        response = connection.getresponse()
+        body = json.loads(response.read())
+    shown = body["errors"][0] if "errors" in body else body
+    assert (response.status, shown["code"]) == (414, code)
+
+
+def test_page_whose_address_gunicorn_rejects_is_a_page(server):
+    with closing(server.connection()) as connection:
+        connection.request("GET", "/admin/coupons?q=" + "x" * 9000)
+        response = connection.getresponse()
+        body = response.read()
+    assert (response.status, response.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
+    assert b"Request Line is too large" in body
 
 
 @pytest.mark.parametrize(
