@@ -56,6 +56,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "invitation.created": "A colleague was invited to the admin pages.",
     "invitation.accepted": "An invitation was accepted, which created a user and a key.",
     "import.completed": "Records were imported. Summary.",
+    "person.erased": "The personal data of a person was erased. IDs and numbers only.",
     "webhook.disabled": "The service disabled a webhook.",
 }
 """The built-in event types and their meanings (events 1)."""
@@ -132,6 +133,39 @@ class ChangeHook:
     def is_for(self, resource: str) -> bool:
         """Return whether the functions are called for changes of a resource."""
         return self.resource in {resource, "*"}
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedPerson:
+    """The person, or the part of its orders, that an erasure concerns.
+
+    Attributes:
+        customer_id: the account; None for a guest, and while orders of the account remain.
+        emails: its e-mail addresses, lower-cased; empty while orders remain.
+        order_ids: the orders.
+    """
+
+    customer_id: int | None
+    emails: Sequence[str]
+    order_ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonHook:
+    """What a plugin stores of persons (people 5).
+
+    Args:
+        name: name of its list in the data of a person, for example ``reviews``.
+        data: function that takes the ID of the account or None, the e-mail addresses and the IDs of
+            orders, and returns JSON values.
+        erase: function that deletes the data in the transaction of an erasure, and returns how much
+            it deleted. It can raise ShopError, which rejects the erasure. It is called again when
+            the transaction is retried.
+    """
+
+    name: str
+    data: Callable[[ErasedPerson], Iterable[Any]]
+    erase: Callable[[ErasedPerson], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +253,7 @@ class Catalog:
         add_panel: function that adds a panel to them.
         webhook_forms: forms of webhooks in addition to Standard Webhooks, by their names.
         order_extensions: extensions of order responses by their key.
+        person_hooks: what plugins store of persons, by the name of its list.
         plugins: names of the loaded plugins, in loading order.
     """
 
@@ -248,6 +283,7 @@ class Catalog:
 
     resources: set[str] = field(default_factory=set)
     order_extensions: dict[str, OrderExtension] = field(default_factory=dict)
+    person_hooks: dict[str, PersonHook] = field(default_factory=dict)
     plugins: list[str] = field(default_factory=list)
 
     redemption_effects: dict[str, RedemptionEffect] = field(
@@ -332,6 +368,12 @@ class Catalog:
         if extension.key in self.order_extensions:
             raise DuplicateNameError(f"the order extension {extension.key!r} already exists")
         self.order_extensions[extension.key] = extension
+
+    def add_person_hook(self, hook: PersonHook) -> None:
+        """Add what a plugin stores of persons. Raises DuplicateNameError if the name exists."""
+        if hook.name in self.person_hooks:
+            raise DuplicateNameError(f"the data of persons {hook.name!r} already exists")
+        self.person_hooks[hook.name] = hook
 
 
 def current_catalog() -> Catalog:

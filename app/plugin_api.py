@@ -11,7 +11,14 @@ from app.api.etags import with_etag
 from app.api.idempotency import idempotent
 from app.api.mounted_requests import MountedRequests
 from app.auth.principals import Capability
-from app.catalog import Change, ChangeHook, DuplicateNameError, OrderExtension
+from app.catalog import (
+    Change,
+    ChangeHook,
+    DuplicateNameError,
+    ErasedPerson,
+    OrderExtension,
+    PersonHook,
+)
 from app.catalog import current_catalog as registry
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
@@ -32,6 +39,7 @@ __all__ = [
     "Coupon",
     "Dialect",
     "DuplicateNameError",
+    "ErasedPerson",
     "InvalidParams",
     "MountedRequests",
     "NewEvent",
@@ -40,6 +48,7 @@ __all__ = [
     "OrderNote",
     "OrderRefund",
     "OrderSchema",
+    "PersonHook",
     "Redemption",
     "ShopError",
     "User",

@@ -160,7 +160,7 @@ def streamed_response(pieces: Iterator[bytes], mimetype: str, rows: Any = None) 
     Args:
         rows: the rows in the pieces. A stream of rows is closed at the end.
     """
-    close = rows.close if isinstance(rows, RowStream) else lambda: None
+    close = rows.close if isinstance(rows, RowStream) else getattr(pieces, "close", lambda: None)
     try:
         first = next(pieces, b"")
     except BaseException:

@@ -46,6 +46,7 @@ from app.services.customers.writes import save_customers
 from app.services.events.changes import is_same
 from app.services.events.queries import known_event
 from app.services.maintenance.trash import restore_coupon, restore_order
+from app.services.orders.erased import EMPTIED, is_kept
 from app.services.orders.notes import update_note
 from app.services.orders.refunds import update_refund
 from app.services.orders.writes import delete_order, save_orders
@@ -58,6 +59,7 @@ _REASONS = {
     "items": "The write changed items, the tax on shipping or refunds of the order.",
     "secret": "The write set a password.",
     "not_found": "The record was deleted, or is in the trash.",
+    "erased": "The personal data of the order was erased.",
     "changed_since": "These fields have changed since: {fields}.",
 }
 
@@ -208,12 +210,16 @@ def plan_undo(actor: Principal, event_id: int) -> Undo:
     actor.require(kind.delete_right if verb == "restored" else kind.right)
     if trashes:
         return _plan_trash(actor, event, kind, is_deleted=verb == "deleted")
-    if reason := _static_reason(kind, changes):
+    reason, row = _static_reason(kind, changes), _row(kind, event["resource_id"])
+    if reason == "no_changes" and changes.get("before") and row and row.get("erased_at"):
+        reason = "erased"
+    if reason:
         return _impossible(event, reason)
-    row = _row(kind, event["resource_id"])
     if row is None or _is_trashed(row):
         return _impossible(event, "not_found")
     _require_record(actor, resource, row)
+    if row.get("erased_at") and _fills(resource, event["changes"]["before"]):
+        return _impossible(event, "erased")
     return _plan_update(event, kind, row)
 
 
@@ -265,9 +271,20 @@ def _row(kind: _Kind, record_id: int) -> Record | None:
     rows = fetch(select(kind.table).where(kind.table.c.id == record_id))
     row = dict(rows[0]._mapping) if rows else None
     if row and kind.table in (ORDER_NOTES, ORDER_REFUNDS):
-        order = fetch(select(ORDERS.c.status).where(ORDERS.c.id == row["order_id"]))
-        row["status"] = order[0][0] if order else TRASH
+        columns = ORDERS.c.status, ORDERS.c.erased_at
+        order = fetch(select(*columns).where(ORDERS.c.id == row["order_id"]))
+        row["status"], row["erased_at"] = order[0] if order else (TRASH, None)
     return row
+
+
+def _fills(resource: str, before: Values) -> bool:
+    """Return whether values of an order or refund are some that its erasure has emptied."""
+    parts = {"billing_address": "billing_", "shipping_address": "shipping_"}
+    leaves = _leaves(before)
+    columns = {parts.get(path[0], "") + path[-1] for path in leaves}
+    keys = [path[-1] for path in leaves if path[0] == metadata.METADATA]
+    emptied = EMPTIED if resource == "order" else {"reason"}
+    return not emptied.isdisjoint(columns) or not is_kept(keys)
 
 
 def _is_trashed(row: Record) -> bool:

@@ -89,6 +89,17 @@ CAPABILITIES: dict[str, tuple[Capability, ...]] = {
     "shop_api_user_cannot_delete_order_refund": (Capability.DELETE_SHOP_ORDERS,),
     "shop_api_user_cannot_read_event": (Capability.READ_EVENTS,),
     "shop_api_user_cannot_read_events": (Capability.READ_EVENTS,),
+    "shop_api_user_cannot_read_person": (
+        Capability.LIST_USERS,
+        *_READ_ORDERS,
+        Capability.READ_EVENTS,
+    ),
+    "shop_api_user_cannot_erase_person": (
+        Capability.LIST_USERS,
+        Capability.DELETE_USERS,
+        *_READ_ORDERS,
+        Capability.EDIT_SHOP_ORDERS,
+    ),
     "shop_api_user_cannot_create_webhook": (Capability.MANAGE_WEBHOOKS,),
     "shop_api_user_cannot_read_webhook": (Capability.MANAGE_WEBHOOKS,),
     "shop_api_user_cannot_read_webhooks_count": (Capability.MANAGE_WEBHOOKS,),

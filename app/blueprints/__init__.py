@@ -28,6 +28,7 @@ BUILTIN = (
             "customers",
             "customer_orders",
             "customer_merges",
+            "persons",
             "orders",
             "trash:order_trash",
             "order_notes",

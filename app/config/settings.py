@@ -11,6 +11,7 @@ import marshmallow as ma
 from app.config.fields import (
     Contact,
     DatabaseUrl,
+    DelimitedList,
     NetworkList,
     OrderStatusNames,
     OriginList,
@@ -206,6 +207,23 @@ class SettingsSchema(ma.Schema):
         "Days after which the worker removes events, with what they changed. Less than "
         "`SHOP_EVENTS_DAYS` counts as equal.",
         minimum=1,
+    )
+    SHOP_ERASABLE_STATUSES = _setting(
+        OrderStatusNames,
+        ("completed", "cancelled", "refunded", "failed"),
+        "Statuses of orders whose personal data can be erased, separated by commas.",
+    )
+    SHOP_ERASURE_KEEPS_METADATA = _setting(
+        DelimitedList,
+        ("_line_tax_data", "taxes"),
+        "Keys of metadata of orders, items and refunds that an erasure of personal data keeps, "
+        "separated by commas.",
+    )
+    SHOP_GUEST_ORDERS_DAYS = _integer(
+        0,
+        "Days after the last update after which the worker erases the personal data of orders of "
+        "guests in `SHOP_ERASABLE_STATUSES`. 0 keeps it.",
+        minimum=0,
     )
     SHOP_PUBLIC_URL = _setting(
         ma.fields.Url,

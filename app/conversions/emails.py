@@ -11,6 +11,10 @@ from app.conversions.text import comparable, is_word, visible
 EMAIL_MAX_LENGTH = 254
 """Longest e-mail address, without the angle brackets (RFC 5321 4.5.3.1.3)."""
 
+ERASED_DOMAIN = "erased.invalid"
+ERASED_EMAIL = f"erased@{ERASED_DOMAIN}"
+"""What replaces an address in the conditions of a coupon. Addresses of the domain never match."""
+
 # In ASCII: white space, control characters and the specials of RFC 5322. Beyond ASCII, addresses
 # may contain everything except blanks and control characters (RFC 6531).
 _IMPOSSIBLE_IN_LOCAL = re.compile(r"[\s\x00-\x20\"(),:;<>@\[\\\]\x7f-\x9f]")

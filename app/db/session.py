@@ -220,6 +220,18 @@ def _run_once(session: Session, work: Callable[[Session], T], *, is_internal: bo
     return result
 
 
+def truncate_write_ahead_log() -> None:
+    """Write what SQLite has committed into the database file, and empty its write-ahead log.
+
+    The log contains pages as they were before an erasure. While another connection reads from it,
+    it stays, and a later call empties it.
+    """
+    engine = db.engines[READ]
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection, sqlite.without_waiting(connection):
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
+
+
 def has_committed() -> bool:
     """Return whether ``run_in_transaction`` has committed in this app context."""
     return db.session.registry.has() and _HAS_COMMITTED in db.session().info

@@ -40,6 +40,16 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_missing_merge_data": (400, "The request body has no 'merge' object."),
     "shop_api_missing_claim_data": (400, "The request body has no 'claim' object."),
     "shop_api_cannot_merge_customers": (409, "The account cannot be merged into another one."),
+    "shop_api_missing_person_data": (400, "The request body has no 'person' object."),
+    "shop_api_user_cannot_read_person": (
+        401,
+        "You do not have permission to read the data of this person.",
+    ),
+    "shop_api_user_cannot_erase_person": (
+        401,
+        "You do not have permission to erase the data of this person.",
+    ),
+    "shop_api_cannot_erase_person": (409, "The data of this person cannot be erased."),
     # campaigns 2
     "shop_api_missing_campaign_data": (400, "The request body has no 'campaign' object."),
     "shop_api_missing_campaign_name": (400, "The name of the campaign is required."),

@@ -47,10 +47,6 @@ class Personal(NamedTuple):
 POSTCODE_LENGTH = 2
 """Characters of a postcode that an erasure keeps."""
 
-ERASED_DOMAIN = "erased.invalid"
-ERASED_EMAIL = f"erased@{ERASED_DOMAIN}"
-"""What replaces an address in the conditions of a coupon. Addresses of the domain never match."""
-
 _CONTENT = {
     "email": Content.EMAIL,
     "phone": Content.PHONE,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from app.conversions.emails import comparable_email
+from app.conversions.emails import ERASED_DOMAIN, comparable_email
 from app.pricing.carts import CampaignTerms, Cart, CartItem, CouponTerms, line_value
 from app.pricing.discounts import COUPON_TYPES, CouponType, apply_coupon, no_discount
 
@@ -287,6 +287,7 @@ def _email_reasons(coupon: CouponTerms, emails: Collection[str]) -> Iterator[Rea
     if not coupon.customer_emails:
         return
     keys = [comparable_email(email) for email in emails]
+    keys = [key for key in keys if not key.endswith(f"@{ERASED_DOMAIN}")]
     entries = map(comparable_email, coupon.customer_emails)
     if not any(_matches(entry, key) for entry in entries for key in keys):
         yield _reason("email_not_allowed")

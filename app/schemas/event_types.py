@@ -20,6 +20,7 @@ from app.schemas.fields import output as fields
 from app.schemas.orders.note import OrderNoteSchema
 from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import OrderRefundSchema
+from app.schemas.persons import PersonNumbers
 from app.schemas.redemptions import RedemptionStatusField
 from app.schemas.webhooks import Topics, WebhookStatusField
 
@@ -112,6 +113,16 @@ class InvitationSummary(Base):
     key_id = fields.Identifier("ID of the key, when it is accepted.", required=False)
 
 
+class PersonSummary(Base):
+    """Erasure of a person, without addresses."""
+
+    id = fields.Identifier("ID of the account, otherwise of the first order.")
+    customer_id = fields.OptionalIdentifier("ID of the account, or null for a guest.")
+    complete = fields.Boolean("Whether the last orders were erased.")
+    erased = ma.fields.Nested(PersonNumbers, required=True)
+    order_ids = fields.Identifiers("IDs of the orders that were erased.")
+
+
 class PingData(Base):
     """Data of a ping."""
 
@@ -200,6 +211,7 @@ _DATA: Mapping[str, type[Base]] = {
         ("invitation.created", "invitation.accepted"),
         _data("Invitation", "Invitation.", invitation=InvitationSummary),
     ),
+    "person.erased": _data("Person", "Erasure of a person.", person=PersonSummary),
     "webhook.disabled": _data("Webhook", "Webhook that was disabled.", webhook=WebhookSummary),
 }  # fmt: skip
 """The schema of ``data`` of each built-in event type."""

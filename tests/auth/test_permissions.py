@@ -100,6 +100,9 @@ TABLE = {
     "getEvent":              ("read", STAFF, "401 user_cannot_read_event"),
     "getEventUndo":          ("read", STAFF, "401 user_cannot_read_event"),
     "undoEvent":             ("write", STAFF, "401 user_cannot_read_event"),
+    "getPersonData":         ("read", STAFF, "401 user_cannot_read_person"),
+    "getPersonErasure":      ("read", ADMINISTRATOR, "401 user_cannot_erase_person"),
+    "erasePerson":           ("write", ADMINISTRATOR, "401 user_cannot_erase_person"),
     "listApiKeys":              ("read", ALL, None),
     "createApiKey":             ("write", ADMINISTRATOR, "401 user_cannot_create_key"),
     "getApiKey":                ("read", ADMINISTRATOR, "401 user_cannot_read_key"),
@@ -135,7 +138,7 @@ NATIVE_ONLY = {
     "listRedemptions", "countRedemptions", "getRedemption", "createRedemption",
     "confirmRedemption", "releaseRedemption", "listEvents", "getEvent",
     "getEventUndo", "undoEvent", "getCustomerMerge", "mergeCustomer", "getCustomerClaim",
-    "claimCustomerOrders",
+    "claimCustomerOrders", "getPersonData", "getPersonErasure", "erasePerson",
     "listApiKeys", "createApiKey", "getApiKey", "updateApiKey", "deleteApiKey", "rotateApiKey",
     "rotateWebhookSecret", "pingWebhook", "replayWebhook", "redeliverWebhookDelivery",
     "getSalesReport", "listCouponReports", "getCouponReport", "listCustomerReports",
@@ -327,7 +330,7 @@ def request_of(app, admin, make_coupon, make_customer):
         of_order = order_id
         if operation == "deleteCoupon":
             coupon = make_coupon()
-        if operation == "deleteCustomer":
+        if operation in {"deleteCustomer", "erasePerson"}:
             customer = make_customer()
         if operation == "deleteOrder":
             of_order = insert_order(app)
@@ -382,6 +385,7 @@ def request_of(app, admin, make_coupon, make_customer):
             },
             "updateWebhook": {"webhook": {"name": f"edit {number}"}},
             "replayWebhook": {"after": 0},
+            "erasePerson": {"person": {"customer_id": customer["id"]}},
             "bulkOrders": {"orders": [{}, {"id": order_id, "note": f"edit {number}"}]},
         }
         filled = path.format(
@@ -401,6 +405,8 @@ def request_of(app, admin, make_coupon, make_customer):
             campaign_id=make_campaign() if operation == "deleteCampaign" else campaign,
         )
         query = f"?customer_id={removed}" if operation == "getCustomerMerge" else ""
+        if path.startswith("/persons/") and operation.startswith("get"):
+            query = f"?customer_id={customer['id']}"
         return filled + query, bodies.get(operation)
 
     return make

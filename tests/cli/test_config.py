@@ -71,6 +71,14 @@ SETTINGS = [
     ("SHOP_REPLICA_LAG_SECONDS", 10.0, "2.5", 2.5),
     ("SHOP_EVENTS_DAYS", 30, "7", 7),
     ("SHOP_HISTORY_DAYS", 90, "7", 7),
+    (
+        "SHOP_ERASABLE_STATUSES",
+        ("completed", "cancelled", "refunded", "failed"),
+        "completed",
+        ("completed",),
+    ),
+    ("SHOP_ERASURE_KEEPS_METADATA", ("_line_tax_data", "taxes"), "erp_id, a", ("erp_id", "a")),
+    ("SHOP_GUEST_ORDERS_DAYS", 0, "730", 730),
     ("SHOP_PUBLIC_URL", None, "https://shop.example", "https://shop.example"),
     (
         "SHOP_WEBHOOK_ALLOWED_NETWORKS",
@@ -232,6 +240,7 @@ BAD = [
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", "-1"),
     ("SHOP_EVENTS_DAYS", "0"),
     ("SHOP_HISTORY_DAYS", "0"),
+    ("SHOP_GUEST_ORDERS_DAYS", "-1"),
     ("SHOP_PUBLIC_URL", "shop.example"),
     ("SHOP_WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
     ("SHOP_WEBHOOK_ALLOWED_NETWORKS", "localhost"),

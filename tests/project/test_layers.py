@@ -34,6 +34,7 @@ MAY_IMPORT = {
 }
 MAY_IMPORT["import_export"] = CORE | {*LAYERS, "schemas"}
 MAY_IMPORT["cli"] |= {"import_export"}
+MAY_IMPORT["blueprints"] |= {"import_export"}
 for part in ("api", "blueprints"):
     MAY_IMPORT[part] |= {"schemas"}
 # Plugins are beside the blueprints, and import neither these nor each other.

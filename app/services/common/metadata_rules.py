@@ -59,6 +59,14 @@ def shown(entries: Sequence[MetadataEntry]) -> Metadata:
     return found
 
 
+def added_keys(given: Mapping[str, Any] | Patches) -> list[str]:
+    """Return the keys to which a change gives a value, in either of its forms."""
+    if isinstance(given, Mapping):
+        return [key for key, value in given.items() if value is not None]
+    values = ((each.get("key"), each.get("value")) for each in given)
+    return [key for key, value in values if key and value is not None]
+
+
 def changed_entries(
     before: Sequence[MetadataEntry], given: Mapping[str, Any], place: str
 ) -> list[MetadataEntry]:

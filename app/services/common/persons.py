@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from app.auth.hashes import keyed_hash
-from app.conversions.emails import comparable_email
-from app.models.personal_data import ERASED_EMAIL
+from app.conversions.emails import ERASED_EMAIL, comparable_email
 
 _CUSTOMERS = frozenset({"customer", "customers"})
 _ORDERS = frozenset({"order", "orders"})

@@ -23,6 +23,7 @@ from app.auth.encryption import decrypt, encrypt
 from app.auth.principals import capabilities_of
 from app.conversions.emails import comparable_email
 from app.conversions.text import comparable
+from app.db.read_pool import Fetch, fetching
 from app.db.search import contains, email_key
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
@@ -99,7 +100,7 @@ def erase_customer(session: Session, account: UserRow) -> None:
     erase_redemptions(
         session, uses_of([customer_id], map(email_key, emails)), account["email_normalized"]
     )
-    _erase_signatures(session, account)
+    erase_signatures(session, account)
     erase_reports(session, customer_ids, emails, orders)
     delete_uploads(session, emails)
 
@@ -219,7 +220,7 @@ def erase_redemptions(session: Session, found: Sequence[ColumnElement[bool]], co
         )
 
 
-def _erase_signatures(session: Session, account: UserRow) -> None:
+def erase_signatures(session: Session, account: UserRow) -> None:
     """Remove the name of a member of staff from notes of orders and from the keys of invitations.
 
     Customers write neither. A name that another account has stays.
@@ -260,12 +261,12 @@ def _erase_responses(
         )
 
 
-def uploads_with(session: Session, emails: Collection[str]) -> list[int]:
+def uploads_with(fetch: Fetch, emails: Collection[str]) -> list[int]:
     """Return the uploaded files that contain an e-mail address in any form of its domain."""
     words = [email.encode() for email in emails]
     local_parts = {email.rpartition("@")[0] for email in emails}
     ids = []
-    for row in session.execute(_UPLOADS).all() if emails else ():
+    for row in fetch(_UPLOADS) if emails else ():
         text = b"\n".join((row.name.encode(), bytes(row.content), row.failures.encode()))
         found = {each.decode(errors="replace") for each in _ADDRESS.findall(text)}
         if any(word in text.lower() for word in words) or any(
@@ -278,7 +279,8 @@ def uploads_with(session: Session, emails: Collection[str]) -> list[int]:
 
 def delete_uploads(session: Session, emails: Collection[str]) -> None:
     """Delete the uploaded files that contain an e-mail address, which ends their import."""
-    session.execute(delete(UPLOADS).where(UPLOADS.c.id.in_(uploads_with(session, emails))))
+    found = uploads_with(fetching(session.connection()), emails)
+    session.execute(delete(UPLOADS).where(UPLOADS.c.id.in_(found)))
 
 
 def _without(response: Any, persons: Collection[str]) -> Any:

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.db.session import now, run_in_transaction, run_statement
+from app.db.session import now, run_in_transaction, run_statement, truncate_write_ahead_log
 from app.db.sql.index_hints import has_constant
 from app.models import (
     ADMIN_SESSIONS,
@@ -49,6 +49,7 @@ from app.services.events.retention import (
 )
 from app.services.maintenance.import_runs import report_interrupted_imports
 from app.services.orders.figures import complete_figures
+from app.services.persons.age import erase_old_guest_orders
 from app.services.redemptions.expiry import BATCH as EXPIRY_BATCH
 from app.services.redemptions.expiry import expire_reservations
 from app.services.webhooks.states import disable_without_capability
@@ -182,6 +183,12 @@ def _complete_figures() -> int:
     return run_in_transaction(partial(complete_figures, limit=BATCH))
 
 
+def _erase_old_orders() -> None:
+    """Erase old orders of guests, and log their number."""
+    if number := erase_old_guest_orders():
+        _log.info("Erased the personal data of %d orders of guests.", number)
+
+
 def _forget_previous_secrets(session: Session) -> None:
     session.execute(
         update(WEBHOOKS)
@@ -221,6 +228,8 @@ SWEEPS: Sequence[Callable[[], object]] = (
     _removing_rows("sign-in links", SIGN_IN_LINKS, lambda: SIGN_IN_LINKS.c.expires_at <= now()),
     _removing_rows("uploads", UPLOADS, lambda: UPLOADS.c.created_at < now() - UPLOADS_KEPT),
     _removing("refused codes", _remove_refusals),
+    _erase_old_orders,
+    truncate_write_ahead_log,
     _removing_rows(
         "nonces", OAUTH_NONCES, lambda: OAUTH_NONCES.c.timestamp < int(time.time()) - CLOCK_SKEW
     ),

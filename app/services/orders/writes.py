@@ -39,6 +39,7 @@ from app.services.orders.downloads import (
     permissions_of,
     write_permissions,
 )
+from app.services.orders.erased import require_no_personal_data
 from app.services.orders.item_changes import changed_items, number_of_new_items
 from app.services.orders.items import KINDS, OrderItems, items_of, last_item_id
 from app.services.orders.locks import (
@@ -318,6 +319,8 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     writes.actor.require("shop_api_user_cannot_edit_order")
     if item.precondition:
         item.precondition(columns.with_total_tax(order))
+    if order["erased_at"]:
+        require_no_personal_data(data)
     _require_customer(writes, data)
     _require_parent(writes, data, order["id"])
     if "status" in data:
