@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import ForeignKey, LargeBinary, Table
+from sqlalchemy import ForeignKey, Index, LargeBinary, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -50,8 +50,17 @@ class ImportedRecord(Model):
     # usage_count of a coupon as it was written, to which uses here are added.
     usage_count: Mapped[int | None] = mapped_column(Id)
 
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = (
+        Index("ix_imported_records_target", "kind", "target_id"),
+        {"sqlite_with_rowid": False},
+    )
 
+
+ERASED = b"erased"
+"""Fingerprint of a record whose personal data was erased here, so that an import leaves it out."""
+
+USES = ("order_coupon", "coupon_use")
+"""Kinds of redemptions."""
 
 IMPORTED_RECORDS = cast("Table", ImportedRecord.__table__)
 IMPORT_SOURCES = cast("Table", ImportSource.__table__)

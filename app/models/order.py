@@ -171,6 +171,15 @@ class Order(BillingColumns, ShippingColumns, Model):
             sqlite_where=text("customer_id IS NULL AND billing_email_normalized IS NOT NULL"),
             postgresql_where=text("customer_id IS NULL AND billing_email_normalized IS NOT NULL"),
         ),
+        # Orders of guests whose personal data can be erased because of their age.
+        Index(
+            "ix_orders_guests_updated",
+            "updated_at",
+            "id",
+            "status",
+            sqlite_where=text("customer_id IS NULL AND erased_at IS NULL"),
+            postgresql_where=text("customer_id IS NULL AND erased_at IS NULL"),
+        ),
         # Addresses that only Python can lower-case, for reports of a previous release.
         Index(
             "ix_orders_unicode_emails",

@@ -11,6 +11,7 @@ from app.models import ORDERS, REDEMPTIONS
 from app.services.common.bulk import Record
 from app.services.customers.erasure import erase_redemptions, erase_reports
 from app.services.events.hooks import notify
+from app.services.persons.imported import mark_erased
 from app.services.persons.orders import erase_orders
 
 BATCH = 200
@@ -51,7 +52,9 @@ def _erase_batch(session: Session) -> int:
     orders: list[Record] = [dict(row) for row in session.execute(oldest).mappings()]
     ids = [order["id"] for order in orders]
     if ids:
-        erase_redemptions(session, [REDEMPTIONS.c.order_id.in_(ids)], "")
+        uses = [REDEMPTIONS.c.order_id.in_(ids)]
+        mark_erased(session, (), ids, uses)
+        erase_redemptions(session, uses, "")
         erase_reports(session, (), (), ids)
         notify(session, None, erase_orders(session, orders))
     return len(ids)

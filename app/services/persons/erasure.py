@@ -55,6 +55,7 @@ from app.services.events.erasure import rewrite_events
 from app.services.events.hooks import notify, publish_events
 from app.services.events.outbox import NewEvent
 from app.services.orders.locks import lock_orders
+from app.services.persons.imported import mark_erased
 from app.services.persons.lookup import Person, find_person
 from app.services.persons.orders import erase_orders
 from app.services.webhooks.states import disable_webhooks_of
@@ -348,6 +349,7 @@ class _Erasure:
         campaigns = union(*(select(REDEMPTIONS.c.campaign_id).where(each) for each in uses))
         hold_campaigns(session, campaigns)
         changes = _erase_in_coupons(session, self.coupons) if self.is_complete else []
+        mark_erased(session, person.customer_ids if self.is_complete else (), ids, uses)
         erase_redemptions(session, uses, counted or next(iter(person.email_keys), ""))
         customer_ids = person.customer_ids if self.is_complete else ()
         replaced = self.coupons.emails if self.is_complete else ()

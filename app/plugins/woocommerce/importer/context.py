@@ -57,7 +57,7 @@ class ImportContext:
     def targets(self, kind: str, found: Sequence[Converted], name: str) -> dict[int, int]:
         """Return the new IDs of referenced records of a kind, by their ID at the source."""
         ids = [each.references[name] for each in found if name in each.references]
-        return self.writer.records.targets(kind, ids)
+        return self.writer.records.targets(kind, ids, erased=name == "parent")
 
     def of_orders(self, label: str, found: Sequence[Converted]) -> list[Converted]:
         """Return the records whose order was imported, sorted by ID, and report the others."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, select, true, update
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_records
@@ -12,6 +12,7 @@ from app.db.session import now, run_in_transaction, run_statement
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import IMPORT_SOURCES, IMPORTED_RECORDS
+from app.models.imported_record import ERASED
 from app.plugins.woocommerce.importer.convert.converted import Imported
 from app.plugins.woocommerce.importer.source.staging import Staging
 
@@ -110,13 +111,19 @@ class RecordMap:
             "INSERT OR REPLACE INTO mapped VALUES (?, ?, ?)", [(kind, *pair) for pair in pairs]
         )
 
-    def targets(self, kind: str, ids: Sequence[int]) -> dict[int, int]:
-        """Return the new IDs of records of a kind, by their ID at the source."""
+    def targets(self, kind: str, ids: Sequence[int], *, erased: bool = False) -> dict[int, int]:
+        """Return the new IDs of records of a kind, by their ID at the source.
+
+        Args:
+            erased: whether to include records whose personal data was erased here.
+        """
         wanted = list(set(ids))
         found: dict[int, int] = {}
         if self.source_id is not None and wanted:
             pairs = select(IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id)
-            found = {row[0]: row[1] for row in fetch(pairs.where(self._is_entry(kind, wanted)))}
+            is_kept = true() if erased else IMPORTED_RECORDS.c.fingerprint != ERASED
+            rows = fetch(pairs.where(self._is_entry(kind, wanted), is_kept))
+            found = {row[0]: row[1] for row in rows}
         if self.dry_run and wanted:
             marks = ", ".join("?" * len(wanted))
             staged = (

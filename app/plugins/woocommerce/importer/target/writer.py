@@ -13,6 +13,7 @@ from app.db.bulk_inserts import insert_records
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
+from app.models.imported_record import ERASED
 from app.plugins.woocommerce.importer.convert.converted import (
     Converted,
     Imported,
@@ -63,6 +64,7 @@ class _Outcome:
     updated: int = 0
     unchanged: int = 0
     kept: list[Converted] = field(default_factory=list)
+    erased: list[Converted] = field(default_factory=list)
     written: list[Pending] = field(default_factory=list)
 
 
@@ -117,6 +119,10 @@ class RecordWriter:
             counts.kept += 1
             why = "it was edited in this shop and changed at the source; --overwrite replaces it"
             self.report.line(each.table, each.source_id, "kept", why)
+        for each in outcome.erased:
+            counts.left_out += 1
+            why = "its personal data was erased in this shop"
+            self.report.line(each.table, each.source_id, "left_out", why)
         for pending in outcome.written:
             source = pending.converted
             keys = source.altered.keys
@@ -143,6 +149,9 @@ class RecordWriter:
                 if not each.is_absent:
                     created.append(Pending(each, each.values | each.resolved))
                     outcome.created += 1
+                continue
+            if imported.fingerprint == ERASED:
+                outcome.erased.append(each)
                 continue
             is_same = imported.fingerprint == prints[each.source_id]
             if is_same and not self.overwrite:
