@@ -46,14 +46,22 @@ def parse_timestamp(value: Any) -> datetime:
     if re.fullmatch(r"@?-?[0-9]{1,13}", text) and not re.fullmatch(r"[0-9]{4}", text):
         iso = _iso(text) if re.fullmatch(r"[0-9]{8}", text) else None
         return iso or _since_epoch(int(text.lstrip("@")))
-    # A '+' that a client did not percent-encode arrives as a blank.
-    text = re.sub(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)", "+", text) if "T" in text else text
-    if (found := _iso(text)) is None:
+    if (found := _iso(with_plus(text))) is None:
         raise ValueError(
             "must be a date-time such as 2026-11-20T09:38:00Z, a date such as 2026-11-20, or Unix "
             "seconds."
         )
     return found
+
+
+def with_plus(value: Any) -> Any:
+    """Return a date-time with the ``+`` of its offset, and other values as they are.
+
+    A ``+`` that a client did not percent-encode arrives as a blank.
+    """
+    if not isinstance(value, str) or "T" not in value.upper():
+        return value
+    return re.sub(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)", "+", value)
 
 
 def _iso(text: str) -> datetime | None:

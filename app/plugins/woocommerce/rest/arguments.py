@@ -16,6 +16,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from app.conversions.dates import with_plus
 from app.conversions.emails import is_email
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
@@ -34,7 +35,7 @@ BOOLEAN: Schema = {"type": "boolean"}
 IDS: Schema = {"type": "array", "items": INTEGER, "default": [], "is_checked": False}
 INTEGERS: Schema = {"type": "array", "items": INTEGER}
 MONEY: Schema = {"type": ["number", "string"], "format": "money"}
-DATE: Schema = {"type": "string", "format": "date-time"}
+DATE: Schema = {"type": "string", "format": "date-time", "read": with_plus}
 ANYTHING: Schema = {}
 CONTEXT: Schema = {"type": "string", "enum": ["view", "edit"], "default": "view"}
 FORCE: Schema = {"type": "boolean", "default": False}

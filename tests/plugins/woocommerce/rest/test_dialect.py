@@ -1236,3 +1236,11 @@ def test_restrictions_that_are_not_addresses_are_rejected(shop, wrong):
     assert response.status_code == 400
     cleared = shop.send("PUT", f"/coupons/{made['id']}", {"email_restrictions": []}).get_json()
     assert cleared["email_restrictions"] == []
+
+
+@pytest.mark.parametrize("time", ["T10:00:00+02:00", "t10:00:00+02:00", "T08:30:00.5+00:00"])
+def test_plus_of_a_time_zone_need_not_be_encoded(shop, time):
+    shop.ok("POST", "/coupons", {"code": "soon"})
+    found = shop.ok("GET", f"/coupons?search=soon&modified_after=2020-01-01{time}")
+    assert [each["code"] for each in found] == ["soon"]
+    assert shop.ok("GET", f"/coupons?modified_after=2120-01-01{time}") == []
