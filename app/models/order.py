@@ -114,6 +114,14 @@ class Order(BillingColumns, ShippingColumns, Model):
             sqlite_where=text("customer_id IS NOT NULL"),
             postgresql_where=text("customer_id IS NOT NULL"),
         ),
+        # Accounts with a completed order, which the index alone counts.
+        Index(
+            "ix_orders_paying",
+            "customer_id",
+            "completed_at",
+            sqlite_where=text("customer_id IS NOT NULL AND completed_at IS NOT NULL"),
+            postgresql_where=text("customer_id IS NOT NULL AND completed_at IS NOT NULL"),
+        ),
         # Unique, because a download link identifies an order by its key.
         Index("uq_orders_order_key", "order_key", unique=True),
         # With the status, so that a list of several statuses is read from one index in its order.

@@ -150,6 +150,7 @@ REPORTS = (
     ("all sales by month", f"/reports/sales?{_ALL}&interval=month", 1000, 1),
     ("100 coupons of 30 days", f"/reports/coupons?{_MONTH}&limit=100", 30, 5),
     ("customers of a year", f"/reports/customers?{_YEAR}", 500, 1),
+    ("wc/v3, paying customers", "/wp-json/wc/v3/reports/customers/totals", 200, 2),
     ("customers of all orders", f"/reports/customers?{_ALL}", 1500, 1),
 )
 

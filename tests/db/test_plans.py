@@ -564,3 +564,10 @@ def constants_of_partial_indexes():
             r"(\w+) (?:=|<>) '\w", str(index.dialect_options["sqlite"]["where"])
         )
     }
+
+
+@pytest.mark.both_databases
+def test_paying_customers_are_counted_from_their_index(admin, plans):
+    found = plans(lambda: admin.get("/wp-json/wc/v3/reports/customers/totals"))
+    (steps,) = (steps for statement, steps in found if "DISTINCT orders" in statement)
+    assert re.search("(COVERING INDEX|Index Only Scan using) ix_orders_paying", steps), steps

@@ -173,14 +173,16 @@ def paying_customers(actor: Principal) -> tuple[int, int]:
 
     Accounts are counted by triggers, so only the few of the staff and the orders are read.
     """
-    staff = select(USER_ROLES.c.user_id).where(USER_ROLES.c.role.in_(STAFF)).distinct()
+    staff = select(USER_ROLES.c.user_id).where(USER_ROLES.c.role.in_(STAFF)).distinct().subquery()
     customer = ORDERS.c.customer_id
     paying = select(customer).where(customer.is_not(None), ORDERS.c.completed_at.is_not(None))
-    of_customers = paying.where(customer.not_in(staff)).distinct().subquery()
+    is_paying = paying.where(customer == staff.c.user_id).correlate(staff).exists()
+    numbers = (
+        select(func.count()).select_from(paying.distinct().subquery()),
+        select(func.count()).select_from(staff).where(is_paying),
+        select(func.count()).select_from(staff),
+    )
     with reading(actor) as fetch:
-        numbers = [
-            fetch(select(func.count()).select_from(each))[0][0]
-            for each in (of_customers, staff.subquery())
-        ]
-        everyone = RowCountFilter("users", USERS.c.created_at).total(fetch) - numbers[1]
-    return numbers[0], everyone - numbers[0]
+        every, of_staff, number_of_staff = (fetch(number)[0][0] for number in numbers)
+        everyone = RowCountFilter("users", USERS.c.created_at).total(fetch) - number_of_staff
+    return every - of_staff, everyone - every + of_staff
