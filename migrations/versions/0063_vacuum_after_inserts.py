@@ -8,8 +8,8 @@ block reads and writes.
 
 from alembic import op
 
-revision = "0062"
-down_revision = "0061"
+revision = "0063"
+down_revision = "0062"
 
 INSERTS = {"autovacuum_vacuum_insert_scale_factor": "0.01"}
 CHANGES = {"autovacuum_vacuum_scale_factor": "0.02", "autovacuum_analyze_scale_factor": "0.02"}

@@ -4,8 +4,8 @@ import sqlalchemy as sa
 
 from app.db.migration_helpers import create_index_concurrently, drop_index_concurrently
 
-revision = "0061"
-down_revision = "0060"
+revision = "0062"
+down_revision = "0061"
 
 NAME = "ix_orders_paying"
 # SQLite reads an index alone only if it contains the columns of its condition.
