@@ -31,7 +31,7 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import list_input as lists
 from app.schemas.fields.form import FORM, FormField
 from app.schemas.webhooks import EventId
-from app.services.campaigns.queries import latest_names
+from app.services.campaigns.queries import offered_names
 
 COUPON_TYPES = {
     "percent": "Percentage of the cart",
@@ -67,13 +67,13 @@ CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
 }
 """What a ``select`` or boxes offer: labels by values."""
 
-MAX_CAMPAIGNS = 200
+MAX_CAMPAIGNS = 500
 """The number of campaigns that a ``select`` offers."""
 
 
 def campaign_choices() -> dict[str, str]:
-    """Return the names of the newest campaigns by their ID, and the choice of none."""
-    names = latest_names(current_principal(), MAX_CAMPAIGNS)
+    """Return the names of campaigns by their ID, and the choice of none."""
+    names = offered_names(current_principal(), MAX_CAMPAIGNS)
     several = {name for name, count in Counter(names.values()).items() if count > 1}
     labels = {
         str(number): f"{name} (#{number})" if name in several else name

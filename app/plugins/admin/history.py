@@ -10,9 +10,10 @@ from flask import current_app, url_for
 from app.catalog import current_catalog
 from app.db.session import now
 from app.plugins.admin import html
-from app.plugins.admin.calls import call
+from app.plugins.admin.calls import call, can
 from app.plugins.admin.frame import may_open
 from app.plugins.admin.texts import gettext as _
+from app.services.campaigns.queries import states_of
 
 RESOURCES = ("campaign", "coupon", "customer", "order")
 """The kinds of records whose pages show a history."""
@@ -129,9 +130,18 @@ def differences(
     texts = []
     for name, old, new in found:
         text = _time if name.endswith(("_at", "_date")) else shown
+        text = _campaign if name == "campaign_id" else text
         label = _(labels[name]) if name in labels else html.words(*name.split("."))
         texts.append((label, text(old), text(new)))
     return texts
+
+
+def _campaign(value: Any) -> str:
+    """Return the name and the ID of a campaign, or its ID alone if it has been deleted."""
+    if not isinstance(value, int):
+        return shown(value)
+    found = states_of([value]) if can("get_campaign") else {}
+    return " ".join([*(each["name"] for each in found.values()), f"(#{value})"])
 
 
 def _time(value: Any) -> str:

@@ -61,11 +61,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """A tab above a table: a state with its number of records."""
+    """A tab above a table: a state with its number of records, which a search does not count."""
 
     value: str
     label: str
-    count: int
+    count: int | None = None
 
 
 @dataclass(slots=True)

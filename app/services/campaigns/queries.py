@@ -127,23 +127,29 @@ def get_campaign(actor: Principal, campaign_id: int, columns: Columns) -> Row:
     return rows[0]
 
 
-def counts_by_state(actor: Principal) -> dict[str, int]:
+def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of campaigns in each state that occurs.
+
+    Args:
+        query: a loaded ``CampaignFilter``.
 
     Raises:
         ShopError: the capability is missing.
     """
     actor.require("shop_api_user_cannot_read_campaigns_count")
-    states = select(STATE.label("state")).subquery()
+    states = select(STATE.label("state")).where(*conditions_of(query)).subquery()
     return dict(fetch(select(states.c.state, NUMBER).group_by(states.c.state)))
 
 
-def latest_names(actor: Principal, limit: int) -> dict[int, str]:
-    """Return the names of the newest campaigns by their ID, none without the capability."""
+def offered_names(actor: Principal, limit: int) -> dict[int, str]:
+    """Return the names of campaigns by their ID, none without the capability.
+
+    Those that have ended come last, and of both kinds the newest come first.
+    """
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return {}
-    names = select(CAMPAIGNS.c.id, CAMPAIGNS.c.name).order_by(CAMPAIGNS.c.id.desc())
-    return dict(fetch(names.limit(limit)))
+    order = case((CAMPAIGNS.c.ends_at <= NOW, 1), else_=0), CAMPAIGNS.c.id.desc()
+    return dict(fetch(select(CAMPAIGNS.c.id, CAMPAIGNS.c.name).order_by(*order).limit(limit)))
 
 
 def states_of(ids: Collection[int]) -> dict[int, dict[str, Any]]:

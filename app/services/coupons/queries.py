@@ -262,17 +262,18 @@ def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int
     """Return the numbers of coupons in each state but ``active``, and of the ``trash``, at once.
 
     Args:
-        query: a loaded ``CouponFilter`` without conditions.
+        query: a loaded ``CouponFilter`` without a search. Its state is ignored.
 
     Raises:
         ShopError: the capability is missing.
     """
     actor.require("shop_api_user_cannot_read_coupons")
     states = {
-        name: select(func.count()).where(PUBLISHED, *state_of({**query, "state": name}))
+        name: select(func.count()).where(PUBLISHED, *_filters_of({**query, "state": name})[1])
         for name in NOT_ACTIVE
     }
-    states["trash"] = select(func.count()).where(TRASHED)
+    in_trash = _filters_of({**query, "state": None})[1]
+    states["trash"] = select(func.count()).where(TRASHED, *in_trash)
     counts = (
         each.select_from(COUPONS).scalar_subquery().label(name) for name, each in states.items()
     )

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.plugins.admin import forms, html
 from tests.plugins.admin.test_coupons import make, stored
 
 NOW = datetime.now(UTC)
@@ -65,6 +66,46 @@ def test_the_table_shows_states_period_uses_and_discount(admin, browser):
     }.items():  # fmt: skip
         html = browser.get(f"/campaigns?{query}").html
         assert {name for name in names if f">{name}</a>" in html} == expected, query
+    searched = "All 2 Active 1 Scheduled 1 Paused 0 Used up 0 Ended 0"
+    assert searched in browser.get("/campaigns?q=er").text
+
+
+@pytest.mark.parametrize(
+    "address", ["campaign={}", "campaign={}&state=paused", "campaign={}&state=trash"]
+)
+def test_the_tabs_count_the_coupons_of_the_chosen_campaign(admin, browser, address):
+    campaign = create(admin)["id"]
+    make(admin, "other", active=False)
+    for code, terms in {"a": {}, "b": {"active": False}, "c": {"expiry_date": PAST[:10]}}.items():
+        make(admin, code, campaign_id=campaign, **terms)
+    admin.delete(f"/coupons/{make(admin, 'd', campaign_id=campaign)['id']}")
+    counts = "All 3 Active 1 Expired 1 Paused 1 Scheduled 0 Used up 0 Trash 1"
+    assert counts in browser.get(f"/coupons?{address.format(campaign)}").text
+    assert "All 4 Active 1 Expired 1 Paused 2" in browser.get("/coupons").text
+    searched = browser.get(f"/coupons?q=a&{address.format(campaign)}").text
+    assert "All Active Expired Paused Scheduled Used up Trash" in searched
+
+
+def test_a_history_names_the_campaigns_of_a_coupon(admin, browser):
+    first, second = create(admin, "Spring")["id"], create(admin, "Autumn")["id"]
+    coupon = make(admin, "a", campaign_id=first)["id"]
+    admin.put(f"/coupons/{coupon}", {"coupon": {"campaign_id": second}})
+    assert f"Spring (#{first}) → Autumn (#{second})" in browser.get(f"/coupons/{coupon}").text
+    admin.put(f"/coupons/{coupon}", {"coupon": {"campaign_id": 0}})
+    admin.delete(f"/campaigns/{second}")
+    assert f"Autumn (#{second})" not in browser.get(f"/coupons/{coupon}").text
+    assert f"(#{second}) → {html.NONE}" in browser.get(f"/coupons/{coupon}").text
+
+
+def test_ended_campaigns_are_offered_last(admin, browser, monkeypatch):
+    monkeypatch.setattr(forms, "MAX_CAMPAIGNS", 2)
+    for name, terms in {"Old": {}, "New": {}, "Ended": {"ends_at": PAST}}.items():
+        create(admin, name, **terms)
+    html = browser.get("/coupons/new").html
+    assert [name for name in ("New", "Old", "Ended") if f">{name}</option>" in html] == [
+        "New",
+        "Old",
+    ]
 
 
 def test_creating_editing_and_deleting_a_campaign(admin, browser):

@@ -50,6 +50,17 @@ def test_list_shows_orders_by_status_and_search(browser, new_order):
     assert "Nothing matches." in browser.get("/orders?q=nowhere").text
 
 
+def test_the_tabs_count_the_orders_of_the_chosen_customer(admin, browser, new_order):
+    new_order()
+    person = {"email": "bob@example.com"}
+    number = admin.post("/customers", {"customer": person}).json["customer"]["id"]
+    new_order(customer_id=number)
+    admin.delete(f"/orders/{new_order(customer_id=number)['id']}")
+    tabs = browser.get(f"/orders?customer_id={number}&state=trash").text
+    assert re.search(r"All 1 Processing 1 On hold 0 Trash 1", tabs)
+    assert re.search(r"All 2 Processing 2 On hold 0 Trash 1", browser.get("/orders").text)
+
+
 def test_order_page_shows_the_order(browser, new_order):
     order = new_order()
     page = browser.get(f"/orders/{order['id']}")

@@ -4,12 +4,13 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from flask import request
 from markupsafe import Markup
 
 from app.api.authentication import current_principal
 from app.conversions.dates import in_zone
 from app.plugins.admin import html
-from app.plugins.admin.calls import Reply, call
+from app.plugins.admin.calls import Reply, call, loaded_query
 from app.plugins.admin.forms import Form, specs_of
 from app.plugins.admin.nouns import Noun, Record
 from app.plugins.admin.nouns.batches import BATCHES
@@ -70,10 +71,12 @@ class CampaignPages(Noun):
         return {"state": given.get("state", "")}
 
     def tabs(self, reply: Reply) -> list[Tab]:
-        counts = queries.counts_by_state(current_principal())
+        q = request.args.get("q", "")
+        given = loaded_query(CampaignListQuery, {"q": q})
+        counts = queries.counts_by_state(current_principal(), given)
         words = {name: _(word) for name, (word, _tone) in STATES.items()}
         tabs = [Tab(name, word, counts.get(name, 0)) for name, word in words.items()]
-        return [Tab("", _("All"), sum(counts.values())), *tabs] if counts else []
+        return [Tab("", _("All"), sum(counts.values())), *tabs] if counts or q else []
 
     def warnings(self, form: Form) -> list[str]:
         end = html.moment_of(form.texts["ends_at"])
