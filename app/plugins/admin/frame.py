@@ -46,6 +46,8 @@ DONE = {
     "note": "The note was added.",
     "queued": "Queued. The worker sends it within seconds.",
     "refunded": "The refund was recorded.",
+    "merged": "The accounts were merged.",
+    "claimed": "The orders now belong to this customer.",
     "lost": "The action was not performed. Open its page again, and repeat it.",
 }
 """What the parameter ``done`` of an address reports after an action, by its value."""

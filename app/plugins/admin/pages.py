@@ -87,6 +87,7 @@ class Section:
     after: Markup | str = ""  # what follows the content in its box
     note: str = ""  # what follows the box
     id: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)  # of the fields of its form, by name
 
     @property
     def is_shown(self) -> bool:

@@ -1,6 +1,10 @@
 """The pages of customers, with the test client."""
 
+import re
+from uuid import uuid4
+
 from app.plugins.admin import calls, nouns
+from tests.factories import insert_order
 
 HOSTILE = '<script>alert(1)</script>"'
 
@@ -167,3 +171,57 @@ def test_a_tag_that_is_not_valid_changes_nothing(browser, admin):
     assert len(tags_of(admin, number)) == 50
     page = browser.post("/customers/selected", {"action": "tag", "tags": " ", "id": number})
     assert (page.status, "Fill in this field." in page.text) == (400, True)
+
+
+def test_a_note_of_support_is_shown_and_changed(browser, admin):
+    body = {"customer": {"email": "ada@example.com", "metadata": {"note": "Calls often."}}}
+    path = f"/customers/{admin.post('/customers', body).json['customer']['id']}"
+    form = browser.get(path).form("metadata.note")
+    assert form["metadata.note"] == "Calls often."
+    page = browser.post(f"{path}/note", form | {"metadata.note": "Prefers\nmail."})
+    assert page.status == 303
+    shown = admin.get(path, {"fields": "metadata"}).json["customer"]
+    assert shown["metadata"]["note"].splitlines() == ["Prefers", "mail."]
+
+
+def merging(page):
+    """The address of the form that merges two accounts, below ``/admin``, and what it carries."""
+    address = re.search(r'action="/admin(/customers/[^"]+/merge[^"]+)"', page.html)[1]
+    return address.replace("&amp;", "&"), {"_form": uuid4().hex}
+
+
+def test_two_accounts_are_compared_and_merged(browser, admin):
+    kept, removed = (
+        admin.post("/customers", {"customer": {"email": email, "first_name": name}}).json[
+            "customer"
+        ]
+        for email, name in (("ada@example.com", "Ada"), ("old@example.com", "Augusta"))
+    )
+    path = f"/customers/{kept['id']}/merge"
+    assert f"{path}" in browser.get(f"/customers/{kept['id']}").html
+    found = browser.get(f"{path}?q=old@")
+    assert f"?customer_id={removed['id']}" in found.html
+    page = browser.get(f"{path}?customer_id={removed['id']}")
+    assert "Augusta" in page.text
+    assert "old@example.com" in page.text
+    # Someone changes an account in between.
+    admin.put(f"/customers/{kept['id']}", {"customer": {"last_name": "King"}})
+    changed = browser.post(*merging(page))
+    assert "Nothing is merged yet." in changed.text
+    assert browser.post(*merging(changed)).status == 303
+    assert admin.get(f"/customers/{removed['id']}").status_code == 404
+    own = browser.get(f"{path}?customer_id={admin.key.user_id}")
+    assert "This account cannot be removed" in own.text
+
+
+def test_orders_of_guests_are_claimed(app, browser, admin):
+    customer = admin.post("/customers", {"customer": {"email": "ada@example.com"}}).json["customer"]
+    path = f"/customers/{customer['id']}"
+    assert "Claim" not in browser.get(path).text
+    order = insert_order(app, billing_email="Ada@example.com")
+    assert "Claim 1 guest order" in browser.get(path).text
+    page = browser.get(f"{path}/claim")
+    assert f"#{order}" in page.text
+    assert browser.post(f"{path}/claim", {}).status == 303
+    assert admin.get(f"/orders/{order}").json["order"]["customer_id"] == customer["id"]
+    assert "No order of a guest" in browser.get(f"{path}/claim").text

@@ -12,19 +12,23 @@ from app.api.representations import DOWNLOAD
 from app.auth.principals import ROLES
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import call, can
-from app.plugins.admin.forms import specs_of
+from app.plugins.admin.forms import FieldSpec, specs_of
+from app.plugins.admin.frame import may_open
 from app.plugins.admin.nouns import Noun, Record
 from app.plugins.admin.nouns.orders import ORDERS, address_sections, uses_section
-from app.plugins.admin.pages import Parts, Section, Tile
+from app.plugins.admin.pages import Button, Parts, Section, Tile
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import Column, Filter
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import ngettext
 from app.schemas.customers import CustomerCreate, CustomerSchema, CustomerUpdate
 from app.schemas.queries import CustomerListQuery
 from app.services.customers import queries
 from app.services.orders.queries import latest_downloads
 
 FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date,tags"
+NOTE = "note"
+"""The metadata key of the note of support."""
 MAX_USES = 10
 """Number of uses of coupons on the page of a customer."""
 MAX_DOWNLOADS = 20
@@ -88,7 +92,11 @@ class CustomerPages(Noun):
 
     def parts(self, record: Record) -> Parts:
         return Parts(
-            buttons=[self.button(_("Edit"), "edit", record, tone="primary")],
+            buttons=[
+                *_claims(record),
+                self.button(_("Merge"), "merge", record),
+                self.button(_("Edit"), "edit", record, tone="primary"),
+            ],
             tiles=[
                 Tile(_("Orders"), html.number(record["orders_count"])),
                 Tile(_("Spent"), html.money(record["total_spent"])),
@@ -120,12 +128,43 @@ def _side(record: Record) -> list[Section]:
         (_("Tags"), html.joined(map(html.badge, record["tags"]), " ")),
         (_("Registered"), html.time(record["created_at"], utc=True)),
     ]
-    metadata = [(key, history.shown(value)) for key, value in record["metadata"].items()]
+    metadata = [
+        (key, history.shown(value)) for key, value in record["metadata"].items() if key != NOTE
+    ]
     return [
+        _note(record),
         Section(_("Account"), "facts", account),
         *address_sections(record),
         Section(_("Metadata"), "facts", metadata),
     ]
+
+
+def _note(record: Record) -> Section:
+    """Return the note of support, with a form if the session can change it."""
+    note = record["metadata"].get(NOTE, "")
+    text = note if isinstance(note, str) else history.shown(note)
+    if not may_open(CUSTOMERS.endpoint("change_note")):
+        return Section(_("Note"), "plain", text)
+    address, (spec,) = CUSTOMERS.url("change_note", record["id"]), _note_field()
+    form = (address, (spec,), _("Save note"))
+    return Section(_("Note"), "plain", "", form=form, texts={spec.name: text})
+
+
+def _note_field() -> list[FieldSpec]:
+    return [FieldSpec(f"metadata.{NOTE}", _("For your team, not for the customer"), "textarea")]
+
+
+def _claims(record: Record) -> list[Button]:
+    """Return the button for the orders of guests with an address of the customer, if any."""
+    if not can("get_customer_claim"):
+        return []
+    orders = call("get_customer_claim", customer_id=record["id"]).content["orders"]
+    return [CUSTOMERS.button(claim_label(orders), "claim", record)] if orders else []
+
+
+def claim_label(orders: int) -> str:
+    """Return the text of the button that claims orders of guests."""
+    return ngettext("Claim %(num)s guest order", "Claim %(num)s guest orders", orders)
 
 
 def _downloads(number: int) -> Section:
@@ -150,3 +189,6 @@ def _download(file: Record) -> Any:
 
 CUSTOMERS = CustomerPages()
 blp = CUSTOMERS.blp
+CUSTOMERS.runs(
+    "change_note", "update_customer", "saved", path="note", key="customer", specs=_note_field
+)
