@@ -221,7 +221,7 @@ def test_orders_of_guests_are_claimed(app, browser, admin):
     order = insert_order(app, billing_email="Ada@example.com")
     assert "Claim 1 guest order" in browser.get(path).text
     page = browser.get(f"{path}/claim")
-    assert f"#{order}" in page.text
+    assert f"/admin/orders/{order}" in page.html
     assert browser.post(f"{path}/claim", {}).status == 303
     assert admin.get(f"/orders/{order}").json["order"]["customer_id"] == customer["id"]
     assert "No order of a guest" in browser.get(f"{path}/claim").text

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from flask import Response, request
+from markupsafe import Markup
 
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
@@ -12,7 +13,7 @@ from app.plugins.admin import html
 from app.plugins.admin.calls import api_request, call, form_headers
 from app.plugins.admin.nouns import FORM, AnyResponse, Record
 from app.plugins.admin.nouns.customers import CUSTOMERS, blp, claim_label
-from app.plugins.admin.nouns.orders import ORDERS
+from app.plugins.admin.nouns.orders import ORDERS, customer_of
 from app.plugins.admin.pages import Parts, Section, record_page
 from app.plugins.admin.tables import Column, Table, list_query
 from app.plugins.admin.texts import gettext as _
@@ -20,7 +21,7 @@ from app.plugins.admin.texts import gettext as _
 FOUND = 10
 """Number of accounts that the search shows."""
 
-MOST_LINKS = 50
+SHOWN_ORDERS = 10
 """Number of orders of guests that are shown before a claim."""
 
 
@@ -31,7 +32,8 @@ def merge(customer_id: int) -> AnyResponse:
     other = whole_number(request.args.get("customer_id", ""))
     if other is None:
         return _page(kept, _choices(kept))
-    path, body = {"customer_id": customer_id}, {"merge": {"customer_id": other}}
+    body = {"merge": {"customer_id": other}}
+    path: dict[str, Any] = {"customer_id": customer_id}
     if "_show" in request.form:
         sent = api_request("merge_customer", body=body, **path)
         return _page(kept, _comparison(kept, other), sent=sent, opens=True)
@@ -49,7 +51,11 @@ def merge(customer_id: int) -> AnyResponse:
 
 
 @blp.page(
-    "/customers/<id:customer_id>/claim", "get_customer_claim", "claim_customer_orders", methods=FORM
+    "/customers/<id:customer_id>/claim",
+    "get_customer_claim",
+    "claim_customer_orders",
+    "get_order",
+    methods=FORM,
 )
 def claim(customer_id: int) -> AnyResponse:
     """Show the orders of guests with an address of the customer, and assign them."""
@@ -59,7 +65,7 @@ def claim(customer_id: int) -> AnyResponse:
         call("claim_customer_orders", body={"claim": {}}, headers=headers, customer_id=customer_id)
         return CUSTOMERS.see(customer_id, "claimed")
     found = call("get_customer_claim", customer_id=customer_id).content
-    links = [ORDERS.link_to(each, f"#{each}") for each in found["order_ids"][:MOST_LINKS]]
+    links = [_order(each) for each in found["order_ids"][:SHOWN_ORDERS]]
     more = html.number(found["orders"] - len(links)) if found["orders"] > len(links) else ""
     note = _("The oldest of them. %(more)s more are not shown.", more=more) if more else ""
     form = (CUSTOMERS.url("claim", customer_id), (), claim_label(found["orders"]))
@@ -75,13 +81,26 @@ def claim(customer_id: int) -> AnyResponse:
     )
     none = _("No order of a guest has an address of this customer.")
     orders = Section(_("Orders of guests"), "items", links, none, note=note)
+    sent = api_request("claim_customer_orders", body={"claim": {}}, customer_id=customer_id)
     return record_page(
         _("Claim orders of guests"),
         (CUSTOMERS.url("show", customer_id), CUSTOMERS.name_of(customer)),
         Parts(main=[orders, question] if links else [orders]),
-        api_request("claim_customer_orders", body={"claim": {}}, customer_id=customer_id),
-        opens="_show" in request.form,
+        sent if "_show" in request.form else None,
+        opens=True,
     )
+
+
+def _order(order_id: int) -> Markup:
+    """Return what says whose an order is: its number, the name, the time and the total."""
+    try:
+        order = call("get_order", order_id=order_id).content
+    except ShopError as error:
+        if error.status != 404:
+            raise
+        return html.pair(f"#{order_id}", _("In the trash"))
+    total, when = html.money(order["total"], order["currency"]), html.time(order["created_at"])
+    return html.pair(ORDERS.link(order), html.joined([customer_of(order), when, total], " · "))
 
 
 def _page(kept: Record, main: list[Section], **more: Any) -> Response:
