@@ -153,11 +153,11 @@ def _comparison(kept: Record, other: int) -> list[Section]:
     reply = call("get_customer_merge", query={"customer_id": other}, customer_id=kept["id"])
     preview, removed = reply.content, call("get_customer", customer_id=other).content
     rows = [
-        {"id": label, "kept": shown(kept), "removed": shown(removed)}
+        {"id": _(label), "kept": shown(kept), "removed": shown(removed)}
         for label, shown in _SHOWN.items()
     ]
     columns = [
-        Column("", lambda row: _(row["id"])),
+        Column("", lambda row: row["id"]),
         Column(_("Stays"), lambda row: row["kept"] or html.NONE, on_phone=True),
         Column(_("Is removed"), lambda row: row["removed"] or html.NONE, on_phone=True),
     ]
