@@ -32,6 +32,13 @@ SEPARATORS = ",;\t|"
 """What can separate the cells of a row."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_OTHER_FILES = {
+    b"PK\x03\x04": "a workbook or another ZIP file",  # .xlsx, .ods, .numbers
+    b"\xd0\xcf\x11\xe0": "a workbook of an old Excel",
+    b"\x1f\x8b": "compressed",
+    b"%PDF": "a PDF document",
+}
+"""What people send instead of text, by its first bytes."""
 _SEPARATOR_LINE = re.compile('"?sep=([^"])"?[,;]*', re.IGNORECASE)
 
 
@@ -77,11 +84,20 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         yield file
 
 
+def require_text(start: bytes) -> None:
+    """Raise ValueError if a file begins like a file of another kind than text."""
+    for signature, kind in _OTHER_FILES.items():
+        if start.startswith(signature):
+            raise ValueError(f"line 1: the file is {kind}. Save its records as text.")
+
+
 def ndjson_lines(file: IO[bytes]) -> Iterator[Line]:
     """Yield the records of a file with an object of JSON in each line. Blank lines are skipped."""
     for number, raw in _raw_lines(file):
-        if number == 1 and raw.startswith(_UTF16_MARKS):
-            raise ValueError("line 1: the file is UTF-16. Save it as UTF-8.")
+        if number == 1:
+            require_text(raw)
+            if raw.startswith(_UTF16_MARKS):
+                raise ValueError("line 1: the file is UTF-16. Save it as UTF-8.")
         if not raw.strip():
             continue
         try:
@@ -162,7 +178,9 @@ def is_utf8(text: str) -> bool:
 def _decoded(file: IO[bytes]) -> Iterator[Iterator[str]]:
     """Yield the lines of a file with their ends. Bytes that are not UTF-8 become surrogates."""
     buffered = io.BufferedReader(cast("io.RawIOBase", file))  # to look at the first bytes
-    encoding = "utf-16" if buffered.peek(2).startswith(_UTF16_MARKS) else "utf-8-sig"
+    start = buffered.peek(4)
+    require_text(start)
+    encoding = "utf-16" if start.startswith(_UTF16_MARKS) else "utf-8-sig"
     text = io.TextIOWrapper(buffered, encoding, errors="surrogateescape", newline="")
     try:
         yield _text_lines(text)

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.auth.api_keys import principal_with_id
 from app.auth.principals import InvalidCredentials, Principal
 from app.db.session import run_in_transaction
-from app.import_export.file_reader import Line, csv_lines
+from app.import_export.file_reader import Line, csv_lines, require_text
 from app.import_export.import_kinds import TARGETS, Target, is_trashed
 from app.import_export.imports import BATCH, Counts, FileImport, OnConflict
 from app.schemas.loading import instance_of
@@ -45,6 +45,7 @@ def converted(raw: bytes) -> tuple[bytes, list[str]]:
         raise ValueError("Choose a CSV file with at least one record.")
     if len(raw) > MAX_BYTES:
         raise ValueError("The file is larger than 5 MiB. Use the command shop-api import.")
+    require_text(raw)
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return raw, []
     try:

@@ -1,5 +1,6 @@
 """``import coupons|customers``: the rules of bulk requests, line by line (migration 2)."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -479,12 +480,22 @@ def test_ndjson_with_byte_order_mark_and_crlf(admin, run):
         (b"\xff\xfe\x00\xd8\n\x00c", "line 1: the file begins like UTF-16"),
         (b"Email,E-mail\na,b\n", "'customer_emails' occurs twice, as 'E-mail' and 'Email'."),
         (b'"a"b,code\na,b\n', "line 1: the column names are not valid CSV"),
+        (b"PK\x03\x04\x14\0\x06\0\x08", "line 1: the file is a workbook or another ZIP file."),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "line 1: the file is a workbook of an old Excel."),
+        (gzip.compress(b"code\na\n"), "line 1: the file is compressed."),
+        (b"%PDF-1.7\n%\xe2\xe3\n", "line 1: the file is a PDF document."),
     ],
 )
 def test_csv_without_a_usable_header(run, content, message):
     result = run("coupons", content)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
+
+
+def test_compressed_ndjson_is_named(run):
+    result = run("coupons", gzip.compress(b'{"code": "a"}\n'), name="x.ndjson")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "line 1: the file is compressed. Save its records as text." in result.stderr
 
 
 def test_empty_files_have_no_records(run):
