@@ -16,6 +16,7 @@ from app.plugins.admin import (
     html,
     overview,
     refusals,
+    report_pages,
     search,
     texts,
 )
@@ -45,11 +46,12 @@ def init_app(app: Flask, _api: object) -> None:
     app.extensions[frame.ADMIN] = frame.Admin()
     for part in (texts, html, assets):
         part.init_app(app)
-    pages = (overview, search, refusals, data, sign_in, invitations, assets)
+    pages = (overview, search, report_pages, refusals, data, sign_in, invitations, assets)
     for blp in (*(noun.blp for noun in NOUNS.values()), *(p.blp for p in pages)):
         app.register_blueprint(blp, url_prefix=prefix)
     app.extensions[frame.ADMIN].navigation += [
         overview.NAVIGATION,
+        report_pages.NAVIGATION,
         refusals.NAVIGATION,
         data.NAVIGATION,
         invitations.NAVIGATION,

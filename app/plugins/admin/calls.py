@@ -186,19 +186,32 @@ def call(
     """
     operation = operations()[name]
     sent = api_request(name, query=query, body=body, **path)
+    environ = _environ(sent, headers)
+    # A copy of the context, so that the request of the page is the current one again afterwards.
+    response: Response = copy_context().run(_run, operation, environ)
+    data = response.get_data()
+    return Reply(sent, orjson.loads(data) if data else None, response.headers)
+
+
+def _environ(sent: ApiRequest, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
     environ = EnvironBuilder(
         method=sent.method,
         base_url=request.host_url,
         path=sent.url.removeprefix(request.host_url.rstrip("/")),
         headers=[("Prefer", "handling=strict"), *(headers or {}).items()],
-        data=None if body is None else json.dumps(body),
-        content_type=None if body is None else "application/json",
+        data=None if sent.body is None else json.dumps(sent.body),
+        content_type=None if sent.body is None else "application/json",
     ).get_environ()
     environ["REMOTE_ADDR"] = request.remote_addr
-    # A copy of the context, so that the request of the page is the current one again afterwards.
+    return environ
+
+
+def download(name: str, query: Mapping[str, str]) -> Response:
+    """Return the response of a report of the API as a CSV file."""
+    operation = operations()[name]
+    environ = _environ(api_request(name, query={**query, "format": "csv"}))
     response: Response = copy_context().run(_run, operation, environ)
-    data = response.get_data()
-    return Reply(sent, orjson.loads(data) if data else None, response.headers)
+    return response
 
 
 def _run(operation: ApiOperation, environ: dict[str, Any]) -> Response:

@@ -33,32 +33,28 @@ FIGURES = {
 """The labels of the figures of the tiles, by their names in the report."""
 
 
-def change(value: Decimal, before: Decimal) -> str:
-    """Return a change in words: ``↑ 12% more``."""
-    if value == before:
-        return _("as before") if value else ""
-    if not before:
-        return _("new")
-    percent = abs(value - before) * 100 / abs(before)
-    shown = f"{percent:,.0f}" if percent >= 1 else f"{percent:.1f}"
-    return (
-        _("↑ %(percent)s%% more", percent=shown)
-        if value > before
-        else _("↓ %(percent)s%% less", percent=shown)
-    )
-
-
 def _tiles(sales: dict[str, Any]) -> list[Tile]:
     totals, previous = sales["totals"], sales["totals"]["previous"]
     return [
         Tile(
             _(label),
             html.money(totals[name]) if name in reports.MONEY else html.number(totals[name]),
-            [change(Decimal(str(totals[name])), Decimal(str(previous[name]))) or html.NONE],
+            [
+                reports.change(Decimal(str(totals[name])), Decimal(str(previous[name])))
+                or html.NONE,
+                _after_refunds(totals) if name == "total" else "",
+            ],
             reports.sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
         )
         for name, label in FIGURES.items()
     ]
+
+
+def _after_refunds(totals: dict[str, Any]) -> str:
+    refunded = Decimal(totals["refunded"])
+    if not refunded:
+        return ""
+    return _("%(amount)s after refunds", amount=html.money(Decimal(totals["total"]) - refunded))
 
 
 def _top_coupons(days: str) -> Section:
@@ -87,7 +83,7 @@ def show() -> Response:
     days, sales = reports.chosen_days(), None
     may_view = can("get_sales_report")
     if may_view:
-        period = reports.period_query(days) | {"fields": ",".join(FIGURES)}
+        period = reports.period_query(days) | {"fields": ",".join([*FIGURES, "refunded"])}
         sales = reports.unless_slow(lambda: call("get_sales_report", query=period))
     report = sales.content if sales else None
     is_used = report and any(report["totals"][name] for name in ("orders", "uses"))

@@ -54,7 +54,7 @@ def show() -> Response:
     rows = reply.content
     unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
     similar = similar_codes(unknown[:MAX_COMPARED]) if can("list_coupons") else {}
-    table = Table.of_reply(_("Refused codes"), _columns(similar), reply)
+    table = Table.of_reply(_("Refused codes"), columns(similar), reply)
     by_day = [Section(_("By day"), "plots", refusal_plots(days))] if rows else []
     return render(
         "list.html",
@@ -71,7 +71,9 @@ def show() -> Response:
     )
 
 
-def _columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
+def columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
+    """Return the columns of refused codes. ``similar``: existing codes and their coupons."""
+
     def code(row: dict[str, Any]) -> Markup | str:
         return COUPONS.link_to(row["coupon_id"], row["code"] or _("Other codes"))
 

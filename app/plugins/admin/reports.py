@@ -144,8 +144,23 @@ DEFAULT = "30"
 
 SLOW = "The report takes too long. Choose a shorter period."
 
-MONEY = {"total", "revenue", "average_order", "discount"}
+MONEY = {"total", "revenue", "average_order", "discount", "refunded", "net"}
 """Figures that are amounts."""
+
+
+def change(value: Decimal, before: Decimal) -> str:
+    """Return a change in words: ``↑ 12% more``."""
+    if value == before:
+        return _("as before") if value else ""
+    if not before:
+        return _("new")
+    percent = abs(value - before) * 100 / abs(before)
+    shown = f"{percent:,.0f}" if percent >= 1 else f"{percent:.1f}"
+    return (
+        _("↑ %(percent)s%% more", percent=shown)
+        if value > before
+        else _("↓ %(percent)s%% less", percent=shown)
+    )
 
 
 def from_replica(report: Callable[[], T]) -> T:
@@ -190,14 +205,15 @@ def plots(
     found = []
     for name, label in labels.items() if intervals else ():
         points = [
-            Point(_short(str(each["label"])), Decimal(str(each[name])), each is intervals[-1])
+            Point(label_of(str(each["label"])), Decimal(str(each[name])), each is intervals[-1])
             for each in intervals
         ]
         found.append(Plot(label, points, note, is_money=name in MONEY))
     return found
 
 
-def _short(label: str) -> str:
+def label_of(label: str) -> str:
+    """Return the label of an interval; that of a day as a date."""
     try:
         return html.short_date(date.fromisoformat(label))
     except ValueError:

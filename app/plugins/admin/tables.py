@@ -47,6 +47,8 @@ class Filter:
     label: str
     every: str = ""  # the label of no choice
     choices: Mapping[str, str] = field(default_factory=dict)  # labels by values
+    kind: str = "text"  # the type of the input without choices
+    default: str = ""  # the value without one in the address
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -56,7 +58,7 @@ class Filter:
 
     @property
     def value(self) -> str:
-        return request.args.get(self.name, "")
+        return request.args.get(self.name, "") or self.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +128,19 @@ class Table:
     @property
     def is_filtered(self) -> bool:
         """Whether a search or a filter limits the records."""
-        return bool(self.query or any(each.value for each in self.filters))
+        return bool(self.query or any(each.value != each.default for each in self.filters))
 
     @property
     def is_narrowed(self) -> bool:
         """Whether the table can be empty although there are records."""
         return self.is_filtered or self.page > 1
+
+    @property
+    def shows_filters(self) -> bool:
+        """Whether a search or a filter can change what it shows."""
+        has_filters = bool(self.searches or self.filters)
+        has_defaults = any(each.default for each in self.filters)
+        return has_filters and bool(self.rows or self.is_narrowed or has_defaults)
 
     @property
     def hidden(self) -> list[tuple[str, str]]:

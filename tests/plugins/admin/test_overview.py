@@ -10,8 +10,7 @@ from sqlalchemy import update
 from app.db.session import now, run_in_transaction
 from app.errors import unavailable
 from app.models import IMPORT_RUNS, WEBHOOKS
-from app.plugins.admin.overview import change
-from app.plugins.admin.reports import Plot, Point, sparkline, steps
+from app.plugins.admin.reports import Plot, Point, change, sparkline, steps
 
 
 def test_an_empty_shop_shows_the_first_steps_and_loads_the_demo_shop(admin, browser):

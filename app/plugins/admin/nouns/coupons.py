@@ -157,9 +157,7 @@ class CouponPages(Noun):
 
     def filters(self) -> list[Filter]:
         types = Filter("type", _("Discount type"), _("All types"), CHOICES["coupon_types"]())
-        choices = {value: name for value, name in CHOICES["campaigns"]().items() if value}
-        of_campaign = Filter("campaign", _("Campaign"), _("All campaigns"), choices)
-        return [types, of_campaign] if choices or of_campaign.value else [types]
+        return [types, *campaign_filters()]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
         state = given.get("state", "")
@@ -370,14 +368,23 @@ def best_coupons(
     )
 
 
-def _report_columns() -> list[Column]:
-    def code(row: Record) -> Markup | str:
-        coupon = row["coupon"]
-        shown = coupon["id"] if coupon["status"] == "published" else None
-        return COUPONS.link_to(shown, coupon["code"])
+def coupon_cell(row: Record) -> Markup | str:
+    """Return the coupon of a row of a report, as a link unless it is deleted."""
+    coupon = row["coupon"]
+    shown = coupon["id"] if coupon["status"] == "published" else None
+    return COUPONS.link_to(shown, coupon["code"])
 
+
+def campaign_filters() -> list[Filter]:
+    """Return the filter by campaign, if there are campaigns."""
+    choices = {value: name for value, name in CHOICES["campaigns"]().items() if value}
+    found = Filter("campaign", _("Campaign"), _("All campaigns"), choices)
+    return [found] if choices or found.value else []
+
+
+def _report_columns() -> list[Column]:
     return [
-        Column(_("Coupon"), code),
+        Column(_("Coupon"), coupon_cell),
         Column.of(_("Uses"), "uses", on_phone=True),
         Column.of(_("Discount"), "discount", html.money, on_phone=True),
         Column.of(_("Revenue"), "revenue", html.money),
