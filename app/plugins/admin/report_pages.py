@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Response, request
 
+from app.conversions.intervals import DAY
 from app.plugins.admin import html, refusals, reports
 from app.plugins.admin.calls import Reply, call, can, download
 from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
@@ -38,7 +39,7 @@ DEFINITIONS = (
     "counts as paid, and when they are refunded."
 )
 
-INTERVALS = {"day": "By day", "week": "By week", "month": "By month", "year": "By year"}
+INTERVALS = {DAY: "By day", "week": "By week", "month": "By month", "year": "By year"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,8 @@ def _customer_columns() -> list[Column]:
 
 
 def _intervals() -> list[Filter]:
-    choices = {value: _(label) for value, label in INTERVALS.items() if value != "day"}
-    return [Filter("interval", _("Interval"), _(INTERVALS["day"]), choices)]
+    choices = {value: _(label) for value, label in INTERVALS.items()}
+    return [Filter("interval", _("Interval"), choices.pop(DAY), choices)]
 
 
 REPORTS: Mapping[str, Report] = {
