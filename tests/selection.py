@@ -83,8 +83,10 @@ def pytest_generate_tests(metafunc):
 
 def _engines(markers):
     """Return the engines of a test in a run of all cases."""
-    pooled = any(mark.name == "pooler" for mark in markers)
-    return ["sqlite", "postgresql", *([POOLED] if pooled else [])]
+    names = {mark.name for mark in markers}
+    if "one_database" in names and not _may_run_on_both(markers):
+        return ["sqlite"]
+    return ["sqlite", "postgresql", *([POOLED] if "pooler" in names else [])]
 
 
 def _needs_every_copy(config):

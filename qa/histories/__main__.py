@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--check", type=Path, help="check a recorded history, without a run")
     options = parser.parse_args()
     if options.check:
-        violations = check_recorded(load(options.check.read_bytes()))
+        violations = list(check_recorded(load(options.check.read_bytes())))
         for violation in violations:
             _say(report.text(violation, options.seed))
         return int(bool(violations))

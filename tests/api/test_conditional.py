@@ -5,6 +5,8 @@ import pytest
 from tests.api_client import Client, at_the_same_time, codes, refusal, reply, without_key
 from tests.factories import insert_order
 
+pytestmark = pytest.mark.one_database
+
 FAILED = refusal("shop_api_precondition_failed")
 SOMETHING_ELSE = '"0123456789abcdef0123456789abcdef"'
 

@@ -15,6 +15,8 @@ from tests.npm import install, needs_node
 from tests.openapi.test_swagger_ui import BROWSER_TEST, browser
 from tests.serving import running_service
 
+pytestmark = pytest.mark.one_database
+
 HERE = "http://localhost"
 EVIL = "https://evil.example"
 FRIEND = "https://admin.example"

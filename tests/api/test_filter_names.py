@@ -7,6 +7,8 @@ import pytest
 from tests.api_client import refused_params
 from tests.metadata.calls import created
 
+pytestmark = pytest.mark.one_database
+
 KEPT = {"fields", "page", "force", "older_than_days", "format"}
 """Parameters that have no brackets in the specification either."""
 

@@ -12,6 +12,8 @@ from app.schemas.strict import MAX_UNKNOWN
 from tests.api_client import codes, refused_params, reply
 from tests.conversions.inputs import steps
 
+pytestmark = pytest.mark.one_database
+
 NAMES = ["first_name", "last_name"]
 SHIPPING = [*NAMES, "company", "address_1", "address_2", "city", "state", "postcode", "country"]
 TEXTS = [
@@ -74,7 +76,6 @@ def test_text_beyond_its_limit(admin, existing, kind, field, limit):
 
 
 @pytest.mark.sample(9)
-@pytest.mark.both_databases
 @pytest.mark.parametrize(("kind", "field", "limit"), TEXTS)
 def test_text_at_its_limit(admin, existing, kind, field, limit):
     for error in send_all(admin, kind, field, of_length(field, limit), existing[kind]):

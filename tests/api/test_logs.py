@@ -10,6 +10,8 @@ import structlog
 
 from tests.api.log_lines import logged
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["logged"]  # a fixture
 
 LINE = {

@@ -10,6 +10,8 @@ from tests.api.log_lines import logged
 from tests.api_client import Client
 from tests.customers.input import PASSWORD, create, shown
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["logged"]  # a fixture
 
 SECRETS = {

@@ -5,6 +5,8 @@ import pytest
 from tests.api_client import refusal, refused_params, reply
 from tests.plugins.woocommerce.oauth_requests import AN_ERROR, PAIR, key, sign
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["key"]  # a fixture
 
 LEGACY, V3 = "/wc-api/v3", "/wp-json/wc/v3"

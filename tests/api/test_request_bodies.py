@@ -8,6 +8,8 @@ import pytest
 from tests.api.error_requests import send
 from tests.api_client import Client, codes, refusal, refused_params, reply
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["send"]  # a fixture
 
 INVALID_JSON = (400, "shop_api_invalid_json")

@@ -6,6 +6,8 @@ from tests.api.error_requests import NO_ROUTE
 from tests.api_client import refusal, reply, without_suggestion
 from tests.conversions.inputs import steps
 
+pytestmark = pytest.mark.one_database
+
 
 @pytest.mark.parametrize(
     "path",

@@ -6,6 +6,8 @@ from app.api.strictness import _HANDLING
 from app.schemas.strict import MAX_UNKNOWN
 from tests.api_client import Client, refused_params, reply
 
+pytestmark = pytest.mark.one_database
+
 STRICT = {"Prefer": "handling=strict"}
 APPLIED = "handling=strict"
 

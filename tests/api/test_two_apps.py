@@ -12,6 +12,8 @@ from app.plugin_api import registry
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client
 
+pytestmark = pytest.mark.one_database
+
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch):

@@ -13,6 +13,8 @@ from app.services.api_keys.writes import revoke_key
 from tests.api_client import Client, codes, refusal, reply
 from tests.auth.requests import REFUSED, UNKNOWN_KEY, assert_refused, basic
 
+pytestmark = pytest.mark.one_database
+
 # --- credentials ---
 
 

@@ -23,6 +23,8 @@ from app.services.events.sequence import number_events
 from tests.api_client import Client
 from tests.factories import insert_order
 
+pytestmark = pytest.mark.one_database
+
 ALL = frozenset(ROLES)
 STAFF = frozenset({"administrator", "shop_manager"})
 ADMINISTRATOR = frozenset({"administrator"})

@@ -289,6 +289,7 @@ def test_changes_during_the_copy_are_not_half_copied(urls, make_shop, monkeypatc
     assert {name: rows_of(target, name) for name in before} == before
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("given", "message"),

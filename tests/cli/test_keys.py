@@ -16,6 +16,8 @@ from app.services.api_keys.writes import NewKey
 from tests.api_client import Client
 from tests.databases import SECRET
 
+pytestmark = pytest.mark.one_database
+
 ROOT = Path(__file__).parents[2]
 
 

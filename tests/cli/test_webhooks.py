@@ -16,6 +16,8 @@ from tests.serving import ROOT
 from tests.webhooks.deliveries import make_webhook, receiver, receivers, shop
 from tests.webhooks.receivers import LOOPBACK
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["receiver", "receivers", "shop"]  # fixtures
 
 SECRET = "whsec_" + "A" * 32

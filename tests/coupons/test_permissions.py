@@ -8,6 +8,8 @@ from app.models import User
 from tests.api_client import refusal, reply
 from tests.coupons.calls import TRASHED, edit
 
+pytestmark = pytest.mark.one_database
+
 OPERATIONS = {
     "read": ("GET", "/coupons/{id}", None, "shop_api_user_cannot_read_coupon"),
     "read by code": ("GET", "/coupons/code/{code}", None, "shop_api_user_cannot_read_coupon"),

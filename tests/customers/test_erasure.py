@@ -342,7 +342,7 @@ def test_responses_of_receivers_are_blanked(shop, receivers):
     assert [str(row[0]) for row in rows[:2]] == ["{}", "{}"]
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.one_database
 def test_sqlite_overwrites_deleted_data(app, admin, ann):
     def content():
         with app.app_context():

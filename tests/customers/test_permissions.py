@@ -4,6 +4,8 @@ import pytest
 
 from tests.customers.calls import edit, expected, give_role, read, rejection
 
+pytestmark = pytest.mark.one_database
+
 NOBODY = 2**62  # an id that no test reaches
 BEYOND = 10**20  # an id outside 64 bits
 

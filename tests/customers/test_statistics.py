@@ -153,7 +153,6 @@ def test_total_spent_is_exact_to_the_cent(admin, make_customer, make_order, tota
     assert [row["total_spent"] for row in listed] == [spent]
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("setting", "spent"),
     [

@@ -135,7 +135,7 @@ def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many
         assert [steps for each in found for steps in reads_everything(*each)] == [], path
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.one_database
 @pytest.mark.parametrize("noun", ["customers", "orders", "coupons"])
 def test_search_reads_texts_from_an_index(admin, plans, noun):
     """SQLite would read complete records, which takes ten times as long."""
@@ -331,7 +331,7 @@ def test_orders_of_guests_are_counted_in_their_own_index(app, admin, make_custom
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.one_database
 def test_pages_are_read_from_memory_that_processes_share(app, admin):
     """To copy the pages of an index takes half of the time of a page in the middle of a list."""
     admin.get("/customers")

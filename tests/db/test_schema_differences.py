@@ -57,7 +57,6 @@ def test_database_with_later_tables_is_not_upgraded(migrated):
     )
 
 
-@pytest.mark.both_databases
 def test_doctor_names_missing_and_unknown_tables(migrated):
     execute(migrated, "DROP TABLE uploads")
     execute(migrated, "ALTER TABLE order_notes DROP COLUMN author")
@@ -94,7 +93,7 @@ def dump_or_restore(program, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.one_database
 def test_dump_from_before_an_upgrade(make_app, server, tmp_path):
     """The commands of docs/going-back.md, and the command that it warns of."""
     url, dump = server.url(), tmp_path / "shop.dump"

@@ -116,7 +116,6 @@ FILTERS = [
 ]
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize(("query", "expected"), FILTERS)
 def test_filters(admin, publish, query, expected):
     published = publish(

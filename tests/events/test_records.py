@@ -129,7 +129,6 @@ BULKS = {
 }
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize("plural", BULKS)
 def test_the_events_of_a_bulk_request_are_one_statement(admin, feed, statements, plural):
     items = [BULKS[plural](number) for number in range(100)]

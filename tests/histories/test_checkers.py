@@ -30,12 +30,12 @@ pytestmark = pytest.mark.slow
 def recorded():
     """The history of a run without faults."""
     segments = load(Path(__file__).with_name("recorded.json.gz").read_bytes())
-    assert check_recorded(segments) == []
+    assert list(check_recorded(segments)) == []
     return segments
 
 
-def checkers_of(segments):
-    return {violation.checker for violation in check_recorded(segments)}
+def is_rejected(segments, checker):
+    return any(violation.checker == checker for violation in check_recorded(segments))
 
 
 def operations(segments, *kinds):
@@ -438,7 +438,7 @@ def fail(segments):
 def test_altered_history_is_rejected(recorded, alter, checker):
     segments = copy.deepcopy(recorded)
     alter(segments)
-    assert checker in checkers_of(segments)
+    assert is_rejected(segments, checker)
 
 
 def test_confirmation_of_a_released_use_is_rejected(recorded):
@@ -501,7 +501,7 @@ def test_only_reads_with_a_position_bind_the_next_read_with_one(recorded, positi
 
 
 def test_recorded_history_is_the_same_after_saving(recorded):
-    assert check_recorded(load(dump(recorded))) == []
+    assert list(check_recorded(load(dump(recorded)))) == []
 
 
 def test_violation_is_shown_with_its_operations_and_its_seed(recorded):

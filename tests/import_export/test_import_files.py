@@ -103,7 +103,6 @@ def test_customers_from_csv(admin, run):
     assert grace["shipping_address"]["city"] == "Bonn"
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize("file_format", ["csv", "ndjson"])
 @pytest.mark.parametrize("kind", ["coupons", "customers"])
 def test_an_export_is_imported_again(

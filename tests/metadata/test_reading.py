@@ -83,7 +83,6 @@ def test_strict_selection(admin, kind):
     assert "did you mean 'metadata'" in response.get_json()["errors"][0]["message"]
 
 
-@pytest.mark.both_databases
 def test_page_reads_metadata_with_one_statement(admin, kind, statements):
     for number in range(12):
         created(admin, kind, metadata={"number": number})

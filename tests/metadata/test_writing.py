@@ -282,7 +282,6 @@ def test_bulk_items_write_metadata_and_fail_alone(admin, kind):
 
 
 @pytest.mark.sample(3)
-@pytest.mark.both_databases
 @pytest.mark.parametrize("value", ["new", None])
 def test_bulk_request_needs_at_most_two_statements_more(admin, kind, statements, value):
     ids = [created(admin, kind, metadata={"a": 1, "b": 2})["id"] for _ in range(5)]

@@ -9,6 +9,8 @@ from jsonschema import Draft202012Validator
 from app.blueprints import guides
 from tests.coupons.calls import BLANK
 
+pytestmark = pytest.mark.one_database
+
 # Properties of responses that are not always there: the rest of an error, the version of v3, and the
 # replicas with a setting.
 ON_REQUEST = {

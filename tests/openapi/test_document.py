@@ -16,6 +16,8 @@ from app.api import order_extensions
 from app.config import VERSION
 from app.errors.codes import ERRORS
 
+pytestmark = pytest.mark.one_database
+
 OPEN = {("get", "/"), ("get", "/healthz"), ("get", "/readyz")}
 # What describes the API is no part of it. The pages call it, and wc/v3 has a document of its own.
 AROUND = {"/openapi.json", "/docs/", "/static/", "/favicon.ico", "/admin", "/wp-json"}

@@ -13,6 +13,8 @@ from tests.events.feed import feed  # noqa: F401  # a fixture
 from tests.metadata.calls import created, updated
 from tests.openapi.test_versions import document_of
 
+pytestmark = pytest.mark.one_database
+
 MADE_ELSEWHERE = {"webhook.disabled", "invitation.created", "invitation.accepted"}
 
 

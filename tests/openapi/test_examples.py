@@ -5,6 +5,8 @@ from jsonschema import Draft202012Validator
 
 from app.schemas.examples import coupons, customers
 
+pytestmark = pytest.mark.one_database
+
 TIMES = ("created_at", "updated_at")
 
 

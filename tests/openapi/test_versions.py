@@ -5,6 +5,8 @@ import json
 import pytest
 from openapi_spec_validator import validate
 
+pytestmark = pytest.mark.one_database
+
 VERSIONS = ["3.1.0", "3.0.3"]
 OTHER_VERSION = pytest.param("3.0.3", marks=pytest.mark.slow)
 RETRIED = {
@@ -90,6 +92,7 @@ def parts(part):
         yield from parts(inner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", ["3.1.0", OTHER_VERSION], indirect=True)
 def test_document_is_valid(document):
     validate(document)

@@ -443,7 +443,6 @@ def redemptions(admin):
 
 
 @pytest.mark.sample(4)
-@pytest.mark.both_databases
 @pytest.mark.parametrize("change", LOSES_ITS_CODE)
 @pytest.mark.parametrize("status", ["pending", "processing"])
 @pytest.mark.parametrize(
@@ -584,7 +583,6 @@ def test_use_of_a_deleted_coupon_is_taken_again(admin, make_coupon, redemptions,
     assert redemptions(order) == [(None, "0.00", "confirmed")]
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize("status", ["pending", "cancelled", "failed"])
 @pytest.mark.parametrize("line", [{"code": "full"}, {"code": "full", "amount": "1"}])
 def test_limits_are_checked_in_every_status(admin, make_coupon, status, line):
@@ -730,7 +728,6 @@ def test_line_of_an_earlier_release(app, admin, make_coupon, uses, recomputed):
 # --- cost ---
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("status", "limit", "email", "count"),
     [

@@ -13,6 +13,8 @@ from tests.factories import insert_order
 from tests.orders.extension_apps import by_hand, installed_plugin, plugged
 from tests.orders.test_orders import GUEST
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["by_hand", "installed_plugin", "plugged"]  # fixtures
 
 INSERTED = ',"customer":' + json.dumps(GUEST | {

@@ -31,6 +31,8 @@ from app.services.api_keys.writes import create_key
 from tests.api_client import Client, at_the_same_time
 from tests.plugins.admin.browser_client import Browser
 
+pytestmark = pytest.mark.one_database
+
 ROOT = Path(__file__).parents[2]
 
 

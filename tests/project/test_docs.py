@@ -16,6 +16,8 @@ from app.services.api_keys.writes import create_key
 from tests.api_client import Client
 from tools.command_page import commands_page
 
+pytestmark = pytest.mark.one_database
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]

@@ -40,6 +40,15 @@ def test_values(database_url, value):
 def test_named(database_url):
     pass
 
+@pytest.mark.one_database
+class TestOne:
+    def test_once(self, database_url):
+        pass
+
+    @pytest.mark.both_databases
+    def test_twice(self, database_url):
+        pass
+
 @pytest.mark.both_databases
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("value", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
@@ -59,6 +68,7 @@ QUICK = {
     "pooled[sqlite]", "pooled[postgresql]",
     "values[sqlite-1]", "values[sqlite-2]", "values[postgresql-2]",
     "named[sqlite]", "named[postgresql]",
+    "once[sqlite]", "twice[sqlite]", "twice[postgresql]",
     "sampled[sqlite-1]", "sampled[postgresql-1]",
     "random", "without_database",
 }  # fmt: skip
@@ -76,7 +86,9 @@ NOT_RUN = (
 @pytest.fixture
 def run_cases(pytester):
     """Return a function: run the cases above with options; return their names and the last line."""
-    pytester.makeini("[pytest]\nmarkers =\n  slow\n  sample\n  pooler\n  both_databases")
+    pytester.makeini(
+        "[pytest]\nmarkers =\n  slow\n  sample\n  pooler\n  one_database\n  both_databases"
+    )
     pytester.makepyfile(CASES)
 
     def run(*options):

@@ -40,7 +40,6 @@ LIMITS = [{}, {"usage_limit": 5}, {"usage_limit_per_user": 5}]
 
 
 @pytest.mark.sample(2)
-@pytest.mark.both_databases
 @pytest.mark.parametrize("limits", LIMITS)
 def test_use_through_the_api_changes_its_coupon(app, admin, changed, expire, limits):
     def reserved(coupon):
@@ -76,7 +75,6 @@ ORDERS = {
 
 
 @pytest.mark.sample(3)
-@pytest.mark.both_databases
 @pytest.mark.parametrize("dialect", ORDERS)
 @pytest.mark.parametrize("limits", LIMITS)
 def test_order_changes_the_coupons_that_it_uses(admin, changed, dialect, limits):

@@ -48,7 +48,6 @@ def test_newest_first(admin, ledger):
 
 
 @pytest.mark.sample(8)
-@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("query", "names"),
     [

@@ -103,7 +103,7 @@ def searches(app, admin):
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.one_database
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     ("guests", "email"),
@@ -134,6 +134,7 @@ def test_statistics_do_not_change_the_indexes(app, searches, statistics, path, g
         assert {each for each in found if each[1] not in INDEXES[each[0]]} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize(
     ("path", "indexes"),

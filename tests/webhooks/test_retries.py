@@ -29,6 +29,8 @@ from tests.webhooks.deliveries import (
 )
 from tests.webhooks.receivers import LOOPBACK, PATIENCE, running_worker, until
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["receiver", "receivers", "shop"]  # fixtures
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from qa.histories.checkers.changes import ChangeChecker, check_expiries, check_links, check_tags
@@ -59,9 +60,10 @@ class Checkers:
         return dict(self.coupons.figures) | dict(self.records.figures)
 
 
-def check_recorded(segments: list[Segment]) -> list[Violation]:
-    """Return the violations in the segments of a run, or an empty list."""
+def check_recorded(segments: list[Segment]) -> Iterator[Violation]:
+    """Yield the violations in the segments of a run; a segment is checked when it is needed."""
     checkers = Checkers()
     first = segments[0]
     checkers.begin(first.before, min((event.id for event in first.events), default=1) - 1)
-    return [violation for segment in segments for violation in checkers.check(segment)]
+    for segment in segments:
+        yield from checkers.check(segment)

@@ -8,6 +8,8 @@ import pytest
 from app.plugins.admin import forms, html
 from tests.plugins.admin.test_coupons import make, stored
 
+pytestmark = pytest.mark.one_database
+
 NOW = datetime.now(UTC)
 PAST, FUTURE = (f"{NOW + timedelta(days=days):%Y-%m-%dT%H:%M}" for days in (-2, 2))
 

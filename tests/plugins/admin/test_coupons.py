@@ -17,6 +17,8 @@ from app.plugins.admin import calls, forms, selections
 from app.plugins.admin.nouns import coupons
 from tests.plugins.admin.browser_client import Browser
 
+pytestmark = pytest.mark.one_database
+
 HOSTILE = "\"><script>alert(1)</script>{{7*7}}'=1+1"
 TODAY = datetime.now(UTC).date()
 

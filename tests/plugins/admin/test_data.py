@@ -17,6 +17,8 @@ from app.models import UPLOADS
 from app.services.maintenance import uploads
 from app.services.maintenance.cleanup import sweep
 
+pytestmark = pytest.mark.one_database
+
 
 def work(app):
     """Do what a worker does: import the next part. Return whether there was one."""

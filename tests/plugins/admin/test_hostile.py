@@ -42,7 +42,7 @@ def hostile(app, admin):
     return browser, [path for method, path, _needs in pages(app, ids) if method == "GET"]
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.one_database
 def test_stored_texts_are_no_markup(hostile):
     browser, paths = hostile
     seen = set()
@@ -157,12 +157,16 @@ def _requests(names, value):
     yield from (_encoded([pair]) for pair in pairs if pair[0] not in PARAMETERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "value",
+    ("database_url", "value"),
     [
-        pytest.param(value, id=name, marks=[] if name == "number" else pytest.mark.slow)
+        pytest.param(url, value, id=f"{url}-{name}")
+        for url, names in {"sqlite": VALUES, "postgresql": ("number", "null", "surrogate")}.items()
         for name, value in VALUES.items()
+        if name in names
     ],
+    indirect=["database_url"],
 )
 def test_hostile_values_in_every_parameter_field_and_path_are_no_error_500(
     app, admin, browser, value

@@ -10,6 +10,8 @@ from app.db.session import db
 from tests.plugins.admin.filled_shop import fill
 from tests.plugins.admin.test_rights import pages
 
+pytestmark = pytest.mark.one_database
+
 LAST = ("/trash", "/restore", "/selected", "/delete", "/revoke", "/end")
 TYPED = {
     "/coupons/new": {"code": "twice", "amount": "5"},

@@ -10,6 +10,8 @@ from app.plugins.admin.calls import can, operations
 from tests.plugins.admin.browser_client import ORIGIN, Browser
 from tests.plugins.admin.filled_shop import fill
 
+pytestmark = pytest.mark.one_database
+
 KEYS = [
     ("administrator", "read_write", None),
     ("administrator", "read", None),

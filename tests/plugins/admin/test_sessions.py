@@ -23,6 +23,8 @@ from tests.plugins.admin.browser_client import ORIGIN, Browser
 from tests.plugins.admin.test_rights import pages
 from tests.serving import Gunicorn
 
+pytestmark = pytest.mark.one_database
+
 
 def credentials(key, **over):
     return {"consumer_key": key.consumer_key, "consumer_secret": key.consumer_secret, **over}

@@ -14,6 +14,8 @@ from app.services.coupons.refusals import refusals_of
 from tests.plugins.admin.browser_client import Browser
 from tests.plugins.admin.test_rights import pages
 
+pytestmark = pytest.mark.one_database
+
 extract = pytest.importorskip("babel.messages.extract")
 catalogs = pytest.importorskip("babel.messages.catalog")
 frontend = pytest.importorskip("babel.messages.frontend")

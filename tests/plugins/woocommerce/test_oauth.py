@@ -21,6 +21,8 @@ from app.services.api_keys.writes import KeyExists, create_key
 from tests.api_client import Client, codes, reply
 from tests.plugins.woocommerce.oauth_requests import AN_ERROR, ORIGIN, PAIR, VECTORS, key, sign
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["key"]  # a fixture
 
 

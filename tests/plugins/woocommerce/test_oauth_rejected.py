@@ -17,6 +17,8 @@ from app.services.api_keys.writes import create_key, revoke_key
 from tests.api_client import Client, at_the_same_time, codes, reply
 from tests.plugins.woocommerce.oauth_requests import AN_ERROR, key, sign
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["key"]  # a fixture
 
 NAMES = [

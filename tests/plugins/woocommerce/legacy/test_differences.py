@@ -6,6 +6,8 @@ from tests.api_client import Client, codes, reply, without_suggestion
 from tests.factories import insert_download, insert_order
 from tests.plugins.woocommerce.legacy.calls import BOTH, INVALID, NO_ROUTE, V2, V3, legacy_refusal
 
+pytestmark = pytest.mark.one_database
+
 # --- the table of decisions 12, row by row ---
 
 

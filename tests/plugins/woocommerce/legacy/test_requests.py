@@ -7,6 +7,8 @@ from app.api.request_parser import ArgumentParser
 from tests.api_client import Client, codes, reply
 from tests.plugins.woocommerce.legacy.calls import BOTH, V2, V3, legacy_refusal
 
+pytestmark = pytest.mark.one_database
+
 # --- how a request may be written ---
 
 

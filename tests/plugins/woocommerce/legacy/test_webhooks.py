@@ -13,6 +13,8 @@ from app.worker.cycle import CycleInput, run_cycle
 from tests.api_client import codes, reply
 from tests.webhooks.receivers import LOOPBACK, Receiver, running_worker, until
 
+pytestmark = pytest.mark.one_database
+
 MOUNTS = ["/wc-api/v2", "/wc-api/v3"]
 NEW = {"topic": "coupon.updated", "delivery_url": "https://receiver.example/hooks"}
 

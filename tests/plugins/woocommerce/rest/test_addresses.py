@@ -8,6 +8,8 @@ from oauthlib.oauth1 import Client as Signer
 
 from tests.plugins.woocommerce.rest.seed import KEYS, reset
 
+pytestmark = pytest.mark.one_database
+
 PAIR = (KEYS["admin_rw"]["consumer_key"], KEYS["admin_rw"]["consumer_secret"])
 FORM = "application/x-www-form-urlencoded"
 ORIGIN = "http://shop.example"

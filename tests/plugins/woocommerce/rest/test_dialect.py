@@ -18,6 +18,8 @@ from tests.api_client import Client
 from tests.customers.test_erasure import stored_words
 from tests.plugins.woocommerce.rest.seed import KEYS, reset
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["stored_words"]  # a fixture
 
 V3 = "/wp-json/wc/v3"

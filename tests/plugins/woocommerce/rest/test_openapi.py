@@ -13,6 +13,8 @@ from tests.plugins.woocommerce.rest.seed import reset
 from tests.plugins.woocommerce.rest.test_dialect import LINE, V3, Shop
 from tests.serving import ROOT
 
+pytestmark = pytest.mark.one_database
+
 LINT = ROOT / "tests" / "lint"
 
 

@@ -42,6 +42,7 @@ def test_few(app_with, cases):
 
 
 @pytest.mark.slow
+@pytest.mark.one_database
 def test_all(app_with):
     results = list(replay(app_with(**SETTINGS)))
     assert _different(results) == []
