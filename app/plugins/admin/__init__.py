@@ -15,6 +15,7 @@ from app.plugins.admin import (
     frame,
     html,
     overview,
+    privacy,
     refusals,
     report_pages,
     search,
@@ -46,7 +47,8 @@ def init_app(app: Flask, _api: object) -> None:
     app.extensions[frame.ADMIN] = frame.Admin()
     for part in (texts, html, assets):
         part.init_app(app)
-    pages = (overview, search, report_pages, refusals, data, sign_in, invitations, assets)
+    found = overview, search, report_pages, refusals, data, privacy
+    pages = (*found, sign_in, invitations, assets)
     for blp in (*(noun.blp for noun in NOUNS.values()), *(p.blp for p in pages)):
         app.register_blueprint(blp, url_prefix=prefix)
     app.extensions[frame.ADMIN].navigation += [
@@ -54,6 +56,7 @@ def init_app(app: Flask, _api: object) -> None:
         report_pages.NAVIGATION,
         refusals.NAVIGATION,
         data.NAVIGATION,
+        privacy.NAVIGATION,
         invitations.NAVIGATION,
         *(noun.item for noun in NOUNS.values()),
     ]

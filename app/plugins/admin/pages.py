@@ -10,6 +10,7 @@ from markupsafe import Markup
 from app.plugins.admin.calls import ApiRequest, Reply, api_request, call, can
 from app.plugins.admin.forms import FieldSpec
 from app.plugins.admin.frame import may_open, render
+from app.plugins.admin.texts import gettext as _
 
 Requests = Sequence[tuple[str, ApiRequest]]
 """Requests by the labels of their buttons. That of the page itself has none."""
@@ -136,6 +137,13 @@ def record_page(
 def allowed(buttons: Sequence[Button]) -> list[Button]:
     """Return the buttons that the session can use."""
     return [each for each in buttons if may_open(each.endpoint)]
+
+
+def person_buttons(**names: int) -> tuple[list[Button], list[Button]]:
+    """Return the buttons of the data of a person, and of its erasure, on the page of a record."""
+    data = Button(_("Personal data"), "admin_privacy.download", names)
+    erase = Button(_("Erase personal data"), "admin_privacy.show", names)
+    return [data], [erase] if can("get_person_erasure") else []
 
 
 def call_if_allowed(operation: str, **arguments: Any) -> Reply | None:

@@ -16,7 +16,7 @@ from app.plugins.admin.forms import FieldSpec, specs_of
 from app.plugins.admin.frame import may_open
 from app.plugins.admin.nouns import Noun, Record
 from app.plugins.admin.nouns.orders import ORDERS, address_sections, uses_section
-from app.plugins.admin.pages import Button, Parts, Section, Tile
+from app.plugins.admin.pages import Button, Parts, Section, Tile, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import Column, Filter
 from app.plugins.admin.texts import gettext as _
@@ -91,9 +91,12 @@ class CustomerPages(Noun):
         return call("get_customer", query=query, customer_id=record_id).content, ""
 
     def parts(self, record: Record) -> Parts:
+        data, erase = person_buttons(customer_id=record["id"])
         return Parts(
+            dangers=erase,
             buttons=[
                 *_claims(record),
+                *data,
                 self.button(_("Merge"), "merge", record),
                 self.button(_("Edit"), "edit", record, tone="primary"),
             ],

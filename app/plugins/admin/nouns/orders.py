@@ -17,7 +17,7 @@ from app.plugins.admin.calls import Reply, call, can
 from app.plugins.admin.forms import CHOICES, FieldSpec, Form, line_specs, specs_of
 from app.plugins.admin.nouns import FORM, NOUNS, AnyResponse, Noun, Record, form_page
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
-from app.plugins.admin.pages import Button, Parts, Section, call_if_allowed
+from app.plugins.admin.pages import Button, Parts, Section, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import Column, Filter, Tab, Table
 from app.plugins.admin.texts import gettext as _
@@ -158,8 +158,12 @@ class OrderPages(Noun):
         uses = uses_section(_("Coupon uses"), {"order_id": number}, currency)
         shown = {"status": record["status"]}
         status = {"fields": shown, "shown": shown, "spec": _status_field()[0]}
+        is_guest = not record["customer_id"]
+        data, erase = person_buttons(order_id=number) if is_guest else ([], [])
         return Parts(
+            dangers=erase,
             buttons=[
+                *data,
                 *([self.button(_("Refund"), "refund", record)] if left > 0 else []),
                 self.button(_("Change status"), "change_status", record, tone="primary", **status),
             ],

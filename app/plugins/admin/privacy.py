@@ -1,0 +1,187 @@
+"""Privacy: what the shop knows of a person, and its erasure after a preview (people 8).
+
+The address of a page contains an ID, never an e-mail address, which a proxy could log.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response, request, url_for
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.api.authentication import current_principal
+from app.api.responses import streamed_response
+from app.conversions.emails import comparable_email
+from app.errors import ShopError
+from app.import_export.person_data import person_data
+from app.plugins.admin import html
+from app.plugins.admin.calls import api_request, call, can
+from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
+from app.plugins.admin.texts import gettext as _
+from app.services.persons.lookup import NAMES
+
+blp = AdminBlueprint("admin_privacy")
+
+NAVIGATION = NavigationItem("Privacy", "admin_privacy.show", "shield", 620)
+
+KINDS = {
+    "customers": "Account",
+    "orders": "Orders",
+    "order_notes": "Notes",
+    "order_refunds": "Refunds",
+    "downloads": "Downloads",
+    "redemptions": "Coupon uses",
+    "keys": "API keys",
+    "sessions": "Sessions",
+    "imports": "Uploaded files",
+    "coupons": "Coupons that name the address",
+}
+"""The label of each number of an erasure. Those of plugins have none."""
+
+REASONS = {
+    "open_orders": "Complete, cancel or refund the open orders first.",
+    "is_caller": "Another administrator can erase your account.",
+}
+"""What to do about a reason, by its code."""
+
+MAX_REQUESTS = 50
+"""Number of requests of an erasure in a row: 10,000 orders."""
+
+
+@blp.page("/privacy", ("get_person_data", "get_person_erasure"))
+def show() -> Response:
+    """Show the person that the address names, or ask for an e-mail address."""
+    return _page(_given(request.args))
+
+
+@blp.page("/privacy/find", ("get_person_data", "get_person_erasure"), methods=("POST",))
+def find() -> Response:
+    """Show the person with an e-mail address."""
+    return _page(_given(request.form))
+
+
+@blp.page("/privacy/person-data", "get_person_data", methods=("GET", "POST"))
+def download() -> Response:
+    """Download what the shop knows of a person."""
+    names = _given(request.values)
+    pieces = person_data(current_principal(), {**names, **_ids(names)})
+    response = streamed_response(pieces, "application/json")
+    response.headers["Content-Disposition"] = 'attachment; filename="person-data.json"'
+    return response
+
+
+@blp.page("/privacy/erase", "erase_person", methods=("POST",))
+def erase() -> Response | BaseResponse:
+    """Erase a person whose e-mail address or order number was typed."""
+    names = _given(request.form)
+    typed, preview = request.form.get("typed", ""), _preview(names)
+    if preview and not _is_typed(typed, names, preview):
+        return _page(names, error=_("This is not what was asked for. Nothing was erased."))
+    headers = {"If-Match": f'"{request.form.get("tag", "")}"'}
+    erased: dict[str, int] = {}
+    for _number in range(MAX_REQUESTS):
+        sent = call("erase_person", body={"person": names | _ids(names)}, headers=headers)
+        erasure, headers = sent.content, {}
+        for name, number in erasure["erased"].items():
+            erased[name] = erased.get(name, 0) + number
+        if erasure["complete"]:
+            return _erased_page(erased)
+    return _page(names, error=_("Not everything is erased yet. Erase again to continue."))
+
+
+def _given(values: Mapping[str, str]) -> dict[str, str]:
+    """Return what names the person: one text, or none."""
+    return {name: values[name].strip() for name in NAMES if values.get(name, "").strip()}
+
+
+def _ids(names: Mapping[str, str]) -> dict[str, Any]:
+    return {name: int(text) for name, text in names.items() if name != "email" and text.isdigit()}
+
+
+def _preview(names: Mapping[str, str]) -> dict[str, Any] | None:
+    if not names or not can("get_person_erasure"):
+        return None
+    reply = call("get_person_erasure", query=names)
+    content: dict[str, Any] = reply.content
+    return content | {"tag": reply.headers.get("ETag", "").strip('"')}
+
+
+def _order_number(names: Mapping[str, str]) -> str:
+    """Return the number of the order that names a guest without an e-mail address."""
+    if "order_id" not in names:
+        return ""
+    return str(call("get_order", order_id=int(names["order_id"])).content["order_number"])
+
+
+def _is_typed(typed: str, names: Mapping[str, str], preview: Mapping[str, Any]) -> bool:
+    """Return whether somebody typed an address of the person, or the number of the order."""
+    if preview["emails"]:
+        return comparable_email(typed.strip()) in preview["emails"]
+    return typed.strip() in {_order_number(names), names.get("customer_id", "")} - {""}
+
+
+def _page(names: Mapping[str, str], error: str = "") -> Response:
+    """Return the page of a person, or the search if there is none."""
+    preview, unknown = None, ""
+    try:
+        preview = _preview(names)
+        if names and preview is None:  # without the right to erase
+            next(person_data(current_principal(), {**names, **_ids(names)}))
+    except ShopError as failure:
+        if failure.code not in {"shop_api_invalid_person", "shop_api_invalid_param"}:
+            raise
+        unknown, names = failure.text(translate=_), {}
+    asked = _("Type the e-mail address to confirm")
+    if preview and not preview["emails"]:
+        asked = _("Type the order number to confirm")
+        if "customer_id" in names:
+            asked = _("Type the ID of the customer to confirm")
+    return render(
+        "privacy.html",
+        title=_("Privacy"),
+        names=names,
+        preview=preview,
+        facts=_facts(names, preview),
+        rows=_rows(preview["erased"]) if preview else [],
+        asked=asked,
+        reasons=REASONS,
+        error=error or unknown,
+        requests=_requests(names),
+        status=400 if error or unknown else 200,
+        has_errors=bool(error or unknown),
+    )
+
+
+def _facts(names: Mapping[str, str], preview: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    if customer_id := (preview or {}).get("customer_id") or names.get("customer_id"):
+        address = url_for("admin_customers.show", customer_id=customer_id)
+        found.append((_("Customer"), html.link(address, f"#{customer_id}")))
+    if preview:
+        found.append((_("E-mail addresses"), ", ".join(preview["emails"])))
+        found.append((_("Other addresses in orders"), ", ".join(preview["other_emails"])))
+    elif "email" in names:
+        found.append((_("E-mail address"), names["email"]))
+    return found
+
+
+def _rows(numbers: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [
+        (_(KINDS[name]) if name in KINDS else html.words(name), html.number(number))
+        for name, number in numbers.items()
+        if number
+    ]
+
+
+def _requests(names: Mapping[str, str]) -> list[tuple[str, Any]]:
+    if not names:
+        return []
+    found = [("", api_request("get_person_erasure", query=names))]
+    if can("erase_person"):
+        body = {"person": {**names, **_ids(names)}}
+        found.append((_("Erase personal data"), api_request("erase_person", body=body)))
+    return found
+
+
+def _erased_page(erased: Mapping[str, int]) -> Response:
+    return render("privacy_erased.html", title=_("Personal data erased"), rows=_rows(erased))
