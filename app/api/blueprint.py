@@ -14,7 +14,7 @@ from flask.blueprints import BlueprintSetupState
 from app.api import strictness
 from app.api.authentication import authenticate_request
 from app.api.dialect import NATIVE
-from app.api.openapi.operations import describe_operation
+from app.api.openapi.operations import describe_file, describe_operation
 from app.api.request_parser import ArgumentParser
 from app.api.view_docs import document, documented
 from app.errors.codes import ERRORS
@@ -154,6 +154,11 @@ class Blueprint(flask_smorest.Blueprint):
         return lambda view: document(view, "media_types", media_types)
 
     @staticmethod
+    def accepts_file(*media_types: str) -> Callable[[Any], Any]:
+        """Document that the body of a request is a file of one of these media types."""
+        return lambda view: document(view, "accepted", media_types)
+
+    @staticmethod
     def status(event: str) -> Callable[[Any], Any]:
         """Document the status of an event, which depends on the dialect."""
         return lambda view: document(view, "status_events", [event])
@@ -170,4 +175,5 @@ class Blueprint(flask_smorest.Blueprint):
             is_public=self.public,
             may_use_replica=self.reads_replicas,
         )
+        describe_file(doc, doc_info.get("accepted", ()))
         return doc

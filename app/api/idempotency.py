@@ -49,6 +49,11 @@ def idempotent(view: View) -> View:
     return _idempotent(view, _PLAIN)
 
 
+def idempotent_with_query(view: View) -> View:
+    """Do the same as ``idempotent`` for requests whose parameters belong to what they send."""
+    return _idempotent(view, _Form(sent=lambda: request.get_data() + b"\0" + request.query_string))
+
+
 def idempotent_in_form(view: View, name: Callable[[Any], Any], bare: Callable[[Any], Any]) -> View:
     """Do the same as ``idempotent`` for responses whose records have no names around them.
 
@@ -85,12 +90,14 @@ class _Form:
     Args:
         require: raises ShopError if the caller must not get the response again.
         named: converts a body to the form in which ``persons_of`` finds persons.
+        sent: returns what a retry must send again.
     """
 
     store: Callable[[bytes], bytes] = bytes
     load: Callable[[bytes], bytes] = bytes
     require: Callable[[Any], None] | None = None
     named: Callable[[bytes], bytes] = bytes
+    sent: Callable[[], bytes] = lambda: request.get_data()  # noqa: PLW0108  # of each request
 
 
 def _encrypt(body: bytes) -> bytes:
@@ -111,7 +118,7 @@ def _idempotent(view: View, form: _Form) -> View:
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return view(*args, **kwargs)
-        request_hash, body_hash = _hashes(key)
+        request_hash, body_hash = _hashes(key, form.sent())
 
         def work(session: Session) -> Response:
             if stored := _stored_response(request_hash, body_hash, form):
@@ -133,12 +140,12 @@ def _idempotent(view: View, form: _Form) -> View:
     return Blueprint.errors(*codes)(wrapper)  # type: ignore[no-any-return] # a decorated view
 
 
-def _hashes(key: str) -> tuple[str, str]:
-    """Return the hash of the key with API key, method and path, and the hash of the body."""
+def _hashes(key: str, sent: bytes) -> tuple[str, str]:
+    """Return the hash of the key with API key, method and path, and the hash of what was sent."""
     if not re.fullmatch("[!-~]{1,255}", key):
         raise InvalidParams({"Idempotency-Key": "must be 1 to 255 visible ASCII characters."})
     parts = str(current_principal().key_id), request.method, request.path.rstrip("/"), key
-    return keyed_hash("\n".join(parts)), keyed_hash(sha256(request.get_data()).hexdigest())
+    return keyed_hash("\n".join(parts)), keyed_hash(sha256(sent).hexdigest())
 
 
 def _stored_response(request_hash: str, body_hash: str, form: _Form) -> Response | None:

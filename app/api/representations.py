@@ -26,6 +26,7 @@ from app.schemas.coupons.coupon import CouponSchema, TrashedCouponSchema
 from app.schemas.customers import CustomerSchema
 from app.schemas.events import EventSchema
 from app.schemas.fields.query import StrictSelection
+from app.schemas.imports import ImportErrorSchema, ImportSchema
 from app.schemas.orders.note import OrderNoteSchema
 from app.schemas.orders.order import DownloadSchema, OrderSchema, TrashedOrderSchema
 from app.schemas.orders.refund import OrderRefundSchema
@@ -38,6 +39,7 @@ from app.services.coupons import batch_queries
 from app.services.customers import statistics as customer_statistics
 from app.services.customers.columns import NEW_HASH
 from app.services.events import queries as event_queries
+from app.services.imports import queries as import_queries
 from app.services.orders import queries as order_queries
 from app.services.orders.columns import with_total_tax
 from app.services.orders.refunds import refunds_of_orders
@@ -61,6 +63,8 @@ REDEMPTION = Serializer(RedemptionSchema, redemption_queries.COLUMNS)
 EVENT = Serializer(EventSchema, event_queries.COLUMNS)
 WEBHOOK = Serializer(WebhookSchema, dict(WEBHOOKS.c))
 WEBHOOK_DELIVERY = Serializer(WebhookDeliverySchema, dict(WEBHOOK_DELIVERIES.c))
+IMPORT = Serializer(ImportSchema, import_queries.COLUMNS)
+IMPORT_ERROR = Serializer(ImportErrorSchema, import_queries.ERROR_COLUMNS)
 API_KEY = Serializer(ApiKeySchema, api_key_queries.COLUMNS)
 
 

@@ -70,10 +70,7 @@ class ArgumentParser(FlaskParser):
 
     def load_json(self, req: Any, schema: Any) -> Any:
         """Return the JSON object in the body, or {} for other values. Ignores the Content-Type."""
-        body = _body_of(req)
-        # For a body without Content-Length, werkzeug reads up to the limit without an error.
-        if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
-            raise RequestEntityTooLarge
+        body = body_of(req)
         if not body.strip():
             return {}
         try:
@@ -115,7 +112,21 @@ def _parse_number(text: str) -> Decimal:
         return Decimal(float(text))
 
 
-def _body_of(req: Any) -> bytes:
+def body_of(req: Any) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        RequestEntityTooLarge: it is larger than ``max_content_length``.
+        ShopError: it cannot be read.
+    """
+    body = _received(req)
+    # For a body without Content-Length, werkzeug reads up to the limit without an error.
+    if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
+        raise RequestEntityTooLarge
+    return body
+
+
+def _received(req: Any) -> bytes:
     try:
         body: bytes = req.get_data()
     except (HTTPException, ShopError):

@@ -105,6 +105,8 @@ CAPABILITIES: dict[str, tuple[Capability, ...]] = {
     "shop_api_user_cannot_read_webhooks_count": (Capability.MANAGE_WEBHOOKS,),
     "shop_api_user_cannot_edit_webhook": (Capability.MANAGE_WEBHOOKS,),
     "shop_api_user_cannot_delete_webhook": (Capability.MANAGE_WEBHOOKS,),
+    # One of the rights of bulk requests is enough, those of the kind of records.
+    "shop_api_user_cannot_import": (Capability.PUBLISH_SHOP_COUPONS, Capability.CREATE_USERS),
     "shop_api_user_cannot_view_reports": (Capability.VIEW_REPORTS,),
     "shop_api_user_cannot_create_key": (Capability.MANAGE_API_KEYS,),
     "shop_api_user_cannot_read_key": (Capability.MANAGE_API_KEYS,),

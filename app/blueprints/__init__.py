@@ -36,6 +36,7 @@ BUILTIN = (
             "redemptions",
             "reports",
             "events",
+            "imports",
             "api_keys",
             "webhooks",
             "order_extensions",

@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
         ("webhooks", "webhooks", "webhooks",
          "Webhooks: receive deliveries locally, send examples."),
         ("worker", "worker", "worker",
-         "Deliver webhooks, import uploads and remove expired records."),
+         "Deliver webhooks, import files and remove expired records."),
     )
 }  # fmt: skip
 """The module and the name of each command, and the first sentence of its description."""

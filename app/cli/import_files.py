@@ -89,7 +89,14 @@ def _run(
             is_csv = file_format == "csv"
             lines = csv_lines(file, target.column_names) if is_csv else ndjson_lines(file)
             reading = FileImport(
-                target, actor, on_conflict, is_csv, report=report, warn=warn, note_progress=note
+                target,
+                actor,
+                on_conflict,
+                is_csv,
+                report=report,
+                warn=warn,
+                note_progress=note,
+                name="" if path == STANDARD else Path(path).name,
             )
             counts = reading.run(require_records(lines, file_format), dry_run=dry_run)
     except ValueError as error:  # of the file as a whole

@@ -1,4 +1,4 @@
-"""``shop-api worker``: deliver webhooks, import uploads and remove expired records."""
+"""``shop-api worker``: deliver webhooks, import files and remove expired records."""
 
 import click
 from flask import current_app
@@ -17,7 +17,7 @@ from app.cli.keys import require_schema
 )
 @with_appcontext
 def worker(*, parent: int | None) -> None:
-    """Deliver webhooks, import uploads and remove expired records.
+    """Deliver webhooks, import files and remove expired records.
 
     Any number of workers on any number of machines share the work. SIGTERM finishes the deliveries
     in flight.
@@ -28,7 +28,7 @@ def worker(*, parent: int | None) -> None:
 
 def run_worker(parent: int | None) -> None:
     """Run a worker until it is stopped, or until its parent process ends."""
-    from app.import_export.uploads import import_next_part  # slow imports,
+    from app.import_export.stored_files import import_next_part  # slow imports,
     from app.worker.loop import DeliveryWorker  # for this command only
 
     app = current_app._get_current_object()  # type: ignore[attr-defined] # as Flask documents it

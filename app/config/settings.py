@@ -130,6 +130,9 @@ class SettingsSchema(ma.Schema):
     SHOP_MAX_BODY_BYTES = _integer(
         5 * 1024 * 1024, "Maximum size of a request body, in bytes.", minimum=1
     )
+    SHOP_IMPORT_MAX_BYTES = _integer(
+        64 * 1024 * 1024, "Maximum size of a file to import, in bytes.", minimum=1
+    )
     SHOP_URL_PREFIX = _setting(
         PathPrefix,
         "",

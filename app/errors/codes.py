@@ -255,6 +255,14 @@ ERRORS: dict[str, tuple[int, str]] = {
         401,
         "You do not have permission to count webhooks.",
     ),
+    # people 7
+    "shop_api_invalid_import": (400, "{reason}"),
+    "shop_api_invalid_import_id": (404, "No import has this ID."),
+    "shop_api_invalid_import_status": (409, "{reason}"),
+    "shop_api_user_cannot_import": (
+        401,
+        "You do not have permission for imports of these records.",
+    ),
     # reports
     "shop_api_user_cannot_view_reports": (401, "You do not have permission to view reports."),
     # API keys (decisions 2)

@@ -6,7 +6,7 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 
 import orjson
 
+from app.conversions.text import nearest_name
 from app.import_export.column_names import plain_name
 from app.import_export.csv_format import from_cell
 from app.import_export.exports import STANDARD
@@ -93,30 +94,37 @@ def require_text(start: bytes) -> None:
 
 def ndjson_lines(file: IO[bytes]) -> Iterator[Line]:
     """Yield the records of a file with an object of JSON in each line. Blank lines are skipped."""
-    for number, raw in _raw_lines(file):
+    for number, raw in raw_lines(file):
         if number == 1:
             require_text(raw)
             if raw.startswith(_UTF16_MARKS):
                 raise ValueError("line 1: the file is UTF-16. Save it as UTF-8.")
-        if not raw.strip():
-            continue
-        try:
-            raw.decode()
-        except UnicodeDecodeError as error:
-            yield Line(number, {}, _invalid_utf8(error))
-            continue
-        try:
-            found = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            yield Line(number, {}, f"is not valid JSON: {error.msg} (column {error.colno}).")
-            continue
-        if isinstance(found, dict):
-            yield Line(number, found)
-        else:
-            yield Line(number, {}, "must be a JSON object.")
+        if raw.strip():
+            yield ndjson_line(number, raw)
 
 
-def csv_lines(file: IO[bytes], names: Mapping[str, str]) -> Iterator[Line]:
+def ndjson_line(number: int, raw: bytes) -> Line:
+    """Return the record of a line with an object of JSON."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return Line(number, {}, invalid_utf8(error, error.start))
+    try:
+        found = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        return Line(number, {}, f"is not valid JSON: {error.msg} (column {error.colno}).")
+    if isinstance(found, dict):
+        return Line(number, found)
+    return Line(number, {}, "must be a JSON object.")
+
+
+def csv_lines(
+    file: IO[bytes],
+    names: Mapping[str, str],
+    *,
+    separators: str = SEPARATORS,
+    known: Set[str] | None = None,
+) -> Iterator[Line]:
     """Yield the records of a CSV file, whose values are texts.
 
     The header is the first row with a text, after a line such as ``sep=;``. Columns without a name
@@ -125,17 +133,21 @@ def csv_lines(file: IO[bytes], names: Mapping[str, str]) -> Iterator[Line]:
 
     Args:
         names: our name of each column by the ``plain_name`` of its header.
+        separators: what can separate the cells.
+        known: the columns that the file can have, or None for any.
 
     Raises:
-        ValueError: there is no header, it is not valid text, it has no known column, or a column
-            occurs twice.
+        ValueError: there is no header, it is not valid text, it has no known column or one that is
+            not in ``known``, or a column occurs twice.
     """
     # A cell can contain a list of a thousand items. The limit applies to the whole process.
     csv.field_size_limit(MAX_LINE_BYTES)
     with _decoded(file) as texts:
-        first, header_lines, separator = _beginning(texts, names)
+        first, header_lines, separator = _beginning(texts, names, separators)
         rows = csv.reader(chain(header_lines, texts), delimiter=separator, strict=True)
         header = _header(rows, names, first)
+        if known is not None:
+            _require_known(header, known, first)
         while True:
             number = first + rows.line_num
             try:
@@ -147,6 +159,16 @@ def csv_lines(file: IO[bytes], names: Mapping[str, str]) -> Iterator[Line]:
                 continue
             if any(map(str.strip, cells)):
                 yield _line(number, header, cells)
+
+
+def separator_of(lines: Iterable[str], names: Mapping[str, str]) -> tuple[int, str]:
+    """Return the number of the header's first line in a CSV file, and the separator of its cells.
+
+    Raises:
+        ValueError: there is no header.
+    """
+    number, _header_lines, separator = _beginning(iter(lines), names, SEPARATORS)
+    return number, separator
 
 
 def _line(number: int, header: Sequence[str], cells: Sequence[str]) -> Line:
@@ -200,11 +222,21 @@ def _text_lines(text: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _beginning(lines: Iterator[str], names: Mapping[str, str]) -> tuple[int, list[str], str]:
+def _require_known(header: Sequence[str], known: Set[str], number: int) -> None:
+    for name in header:
+        if name and name not in known:
+            nearest = nearest_name(name, known)
+            hint = f" Did you mean {nearest!r}?" if nearest else ""
+            raise ValueError(f"line {number}: the column {name[:100]!r} is not imported.{hint}")
+
+
+def _beginning(
+    lines: Iterator[str], names: Mapping[str, str], separators: str
+) -> tuple[int, list[str], str]:
     """Return the number of the header's first line, its lines, and the separator of the file."""
-    separators = SEPARATORS
     for number, line in enumerate(lines, 1):
-        if number == 1 and (named := _SEPARATOR_LINE.fullmatch(line.strip(" \r\n"))):
+        named = _SEPARATOR_LINE.fullmatch(line.strip(" \r\n")) if number == 1 else None
+        if named and (separators == SEPARATORS or named[1] in separators):
             separators = named[1]
         elif line.strip(f'{SEPARATORS}" \r\n'):
             header, quotes = [line], line.count('"')
@@ -269,7 +301,7 @@ def _header(rows: Iterator[list[str]], names: Mapping[str, str], number: int) ->
     return header
 
 
-def _raw_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def raw_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield the numbers and the bytes of lines, without a byte order mark at the beginning."""
     number = 0
     while raw := file.readline(MAX_LINE_BYTES + 1):
@@ -279,5 +311,6 @@ def _raw_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         yield number, raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
 
 
-def _invalid_utf8(error: UnicodeDecodeError) -> str:
-    return f"is not valid UTF-8: byte 0x{error.object[error.start]:02x} (byte {error.start + 1})."
+def invalid_utf8(error: UnicodeDecodeError, offset: int) -> str:
+    """Return what is wrong with a line, given the number of bytes before the wrong one."""
+    return f"is not valid UTF-8: byte 0x{error.object[error.start]:02x} (byte {offset + 1})."

@@ -17,12 +17,14 @@ from app.import_export.cells import metadata_of_cell, value_of_cell, with_one_me
 from app.import_export.column_names import COUPONS as COUPONS_ALIASES
 from app.import_export.column_names import CUSTOMERS as CUSTOMERS_ALIASES
 from app.import_export.column_names import plain_name
-from app.import_export.export_kinds import KINDS, Kind, Record
+from app.import_export.export_kinds import KINDS, PASSWORD_HASH, Kind, Record
 from app.models import COUPONS, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.customers import CustomerCreate, CustomerUpdate, UnchangeableText
+from app.schemas.fields.input import AccountId, Count, DecimalInput, Integer, StrictTrue
 from app.schemas.loading import instance_of
+from app.schemas.strict import unknown_names
 from app.services.common.bulk import BulkItem, Earlier, WriteResult
 from app.services.common.metadata import METADATA
 from app.services.coupons import writes as coupons
@@ -30,6 +32,7 @@ from app.services.coupons.queries import PUBLISHED
 from app.services.customers import writes as customers
 from app.services.customers.columns import with_password_hashes
 
+_NUMBERS = (StrictTrue, DecimalInput, Count, Integer, AccountId)
 _KEYS = bindparam("keys", type_=TextList)
 
 
@@ -65,6 +68,11 @@ class Target:
         return names | {f"{part}.{name}" for part in self.kind.parts for name in self._parts[part]}
 
     @cached_property
+    def columns(self) -> set[str]:
+        """The names that a file of an import over HTTP can contain."""
+        return self.known_names - {"password", PASSWORD_HASH}
+
+    @cached_property
     def column_names(self) -> Mapping[str, str]:
         """The name of each column of a CSV file by the ``plain_name`` of its header."""
         fields = [name for name in self._fields if name not in self.kind.parts]
@@ -91,19 +99,25 @@ class Target:
         }
         return record.keys() | inner
 
-    def read(self, record: Record, *, from_csv: bool) -> tuple[Record, Any]:
+    def read(self, record: Record, *, from_csv: bool, strict: bool = False) -> tuple[Record, Any]:
         """Return a record in the form of a request, and as the schema of creates loads it.
 
         Args:
             from_csv: whether the values are texts of CSV cells.
+            strict: as in ``FileImport``.
 
         Raises:
             ValidationError: a value is not accepted, or is not understood as a whole.
         """
         flat = self._with_parts(record) if from_csv else record
-        errors: dict[str, Any] = {}
+        unknown = self.names_of(record) - self.columns if strict and not from_csv else ()
+        errors: dict[str, Any] = {
+            each.name: [each] for each in unknown_names(sorted(unknown), self.columns, "field")
+        }
         given: Record = {}
         for name in self._fields.keys() & flat.keys():
+            if strict and from_csv and self._is_absent(name, flat[name]):
+                continue
             try:
                 given[name] = self._value(name, flat[name], from_csv=from_csv)
             except ValueError as error:
@@ -114,10 +128,13 @@ class Target:
         except ma.ValidationError as error:
             errors = error.messages_dict | errors
         if errors:
-            raise ma.ValidationError(
-                {name: errors[name] for name in self._fields if name in errors}
-            )
+            names = dict.fromkeys([*self._fields, *errors])
+            raise ma.ValidationError({name: errors[name] for name in names if name in errors})
         return given, data
+
+    def _is_absent(self, name: str, cell: Any) -> bool:
+        """Return whether an empty cell of a field counts as not supplied."""
+        return isinstance(self._fields[name], _NUMBERS) and not str(cell).strip()
 
     def without_fixed(self, data: Record) -> Record:
         """Return loaded data without the fields that an update ignores."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
@@ -21,6 +22,9 @@ from app.schemas.loading import instance_of, invalid_params
 from app.services.common.bulk import BulkItem, Earlier, WriteResult
 from app.services.events.bulk import summarized
 from app.services.maintenance.import_runs import ImportProgress
+
+UNREADABLE = "shop_api_invalid_import"
+"""The error code of a line that cannot be read."""
 
 BATCH = 500
 """Number of records that one transaction writes."""
@@ -51,14 +55,18 @@ class LineBatch:
 
     Attributes:
         counts: the counts of the lines that are not written.
-        failures: the numbers of the lines that cannot be read, and why.
+        failures: the numbers of the lines that cannot be read, and their errors.
         groups: the other lines by the key of their record. A record that occurs again is in a later
             group, because the earlier one must be stored first.
     """
 
     counts: Counts = field(default_factory=Counts)
-    failures: list[tuple[int, str]] = field(default_factory=list)
+    failures: list["Failure"] = field(default_factory=list)
     groups: list[dict[str | int, "_Read"]] = field(default_factory=lambda: [{}])
+
+
+Failure = tuple[int, ShopError]
+"""The number of a line that failed, and its error."""
 
 
 @dataclass(slots=True)
@@ -72,15 +80,20 @@ class _Read:
 
 @dataclass
 class BatchOutcome:
-    """What became of a part: counts of its lines, and the numbers of those that failed, and why."""
+    """What became of a part: counts of its lines, and the lines that failed."""
 
     counts: Counts
-    failures: list[tuple[int, str]]
+    failures: list[Failure]
+
+    @property
+    def sorted_failures(self) -> list[Failure]:
+        """The lines that failed in their order."""
+        return sorted(self.failures, key=itemgetter(0))
 
     def fail(self, number: int, error: ShopError) -> None:
         """Count a line that failed."""
         self.counts.failed += 1
-        self.failures.append((number, _reason(error)))
+        self.failures.append((number, error))
 
 
 @dataclass
@@ -95,15 +108,20 @@ class FileImport:
         report: called with the line number of a failed record and the reason.
         warn: called with a warning about the whole file.
         note_progress: called with the number of records that were read so far.
+        strict: whether an unknown name or a password is an error of its line, and an empty cell of
+            a number or a boolean counts as not supplied (people 7).
+        name: the name of the file.
     """
 
     target: Target
     actor: Principal
     on_conflict: OnConflict
     from_csv: bool
-    report: Callable[[int, str], None]
-    warn: Callable[[str], None]
+    report: Callable[[int, str], None] = lambda _number, _reason: None
+    warn: Callable[[str], None] = lambda _: None
     note_progress: Callable[[int], None] = lambda _: None
+    strict: bool = False
+    name: str = ""
     counts: Counts = field(default_factory=Counts)
     _warned: set[str] = field(default_factory=set)
 
@@ -115,9 +133,18 @@ class FileImport:
         if dry_run:
             earlier: Earlier = set()
             for part in self._parts(lines):
-                self._note(self._checked(part, earlier))
+                self._note(self.check(part, earlier))
             return self.counts
-        progress = ImportProgress("file", self.target.kind.name)
+        progress = ImportProgress(
+            "file",
+            self.target.kind.name,
+            {
+                "name": self.name,
+                "format": "csv" if self.from_csv else "ndjson",
+                "on_conflict": self.on_conflict.value,
+                "user_id": self.actor.user_id or None,
+            },
+        )
         try:
             for part in self._parts(lines):
                 self.hash_passwords(part)
@@ -131,7 +158,7 @@ class FileImport:
     ) -> BatchOutcome:
         """Write a part and its numbers."""
         done = self.write(part)
-        progress.add(session, done.counts.created, done.counts.updated)
+        progress.add(session, vars(done.counts))
         return done
 
     def _parts(self, lines: Iterable[Line]) -> Iterator[LineBatch]:
@@ -143,8 +170,8 @@ class FileImport:
         """Add what became of a part, and report the lines that failed in their order."""
         for name, number in vars(done.counts).items():
             setattr(self.counts, name, getattr(self.counts, name) + number)
-        for number, reason in sorted(done.failures):
-            self.report(number, reason)
+        for number, error in done.sorted_failures:
+            self.report(number, _reason(error))
         self.note_progress(self.counts.read)
 
     def read(self, lines: Iterable[Line]) -> LineBatch:
@@ -155,7 +182,7 @@ class FileImport:
             try:
                 self._add(part, line)
             except ma.ValidationError as error:
-                self._reject(part, line.number, _reason(invalid_params(error)))
+                self._reject(part, line.number, invalid_params(error))
         return part
 
     def hash_passwords(self, part: LineBatch) -> None:
@@ -168,13 +195,14 @@ class FileImport:
     def _add(self, part: LineBatch, line: Line) -> None:
         """Add a record to a part, or report why it cannot be written."""
         if line.error:
-            self._reject(part, line.number, line.error)
+            self._reject(part, line.number, ShopError(UNREADABLE, reason=f"The line {line.error}"))
             return
-        self._warn_about_names(line.record)
+        if not self.strict:
+            self._warn_about_names(line.record)
         if is_trashed(line.record):
             part.counts.skipped += 1
             return
-        record, data = self.target.read(line.record, from_csv=self.from_csv)
+        record, data = self.target.read(line.record, from_csv=self.from_csv, strict=self.strict)
         # A record without a key fails when it is written.
         key = self.target.normalized(data.get(self.target.key, "")) or line.number
         if key in part.groups[-1]:
@@ -182,9 +210,9 @@ class FileImport:
         part.groups[-1][key] = _Read(line.number, record, data)
 
     @staticmethod
-    def _reject(part: LineBatch, number: int, reason: str) -> None:
+    def _reject(part: LineBatch, number: int, error: ShopError) -> None:
         part.counts.failed += 1
-        part.failures.append((number, reason))
+        part.failures.append((number, error))
 
     def write(self, part: LineBatch) -> BatchOutcome:
         """Write a part, within the transaction of the caller, which can call it again."""
@@ -197,8 +225,8 @@ class FileImport:
                 _count(done, items, results)
         return done
 
-    def _checked(self, part: LineBatch, earlier: Earlier) -> BatchOutcome:
-        """Return what ``write`` would return.
+    def check(self, part: LineBatch, earlier: Earlier) -> BatchOutcome:
+        """Return what ``write`` would return. Nothing is written, and no other writer waits.
 
         Args:
             earlier: what earlier records of the file would take.
@@ -258,4 +286,6 @@ def _count(
 
 
 def _reason(error: ShopError) -> str:
+    if error.code == UNREADABLE:
+        return str(error.details["reason"]).removeprefix("The line ")
     return f"{error.code}: {error}"

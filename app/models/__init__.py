@@ -22,7 +22,7 @@ from app.models.idempotency_record import (
     IDEMPOTENCY_RECORDS,
     IdempotencyRecord,
 )
-from app.models.import_run import IMPORT_RUNS, ImportRun
+from app.models.import_run import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS, ImportRun
 from app.models.imported_record import IMPORT_SOURCES, IMPORTED_RECORDS, ImportedRecord
 from app.models.metadata import (
     COUPON_METADATA,
@@ -45,7 +45,6 @@ from app.models.order_note import ORDER_NOTES, OrderNote
 from app.models.order_refund import ORDER_REFUNDS, OrderRefund
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
-from app.models.upload import UPLOADS
 from app.models.user import (
     MERGED_ACCOUNTS,
     USER_ROLES,

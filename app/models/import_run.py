@@ -1,19 +1,39 @@
-"""Imports of records, stored so that each of them is reported by one event (events 1)."""
+"""Imports of records, with the parts of their files and the lines that failed (people 7)."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import cast
 
-from sqlalchemy import Index, Table, text
+from sqlalchemy import ForeignKey, Index, LargeBinary, Table, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
 from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 _IS_RUNNING = text("finished_at IS NULL")
+_ZERO = text("0")
+
+
+class ImportStatus(StrEnum):
+    """State of an import."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    READY = "ready"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+UNFINISHED = (ImportStatus.WAITING, ImportStatus.RUNNING, ImportStatus.READY)
+"""The states of imports whose files are kept until they end."""
 
 
 class ImportRun(Model):
-    """An import with its progress. Its ID is ``resource_id`` of the event ``import.completed``."""
+    """An import with its progress. Its ID is ``resource_id`` of the event ``import.completed``.
+
+    Without a key, it is the import of a command.
+    """
 
     __tablename__ = "import_runs"
 
@@ -27,8 +47,29 @@ class ImportRun(Model):
     updated: Mapped[int] = mapped_column(Id)
     # When the numbers were written.
     progress_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    # When the event was written.
+    # When the event was written, or the dry run ended.
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # None: an import of a command that has not failed.
+    status: Mapped[str | None] = mapped_column(Key)
+    # Name of the file, and its format: csv or ndjson.
+    name: Mapped[str] = mapped_column(server_default=text("''"))
+    format: Mapped[str | None] = mapped_column(Key)
+    on_conflict: Mapped[str | None] = mapped_column(Key)
+    dry_run: Mapped[bool] = mapped_column(server_default=false())
+    # Number of records of the file, and how many of them were read.
+    size: Mapped[int] = mapped_column(Id, server_default=_ZERO)
+    position: Mapped[int] = mapped_column(Id, server_default=_ZERO)
+    skipped: Mapped[int] = mapped_column(Id, server_default=_ZERO)
+    failed: Mapped[int] = mapped_column(Id, server_default=_ZERO)
+    # Why the import failed.
+    reason: Mapped[str | None]
+    # Who started it. Both can have been deleted.
+    user_id: Mapped[int | None] = mapped_column(Id)
+    key_id: Mapped[int | None] = mapped_column(Id)
+    created_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # Since when a worker imports the next part.
+    claimed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (
         Index(
@@ -41,4 +82,34 @@ class ImportRun(Model):
     )
 
 
+class ImportPart(Model):
+    """Some records of the file of an import. A part is deleted when it was imported."""
+
+    __tablename__ = "import_parts"
+
+    import_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("import_runs.id", ondelete="CASCADE"), primary_key=True
+    )
+    # Number of records before the part.
+    position: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    # Compressed JSON.
+    content: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class ImportLineError(Model):
+    """A line that failed."""
+
+    __tablename__ = "import_errors"
+
+    import_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("import_runs.id", ondelete="CASCADE"), primary_key=True
+    )
+    line: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    code: Mapped[str] = mapped_column(Key)
+    message: Mapped[str]
+    param: Mapped[str | None]
+
+
 IMPORT_RUNS = cast("Table", ImportRun.__table__)
+IMPORT_PARTS = cast("Table", ImportPart.__table__)
+IMPORT_ERRORS = cast("Table", ImportLineError.__table__)

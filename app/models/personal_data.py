@@ -128,7 +128,9 @@ PERSONAL: Mapping[str, Mapping[str, Personal]] = {
     "webhook_deliveries": dict.fromkeys(
         ("response_headers", "response_body"), Personal(Content.ANY, Remains.EMPTY)
     ),
-    "uploads": dict.fromkeys(("name", "content", "failures"), _DELETED_ANY),
+    "import_runs": {"name": Personal(Content.ANY, Remains.EMPTY)},
+    "import_parts": {"content": _DELETED_ANY},
+    "import_errors": dict.fromkeys(("message", "param"), _DELETED_ANY),
 }
 """The columns with personal data of customers, by the names of their tables."""
 
@@ -187,14 +189,16 @@ OTHER: Mapping[str, str] = {
     "previous_secret_encrypted previous_secret_until user_id created_at updated_at "
     "last_delivery_at failing_since position failure_count resume_at lease_owner lease_until "
     "is_bare",
-    "uploads": "id session_id kind on_conflict digest size position created updated skipped failed "
-    "created_at queued_at claimed_at",
+    "import_parts": "import_id position",
+    "import_errors": "import_id line code",
     # With the fingerprint of the record at the source. Without it, an import would write the
     # record again.
     "imported_records": "import_source_id kind source_id target_id fingerprint updated_at "
     "usage_count",
     "import_sources": "id name started_at finished_at",
-    "import_runs": "id source kind created updated progress_at finished_at",
+    "import_runs": "id source kind created updated progress_at finished_at status format "
+    "on_conflict dry_run size position skipped failed reason user_id key_id created_at started_at "
+    "claimed_at",
     "demo_runs": "id seed present customers coupons orders customers_loaded coupons_loaded "
     "orders_loaded first_customer first_coupon first_order finished_at",
     "item_ids": "id single",

@@ -82,6 +82,11 @@ class ImportSummary(Base):
     kind = fields.String("Kind of the records, for a file.", required=False)
     created = fields.Number("Number of records that were created, for a file.", required=False)
     updated = fields.Number("Number of records that were updated, for a file.", required=False)
+    skipped = fields.Number("Number of skipped records, over HTTP.", required=False)
+    failed = fields.Number("Number of lines that failed, over HTTP.", required=False)
+    status = fields.String(
+        "`finished`, `cancelled` or `failed`, for an import over HTTP.", required=False
+    )
     interrupted = fields.Boolean("`true` if the import of a file was killed.", required=False)
 
 

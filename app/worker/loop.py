@@ -42,8 +42,8 @@ FINISH_SECONDS = TOTAL_SECONDS + 5.0
 SWEEP_SECONDS = 60.0
 """Interval in seconds between two removals of expired records."""
 
-UPLOAD_SECONDS = 1.0
-"""Interval in seconds between two checks for uploaded files."""
+IMPORT_SECONDS = 1.0
+"""Interval in seconds between two checks for files to import."""
 
 EXPIRY_SECONDS = 5.0
 """Interval in seconds between two checks for expired reservations."""
@@ -58,7 +58,7 @@ class DeliveryWorker:
 
     Args:
         parent: ID of the parent process, to stop when it ends. Without it, the worker runs on.
-        import_part: imports the next part of an uploaded file, and returns whether there was one.
+        import_part: imports the next part of a file, and returns whether there was one.
     """
 
     def __init__(
@@ -212,9 +212,11 @@ class DeliveryWorker:
             self._expired_at = current
             await self._in_database(cleanup.release_expired_reservations)
             await self._in_database(cleanup.refresh_totals)
-        if current - self._imported_at >= UPLOAD_SECONDS:
+        if current - self._imported_at >= IMPORT_SECONDS:
             has_more = await self._in_database(self._import_part)
             self._imported_at = 0 if has_more else time.monotonic()
+            if has_more:  # the next part follows at once, after a pause for other writers
+                self._wake.set()
         if current - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = current
             self._sweeps.extend(cleanup.SWEEPS)

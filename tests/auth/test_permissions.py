@@ -105,6 +105,12 @@ TABLE = {
     "getPersonData":         ("read", STAFF, "401 user_cannot_read_person"),
     "getPersonErasure":      ("read", ADMINISTRATOR, "401 user_cannot_erase_person"),
     "erasePerson":           ("write", ADMINISTRATOR, "401 user_cannot_erase_person"),
+    "listImports":           ("read", STAFF, "401 user_cannot_import"),
+    "createImport":          ("write", STAFF, "401 user_cannot_import"),
+    "getImport":             ("read", STAFF, "401 user_cannot_import"),
+    "listImportErrors":      ("read", STAFF, "401 user_cannot_import"),
+    "startImport":           ("write", frozenset(), "401 user_cannot_import"),  # only who created it
+    "cancelImport":          ("write", STAFF, "401 user_cannot_import"),
     "listApiKeys":              ("read", ALL, None),
     "createApiKey":             ("write", ADMINISTRATOR, "401 user_cannot_create_key"),
     "getApiKey":                ("read", ADMINISTRATOR, "401 user_cannot_read_key"),
@@ -141,6 +147,7 @@ NATIVE_ONLY = {
     "confirmRedemption", "releaseRedemption", "listEvents", "getEvent",
     "getEventUndo", "undoEvent", "getCustomerMerge", "mergeCustomer", "getCustomerClaim",
     "claimCustomerOrders", "getPersonData", "getPersonErasure", "erasePerson",
+    "listImports", "createImport", "getImport", "listImportErrors", "startImport", "cancelImport",
     "listApiKeys", "createApiKey", "getApiKey", "updateApiKey", "deleteApiKey", "rotateApiKey",
     "rotateWebhookSecret", "pingWebhook", "replayWebhook", "redeliverWebhookDelivery",
     "getSalesReport", "listCouponReports", "getCouponReport", "listCustomerReports",
@@ -158,6 +165,7 @@ NO_ESCALATION = {  # decisions 2: accounts with more capabilities cannot be chan
     "bulkCustomers": "items: user_cannot_edit_customer",
 }
 DONE = "done"
+FILE = "code\nimported\n"
 NOT_IN = "401 authentication_error"
 NATIVE = "/openapi.json"
 DOCUMENTS = [
@@ -256,7 +264,7 @@ def everything(app):
 
 
 @pytest.fixture
-def request_of(app, admin, make_coupon, make_customer):
+def request_of(app, admin, client_for, make_coupon, make_customer):
     """Return a function: the path and the body of a successful request for an operation."""
     numbers = count()
     lasting = make_coupon(code="target"), make_customer(email="target@example.com")
@@ -283,11 +291,18 @@ def request_of(app, admin, make_coupon, make_customer):
         response = admin.post("/coupons/generate", {"generate": {"count": 1}})
         return response.get_json()["batch"]["id"]
 
+    importer = client_for(login="importer")
+
+    def make_import():
+        path = "/imports?kind=coupons"
+        response = importer.request("POST", path, data=FILE, content_type="text/csv")
+        return response.get_json()["import"]["id"]
+
     def make_campaign():
         response = admin.post("/campaigns", {"campaign": {"name": "Spring"}})
         return response.get_json()["campaign"]["id"]
 
-    batch, campaign = make_batch(), make_campaign()
+    batch, campaign, import_id = make_batch(), make_campaign(), make_import()
     with app.app_context():
         run_in_transaction(
             lambda session: record(session, None, [NewEvent("coupon.created", 1, {})])
@@ -405,11 +420,14 @@ def request_of(app, admin, make_coupon, make_customer):
             delivery_id=delivery_id,
             batch_id=make_batch() if operation == "deleteCouponBatch" else batch,
             campaign_id=make_campaign() if operation == "deleteCampaign" else campaign,
+            import_id=make_import() if operation == "cancelImport" else import_id,
         )
+        if operation == "createImport":
+            return f"{filled}?kind=coupons", {"data": FILE, "content_type": "text/csv"}
         query = f"?customer_id={removed}" if operation == "getCustomerMerge" else ""
         if path.startswith("/persons/") and operation.startswith("get"):
             query = f"?customer_id={customer['id']}"
-        return filled + query, bodies.get(operation)
+        return filled + query, {"json": bodies.get(operation)}
 
     return make
 
@@ -439,13 +457,13 @@ def test_every_operation_for_every_caller(anonymous, callers, everything, reques
     before = everything()
     for method, path, caller in (at for at in wanted if wanted[at] != DONE):
         target, body = sent[method, path]
-        response = callers[caller].request(method, target, json=body)
+        response = callers[caller].request(method, target, **body)
         seen[method, path, caller] = outcome(response)
     assert everything() == before
     for method, path, name in operations:
         for caller in (each for each in callers if wanted[method, path, each] == DONE):
             target, body = request_of(path, name)
-            response = callers[caller].request(method, target, json=body)
+            response = callers[caller].request(method, target, **body)
             seen[method, path, caller] = outcome(response)
     different = {at: (seen[at], wanted[at]) for at in wanted if seen[at] != wanted[at]}
     assert different == {}

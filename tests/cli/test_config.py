@@ -50,6 +50,7 @@ SETTINGS = [
     ("SHOP_CART_CODE_LIMIT", 20, "5", 5),
     ("SHOP_SEQUENTIAL_DISCOUNTS", False, "1", True),
     ("SHOP_MAX_BODY_BYTES", 5 * MIB, "1024", 1024),
+    ("SHOP_IMPORT_MAX_BYTES", 64 * MIB, "1024", 1024),
     ("SHOP_URL_PREFIX", "", "shop/v1/", "/shop/v1"),
     ("SHOP_OPENAPI_VERSION", "3.1.0", "3.0.3", "3.0.3"),
     ("SHOP_TRUSTED_PROXIES", 0, "2", 2),

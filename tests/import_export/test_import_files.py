@@ -562,7 +562,9 @@ def let_progress_be_old(session):
 
 
 def add(progress, created, updated):
-    run_in_transaction(lambda session: progress.add(session, created, updated))
+    counts = {"read": created + updated, "created": created, "updated": updated}
+    counts |= {"skipped": 0, "failed": 0}
+    run_in_transaction(lambda session: progress.add(session, counts))
 
 
 def test_an_interrupted_import_is_reported_once(app, admin):

@@ -22,6 +22,9 @@ RETRIED = {
     "POST /customers/{customer_id}/merge",
     "POST /customers/{customer_id}/claim",
     "POST /persons/erase",
+    "POST /imports",
+    "POST /imports/{import_id}/start",
+    "POST /imports/{import_id}/cancel",
     "POST /keys",
     "POST /keys/{key_id}/rotate",
     "POST /webhooks/{webhook_id}/rotate-secret",
@@ -56,6 +59,7 @@ LISTS = {
             "refunds",
             "keys",
             "campaigns",
+            "imports",
         )
     ),
     "GET /coupons/trash",
@@ -133,7 +137,7 @@ def test_every_response_has_its_headers(document):
             expected |= {"Retry-After"} if status in {"429", "503", "504"} else set()
             if label in LISTS and status == "200":
                 expected |= {"X-Total", "X-TotalPages", "Link"}
-            if label == "GET /events" and status == "200":
+            if label in {"GET /events", "GET /imports/{import_id}/errors"} and status == "200":
                 expected |= {"Link"}
             if label in SINGLE_READS and status in {"200", "304"}:
                 expected |= {"ETag"}

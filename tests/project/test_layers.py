@@ -44,8 +44,8 @@ MAY_IMPORT["woocommerce.rest"] |= {"woocommerce"}
 MAY_IMPORT["woocommerce.importer"] = CORE | {*LAYERS[:5], "woocommerce"}
 # A folder of services imports only the folders to its left.
 SERVICES = [
-    "common", "events", "webhooks", "campaigns", "coupons", "redemptions", "customers", "orders", "reports",
-    "api_keys", "persons", "maintenance",
+    "common", "events", "imports", "webhooks", "campaigns", "coupons", "redemptions", "customers", "orders",
+    "reports", "api_keys", "persons", "maintenance",
 ]  # fmt: skip
 BELOW_THE_REQUEST = {
     *CORE, "db", "models", "auth", "outbound", "services", "worker", "schemas",

@@ -63,6 +63,13 @@ def describe_operation(
             response["headers"] = openapi.COMMON_HEADERS | response.get("headers", {})
 
 
+def describe_file(operation: Document, media_types: Collection[str]) -> None:
+    """Describe a body that is a file of one of some media types."""
+    if media_types:
+        content = {media_type: {"schema": {"type": "string"}} for media_type in media_types}
+        operation["requestBody"] = {"required": True, "content": content}
+
+
 def _add_responses(
     responses: dict[Any, Any], declared: Mapping[str, Any], dialect: Dialect
 ) -> None:

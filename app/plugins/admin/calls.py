@@ -110,6 +110,7 @@ class ApiRequest:
     method: str
     url: str  # absolute, with its query
     body: Any = None
+    file: str = ""  # name of a CSV file in place of the body
 
     @property
     def label(self) -> str:
@@ -140,14 +141,23 @@ class Reply:
 
 
 def api_request(
-    name: str, *, query: Mapping[str, Any] | None = None, body: Any = None, **path: Any
+    name: str,
+    *,
+    query: Mapping[str, Any] | None = None,
+    body: Any = None,
+    file: str = "",
+    **path: Any,
 ) -> ApiRequest:
-    """Return the request that ``call`` sends for the same arguments, without sending it."""
+    """Return the request that ``call`` sends for the same arguments, without sending it.
+
+    Args:
+        file: name of a CSV file that is sent in place of the body.
+    """
     operation = operations()[name]
     path = {key: value for key, value in path.items() if key in operation.variables}
     sent = {key: value for key, value in (query or {}).items() if value is not None and value != ""}
     url = url_for(operation.endpoint, **path, _external=True)
-    return ApiRequest(operation.method, f"{url}?{urlencode(sent)}" if sent else url, body)
+    return ApiRequest(operation.method, f"{url}?{urlencode(sent)}" if sent else url, body, file)
 
 
 def loaded_query(schema: type[Base], wanted: Mapping[str, str]) -> dict[str, Any]:
@@ -177,7 +187,7 @@ def call(
     Args:
         name: the name of its view, such as ``update_coupon``.
         query: its parameters. None and empty text are omitted.
-        body: its JSON body.
+        body: its JSON body, or the content of a CSV file.
         headers: further headers, such as ``If-Match`` and ``Idempotency-Key``.
         path: the variables in its path. Others are ignored.
 
@@ -194,13 +204,16 @@ def call(
 
 
 def _environ(sent: ApiRequest, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    body = sent.body
     environ = EnvironBuilder(
         method=sent.method,
         base_url=request.host_url,
         path=sent.url.removeprefix(request.host_url.rstrip("/")),
         headers=[("Prefer", "handling=strict"), *(headers or {}).items()],
-        data=None if sent.body is None else json.dumps(sent.body),
-        content_type=None if sent.body is None else "application/json",
+        data=body if body is None or isinstance(body, bytes) else json.dumps(body),
+        content_type="text/csv"
+        if isinstance(body, bytes)
+        else (None if body is None else "application/json"),
     ).get_environ()
     environ["REMOTE_ADDR"] = request.remote_addr
     return environ
@@ -256,6 +269,9 @@ def curl(sent: ApiRequest) -> str:
     if sent.method != "GET":
         parts.append(f"-X {sent.method}")
     parts.append(shlex.quote(sent.url))
+    if sent.file:
+        parts.append("-H 'Content-Type: text/csv'")
+        parts.append(f"--data-binary {shlex.quote(f'@{sent.file}')}")
     if sent.body is not None:
         parts.append("-H 'Content-Type: application/json'")
         parts.append(f"-d {shlex.quote(json.dumps(sent.body, ensure_ascii=False))}")
@@ -270,6 +286,9 @@ def python(sent: ApiRequest) -> str:
         # A list of pairs, if a parameter is repeated.
         params = dict(query) if len(dict(query)) == len(query) else query
         arguments.append(f"params={params!r}")
+    if sent.file:
+        arguments.append(f'data=open({sent.file!r}, "rb")')
+        arguments.append('headers={"Content-Type": "text/csv"}')
     if sent.body is not None:
         arguments.append(f"json={pformat(sent.body, width=88, sort_dicts=False)}")
     arguments.append('auth=(os.environ["KEY"], os.environ["SECRET"])')

@@ -157,7 +157,7 @@ WARNINGS = {
     "overdue": ("No worker seems to run: deliveries of webhooks are overdue.",
                 "admin_webhooks.show_list"),
     "interrupted": ("Interrupted imports: %(count)s.", "admin_data.show"),
-    "incomplete": ("Uploaded files with errors: %(count)s.", "admin_data.show"),
+    "incomplete": ("Imports with errors: %(count)s.", "admin_data.show"),
 }  # fmt: skip
 """The texts of warnings and the endpoints of their pages, by their subjects."""
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import ColumnElement, and_, delete, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
 from app.auth.hashes import keyed_hash
@@ -13,13 +13,10 @@ from app.auth.principals import Capability, Permission, Principal
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import ADMIN_SESSIONS, API_KEYS, SIGN_IN_LINKS, UPLOADS, USERS
-from app.models.upload import IS_IMPORTING
+from app.models import ADMIN_SESSIONS, API_KEYS, SIGN_IN_LINKS, USERS
 
 MAX_USER_AGENT = 300
 """Characters of the browser's name that are stored."""
-
-_IMPORTS = exists().where(UPLOADS.c.session_id == ADMIN_SESSIONS.c.id, IS_IMPORTING)
 
 
 def new_token() -> str:
@@ -111,8 +108,6 @@ def _manageable(actor: Principal, method: str) -> list[ColumnElement[bool]]:
 def end_session(actor: Principal, session_id: int) -> None:
     """End a session of the actor, or any session for a key that may revoke all keys.
 
-    The import of a file that it has uploaded continues, and keeps the expired session until then.
-
     Raises:
         ShopError: the actor has no such session.
     """
@@ -124,12 +119,8 @@ def end_session(actor: Principal, session_id: int) -> None:
 
 def _end(session: Session, *which: ColumnElement[bool]) -> bool:
     """End sessions, and return whether there were any."""
-    remove = delete(ADMIN_SESSIONS).where(*which, ~_IMPORTS)
-    expire = update(ADMIN_SESSIONS).where(*which).values(expires_at=now())
-    found = [
-        session.execute(each.returning(ADMIN_SESSIONS.c.id)).all() for each in (remove, expire)
-    ]
-    return any(found)
+    ended = delete(ADMIN_SESSIONS).where(*which).returning(ADMIN_SESSIONS.c.id)
+    return bool(session.execute(ended).all())
 
 
 def end_every_session(user_id: int) -> None:
@@ -150,10 +141,6 @@ def end_sessions_of_key(session: Session, key_id: int) -> None:
 
 
 def expired_sessions(time: datetime) -> ColumnElement[bool]:
-    """Return the condition for sessions that have ended before a time and import no file."""
+    """Return the condition for sessions that have ended before a time."""
     idle = timedelta(days=current_app.config["SHOP_ADMIN_IDLE_DAYS"])
-    has_ended = or_(
-        ADMIN_SESSIONS.c.expires_at <= time,
-        ADMIN_SESSIONS.c.last_used_at <= time - idle,
-    )
-    return and_(has_ended, ~_IMPORTS)
+    return or_(ADMIN_SESSIONS.c.expires_at <= time, ADMIN_SESSIONS.c.last_used_at <= time - idle)

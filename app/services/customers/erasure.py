@@ -1,6 +1,5 @@
 """Removal of personal data outside of orders and accounts (events 1, people 5)."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
-    delete,
     or_,
     select,
     union,
@@ -22,8 +20,6 @@ from sqlalchemy.orm import Session
 from app.auth.encryption import decrypt, encrypt
 from app.auth.principals import capabilities_of
 from app.conversions.emails import comparable_email
-from app.conversions.text import comparable
-from app.db.read_pool import Fetch, fetching
 from app.db.search import contains, email_key
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
@@ -37,7 +33,6 @@ from app.models import (
     ORDER_REFUNDS,
     ORDERS,
     REDEMPTIONS,
-    UPLOADS,
     USER_ROLES,
     USERS,
 )
@@ -55,11 +50,7 @@ from app.services.common.persons import (
 )
 from app.services.coupons.customers import ERASED, erased_email
 from app.services.events.erasure import blank, erase_events
-
-_UPLOADS = select(UPLOADS.c.id, UPLOADS.c.name, UPLOADS.c.content, UPLOADS.c.failures)
-
-_ADDRESS = re.compile(rb"(?<![^\s,;:|\"'<>@])[^\s,;:|\"'<>@]++@[^\s,;:|\"'<>@]++")
-"""What can be an e-mail address in a file. Begins only after a separator, so it is linear."""
+from app.services.imports.erasure import erase_imports
 
 _COUPONS = frozenset({"coupon", "coupons"})
 
@@ -102,7 +93,7 @@ def erase_customer(session: Session, account: UserRow) -> None:
     )
     erase_signatures(session, account)
     erase_reports(session, customer_ids, emails, orders)
-    delete_uploads(session, emails)
+    erase_imports(session, emails)
 
 
 def erase_reports(
@@ -259,28 +250,6 @@ def _erase_responses(
             .where(IDEMPOTENCY_RECORDS.c.id == record_id)
             .values(response_body=encrypt(blanked.decode()).encode() if is_encrypted else blanked)
         )
-
-
-def uploads_with(fetch: Fetch, emails: Collection[str]) -> list[int]:
-    """Return the uploaded files that contain an e-mail address in any form of its domain."""
-    words = [email.encode() for email in emails]
-    local_parts = {email.rpartition("@")[0] for email in emails}
-    ids = []
-    for row in fetch(_UPLOADS) if emails else ():
-        text = b"\n".join((row.name.encode(), bytes(row.content), row.failures.encode()))
-        found = {each.decode(errors="replace") for each in _ADDRESS.findall(text)}
-        if any(word in text.lower() for word in words) or any(
-            comparable(each.partition("@")[0]) in local_parts and comparable_email(each) in emails
-            for each in found
-        ):
-            ids.append(row.id)
-    return ids
-
-
-def delete_uploads(session: Session, emails: Collection[str]) -> None:
-    """Delete the uploaded files that contain an e-mail address, which ends their import."""
-    found = uploads_with(fetching(session.connection()), emails)
-    session.execute(delete(UPLOADS).where(UPLOADS.c.id.in_(found)))
 
 
 def _without(response: Any, persons: Collection[str]) -> Any:

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
@@ -28,15 +28,14 @@ from app.models import (
     EVENT_FEED,
     EVENTS,
     IDEMPOTENCY_RECORDS,
+    IMPORT_RUNS,
     OAUTH_NONCES,
     SIGN_IN_LINKS,
-    UPLOADS,
     WEBHOOK_DELIVERIES,
     WEBHOOKS,
 )
 from app.models.idempotency_record import RETENTION
 from app.models.oauth_nonce import CLOCK_SKEW
-from app.models.upload import KEPT as UPLOADS_KEPT
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.api_keys.sessions import expired_sessions
@@ -47,6 +46,7 @@ from app.services.events.retention import (
     remove_expired_data,
     remove_expired_events,
 )
+from app.services.imports.runs import delete_files
 from app.services.maintenance.import_runs import report_interrupted_imports
 from app.services.orders.figures import complete_figures
 from app.services.persons.age import erase_old_guest_orders
@@ -130,9 +130,14 @@ def _remove_all(remove: Callable[..., Removal], after: int | None) -> int:
     return total
 
 
+def _of_events() -> datetime:
+    """Return the time before which the data of events is removed."""
+    return now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+
+
 def _remove_late_data(is_needed: ColumnElement[bool]) -> None:
     """Remove the data of events that had a pending delivery when they expired."""
-    before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+    before = _of_events()
     delivered = select(WEBHOOK_DELIVERIES.c.event_id).where(
         ~_IS_PENDING, WEBHOOK_DELIVERIES.c.created_at < before
     )
@@ -146,7 +151,7 @@ def _fail_expired_deliveries() -> int:
 
     Otherwise a webhook that stays paused would keep its events forever.
     """
-    before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+    before = _of_events()
     rows = (
         select(WEBHOOK_DELIVERIES.c.id)
         .join(WEBHOOKS, WEBHOOKS.c.id == WEBHOOK_DELIVERIES.c.webhook_id)
@@ -166,14 +171,14 @@ def _fail_expired_deliveries() -> int:
 def _remove_deliveries() -> int:
     """Remove the finished deliveries of events without data."""
     has_event = exists(select(1).where(EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id, HAS_DATA))
-    before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+    before = _of_events()
     is_old = WEBHOOK_DELIVERIES.c.created_at < before
     return _remove(WEBHOOK_DELIVERIES, ~_IS_PENDING, is_old, ~has_event)
 
 
 def _remove_refusals() -> int:
     """Remove the refused codes of days that are older than the events."""
-    before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"] + 1)
+    before = _of_events() - timedelta(days=1)
     is_old = delete(COUPON_REFUSALS).where(COUPON_REFUSALS.c.day < before.date())
     return run_in_transaction(lambda session: _rowcount(session, is_old))
 
@@ -226,7 +231,8 @@ SWEEPS: Sequence[Callable[[], object]] = (
     ),
     _removing_rows("sessions", ADMIN_SESSIONS, lambda: expired_sessions(now())),
     _removing_rows("sign-in links", SIGN_IN_LINKS, lambda: SIGN_IN_LINKS.c.expires_at <= now()),
-    _removing_rows("uploads", UPLOADS, lambda: UPLOADS.c.created_at < now() - UPLOADS_KEPT),
+    _removing("files of imports", partial(_in_batches, delete_files, 1)),
+    _removing_rows("imports", IMPORT_RUNS, lambda: IMPORT_RUNS.c.finished_at < _of_events()),
     _removing("refused codes", _remove_refusals),
     _erase_old_orders,
     truncate_write_ahead_log,

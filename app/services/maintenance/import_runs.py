@@ -4,68 +4,79 @@ An import in several transactions is stored before its first transaction. If its
 a worker writes the event, so that readers of the feed are still notified of the records.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import ColumnElement, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.db.read_pool import fetch
 from app.db.session import call_after_commit, now, run_in_transaction
 from app.models import IMPORT_RUNS
+from app.models.import_run import ImportStatus
 from app.services.events.bulk import record_summary
+from app.services.imports.runs import COUNTS
 
 ABANDONED = timedelta(minutes=15)
 """Time without progress after which an import counts as interrupted."""
+
+OF_COMMAND: ColumnElement[bool] = IMPORT_RUNS.c.key_id.is_(None)
+"""Condition for the imports of commands. A worker continues all others (``services.imports``)."""
 
 BATCH = 100
 """Maximum number of interrupted imports that one transaction reports."""
 
 
-def record_part(session: Session, kind: str, created: int, updated: int) -> None:
-    """Write the event of records of a file, which the transaction of a session completes."""
-    run_id = _insert(session, "file", kind, finished=True, created=created, updated=updated)
-    summary = {"source": "file", "kind": kind, "created": created, "updated": updated}
-    record_summary(session, None, "import.completed", run_id, summary)
-
-
 def record_import(session: Session, source: str, summary: Mapping[str, Any]) -> None:
     """Write the event of an import of records, which the transaction of a session completes."""
-    run_id = _insert(session, source, None, finished=True)
+    timestamp = now()
+    run_id = _insert(session, {"source": source, "finished_at": timestamp, "started_at": timestamp})
     record_summary(session, None, "import.completed", run_id, {"source": source, **summary})
 
 
 @dataclass
 class ImportProgress:
-    """The progress of an import in several transactions, which ends with one event."""
+    """The progress of an import in several transactions, which ends with one event.
+
+    Args:
+        about: further columns of the import.
+    """
 
     source: str
     kind: str
+    about: Mapping[str, Any] = field(default_factory=dict)
     _run_id: int | None = None
+    _before: dict[str, int] = field(default_factory=dict)
+    """Numbers of records before the first one that was written."""
 
-    def add(self, session: Session, created: int, updated: int) -> None:
-        """Add records to the import, in the transaction of a session that writes them."""
-        run_id = self._run_id
+    def add(self, session: Session, counts: Mapping[str, int]) -> None:
+        """Add records to the import, in the transaction of a session that writes them.
+
+        Args:
+            counts: the numbers of records that were ``read``, and the COUNTS.
+        """
+        run_id, before = self._run_id, self._before
         if run_id is not None:
-            changes = {
-                "created": IMPORT_RUNS.c.created + created,
-                "updated": IMPORT_RUNS.c.updated + updated,
-                "progress_at": now(),
-            }
+            added = {name: IMPORT_RUNS.c[name] + each for name, each in _columns(counts).items()}
             is_running = IMPORT_RUNS.c.id == run_id, IMPORT_RUNS.c.finished_at.is_(None)
+            changes = {**added, "progress_at": now()}
             statement = (
                 update(IMPORT_RUNS).where(*is_running).values(changes).returning(IMPORT_RUNS.c.id)
             )
             # A worker reports the import as interrupted if it takes too long.
             run_id = session.scalar(statement)
-        if run_id is None and (created or updated):
-            run_id = _insert(
-                session, self.source, self.kind, finished=False, created=created, updated=updated
-            )
-        call_after_commit(session, partial(setattr, self, "_run_id", run_id))
+        elif not (counts["created"] or counts["updated"]):
+            before = {name: number + before.get(name, 0) for name, number in counts.items()}
+        if run_id is None and (counts["created"] or counts["updated"]):
+            numbers = {name: number + before.get(name, 0) for name, number in counts.items()}
+            more = {"source": self.source, "kind": self.kind, "started_at": now()}
+            run_id, before = _insert(session, {**self.about, **more, **_columns(numbers)}), {}
+        call_after_commit(session, partial(self._note, run_id, before))
+
+    def _note(self, run_id: int | None, before: dict[str, int]) -> None:
+        self._run_id, self._before = run_id, before
 
     def finish(self) -> None:
         """Write the event of the import. An import that has written nothing has no event."""
@@ -88,7 +99,7 @@ def report_interrupted_imports() -> int:
         runs = (
             session.execute(
                 select(IMPORT_RUNS)
-                .where(IMPORT_RUNS.c.finished_at.is_(None), is_abandoned)
+                .where(IMPORT_RUNS.c.finished_at.is_(None), OF_COMMAND, is_abandoned)
                 .order_by(IMPORT_RUNS.c.progress_at)
                 .limit(BATCH)
                 .with_for_update(skip_locked=True)
@@ -103,36 +114,23 @@ def report_interrupted_imports() -> int:
     return run_in_transaction(work)
 
 
-def recent_runs(limit: int) -> Sequence[Row[Any]]:
-    """Return the latest imports, newest first."""
-    return fetch(select(IMPORT_RUNS).order_by(IMPORT_RUNS.c.id.desc()).limit(limit))
+def _columns(counts: Mapping[str, int]) -> dict[str, int]:
+    read = counts["read"]
+    return {name: counts[name] for name in COUNTS} | {"size": read, "position": read}
 
 
-def _insert(
-    session: Session,
-    source: str,
-    kind: str | None,
-    *,
-    finished: bool,
-    created: int = 0,
-    updated: int = 0,
-) -> int:
+def _insert(session: Session, columns: Mapping[str, Any]) -> int:
     timestamp = now()
-    run = {
-        "source": source,
-        "kind": kind,
-        "created": created,
-        "updated": updated,
-        "progress_at": timestamp,
-        "finished_at": timestamp if finished else None,
-    }
+    times = {"created_at": timestamp, "progress_at": timestamp}
+    run = {"created": 0, "updated": 0, **times, **columns}
     statement = insert(IMPORT_RUNS).values(run).returning(IMPORT_RUNS.c.id)
     return int(session.execute(statement).scalar_one())
 
 
 def _report(session: Session, run: Mapping[str, Any], **more: Any) -> None:
     summary = {name: run[name] for name in ("source", "kind", "created", "updated")} | more
-    session.execute(
-        update(IMPORT_RUNS).where(IMPORT_RUNS.c.id == run["id"]).values(finished_at=now())
-    )
+    changes: dict[str, Any] = {"finished_at": now()}
+    if more:
+        changes |= {"status": ImportStatus.FAILED, "reason": "The process of the command ended."}
+    session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id == run["id"]).values(changes))
     record_summary(session, None, "import.completed", run["id"], summary)

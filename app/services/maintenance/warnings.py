@@ -7,9 +7,10 @@ from sqlalchemy import exists, func, or_, select
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.session import now, precise_now
-from app.models import IMPORT_RUNS, UPLOADS, WEBHOOKS
+from app.models import IMPORT_RUNS, WEBHOOKS
 from app.models.webhook import WebhookStatus
-from app.services.maintenance.import_runs import ABANDONED
+from app.services.imports.runs import KEPT
+from app.services.maintenance.import_runs import ABANDONED, OF_COMMAND
 from app.services.webhooks.deliveries.statistics import overdue
 
 OVERDUE = timedelta(minutes=5)
@@ -31,11 +32,15 @@ def current_warnings(actor: Principal) -> dict[str, int]:
     is_at_work = or_(WEBHOOKS.c.lease_until > before, WEBHOOKS.c.last_delivery_at > before)
     is_overdue = exists(overdue(before)) & ~exists(select(1).where(is_at_work))
     interrupted = select(func.count()).where(
-        IMPORT_RUNS.c.finished_at.is_(None), IMPORT_RUNS.c.progress_at < now() - ABANDONED
+        IMPORT_RUNS.c.finished_at.is_(None),
+        OF_COMMAND,
+        IMPORT_RUNS.c.progress_at < now() - ABANDONED,
     )
-    # Uploads are kept for an hour.
     incomplete = select(func.count()).where(
-        UPLOADS.c.position == UPLOADS.c.size, UPLOADS.c.queued_at.is_not(None), UPLOADS.c.failed > 0
+        IMPORT_RUNS.c.finished_at > now() - KEPT,
+        ~OF_COMMAND,
+        ~IMPORT_RUNS.c.dry_run,
+        IMPORT_RUNS.c.failed > 0,
     )
     failing = select(func.count()).select_from(WEBHOOKS).where(is_failing)
     row = fetch(
@@ -43,7 +48,7 @@ def current_warnings(actor: Principal) -> dict[str, int]:
             failing.scalar_subquery().label("failing"),
             is_overdue.label("overdue"),
             interrupted.select_from(IMPORT_RUNS).scalar_subquery().label("interrupted"),
-            incomplete.select_from(UPLOADS).scalar_subquery().label("incomplete"),
+            incomplete.select_from(IMPORT_RUNS).scalar_subquery().label("incomplete"),
         )
     )[0]
     return {subject: int(number) for subject, number in row._asdict().items() if number}

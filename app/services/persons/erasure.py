@@ -44,16 +44,15 @@ from app.services.common.persons import email_person, with_erased_emails, withou
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
 from app.services.customers.erasure import (
-    delete_uploads,
     erase_redemptions,
     erase_reports,
     erase_signatures,
-    uploads_with,
     uses_of,
 )
 from app.services.events.erasure import rewrite_events
 from app.services.events.hooks import notify, publish_events
 from app.services.events.outbox import NewEvent
+from app.services.imports.erasure import erase_imports, imports_with
 from app.services.orders.locks import lock_orders
 from app.services.persons.imported import mark_erased
 from app.services.persons.lookup import Person, find_person
@@ -232,7 +231,7 @@ def _numbers(fetch: Fetch, person: Person) -> dict[str, int]:
         for each in found.values()
     ]
     numbers = dict(zip(found, fetch(select(*counted))[0], strict=True))
-    return numbers | {"imports": len(uploads_with(fetch, person.emails))}
+    return numbers | {"imports": len(imports_with(fetch, person.emails))}
 
 
 # --- coupons ---
@@ -354,7 +353,7 @@ class _Erasure:
         customer_ids = person.customer_ids if self.is_complete else ()
         replaced = self.coupons.emails if self.is_complete else ()
         erase_reports(session, customer_ids, self._emails, ids, coupon_emails=replaced)
-        delete_uploads(session, self._emails)
+        erase_imports(session, self._emails)
         for email in self._emails:  # somebody has typed the address into the field of a code
             is_typed = COUPON_REFUSALS.c.code.contains(email[:100], autoescape=True)
             session.execute(delete(COUPON_REFUSALS).where(is_typed))

@@ -171,37 +171,19 @@ def test_an_invitation_shows_the_key_that_the_api_would_create(admin, browser):
     assert admin.post("/keys", {"key": key}).status_code == 201
 
 
-def test_an_upload_shows_metadata_as_a_request_contains_it(browser):
-    cell = '"[{""id"": 4, ""key"": ""erp_id"", ""value"": ""4711""}]"'
-    content = f"code,metadata\nnew,{cell}\n".encode()
-    form = {"kind": "coupons", "on_conflict": "fail", "_show": "request",
-            "file": (io.BytesIO(content), "coupons.csv")}  # fmt: skip
-    sent = browser.post("/data/upload", form, content_type="multipart/form-data")
-    page = browser.get(sent.location.removeprefix("/admin"))
-    found = re.search(r"-d &#39;(.*?)&#39;<", page.html, re.DOTALL)
-    items = [{"code": "new", "metadata": {"erp_id": "4711"}}]
-    assert orjson.loads(html.unescape(found[1])) == {"coupons": items}
-
-
-@pytest.mark.parametrize(
-    ("on_conflict", "items"),
-    [
-        ("fail", [{"code": "taken", "amount": "5"}, {"code": "new", "enable_free_shipping": True}]),
-        ("skip", [{"code": "new", "enable_free_shipping": True}]),
-        ("update", [{"id": 1, "code": "taken", "amount": "5"},
-                    {"code": "new", "enable_free_shipping": True}]),
-    ],
-)  # fmt: skip
-def test_an_upload_shows_the_bulk_request_that_does_the_same(admin, browser, on_conflict, items):
-    taken = admin.post("/coupons", {"coupon": {"code": "taken"}}).json["coupon"]["id"]
-    items = [each | {"id": taken} if "id" in each else each for each in items]
-    content = b'code,amount,enable_free_shipping\ntaken,5,\nnew,,true\nwrong,"1,5",\n'
-    form = {"kind": "coupons", "on_conflict": on_conflict, "_show": "request",
-            "file": (io.BytesIO(content), "coupons.csv")}  # fmt: skip
+def test_an_upload_shows_the_request_that_does_the_same(app, admin, browser):
+    form = {"kind": "coupons", "on_conflict": "update", "_show": "request",
+            "file": (io.BytesIO(b"code\nnew\n"), "my coupons.csv")}  # fmt: skip
     sent = browser.post("/data/upload", form, content_type="multipart/form-data")
     page = browser.get(sent.location.removeprefix("/admin"))
     assert '<details class="request" open>' in page.html
-    assert shown(page) == [("POST", "/coupons/bulk")]
-    found = re.search(r"-d &#39;(.*?)&#39;<", page.html, re.DOTALL)
-    assert orjson.loads(html.unescape(found[1])) == {"coupons": items}
-    assert admin.get("/coupons/count").json == {"count": 1}, "nothing is written yet"
+    assert shown(page) == [("POST", "/imports")]
+    command = html.unescape(page.html)
+    assert "--data-binary '@my coupons.csv'" in command
+    assert "Content-Type: text/csv" in command
+    query = "kind=coupons&on_conflict=update&name=my+coupons.csv"
+    assert query in command
+    response = admin.request(
+        "POST", f"/imports?{query}", data=b"code\nnew\n", content_type="text/csv"
+    )
+    assert response.status_code == 201

@@ -467,7 +467,7 @@ def test_an_invitation_that_is_sent_twice_is_one(admin, browser):
 
 @pytest.mark.both_databases
 def test_the_session_is_read_in_one_statement_with_its_key_and_user(browser, statements):
-    browser.get("/data/uploads/1")
+    browser.get("/data/imports/1")
     statements.clear()
     assert browser.get("/invitations/new").status == 200
     (session,) = statements

@@ -215,7 +215,7 @@ def ids(browser, admin):
     return {
         "coupon_id": coupon, "customer_id": customer, "order_id": order, "refund_id": refund,
         "redemption_id": use, "batch_id": batch, "webhook_id": webhook,
-        "key_id": admin.key.key_id, "event_id": 1, "upload_id": sent.location.rpartition("/")[2],
+        "key_id": admin.key.key_id, "event_id": 1, "import_id": sent.location.rpartition("/")[2],
     }  # fmt: skip
 
 

@@ -1,0 +1,68 @@
+"""Removal of personal data from imports: their files and the errors of their lines (people 5)."""
+
+import re
+import zlib
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from app.conversions.emails import comparable_email
+from app.conversions.text import comparable
+from app.db.read_pool import Fetch, fetching
+from app.db.records import row_dicts
+from app.models import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS
+from app.models.import_run import UNFINISHED, ImportStatus
+from app.services.imports.runs import end_import
+
+_ADDRESS = re.compile(rb"(?<![^\s,;:|\"'<>@\\])[^\s,;:|\"'<>@\\]++@[^\s,;:|\"'<>@\\]++")
+"""What can be an e-mail address in a file. Begins only after a separator, so it is linear."""
+
+
+def imports_with(fetch: Fetch, emails: Collection[str]) -> list[int]:
+    """Return the imports whose file, its name or an error contains an e-mail address.
+
+    Args:
+        emails: normalized addresses. Any form of their domains is found.
+    """
+    if not emails:
+        return []
+    parts = select(IMPORT_PARTS.c.import_id, IMPORT_PARTS.c.content)
+    found = {
+        import_id for import_id, content in fetch(parts) if _names(zlib.decompress(content), emails)
+    }
+    texts = (
+        select(IMPORT_ERRORS.c.import_id, IMPORT_ERRORS.c["message"]),
+        select(IMPORT_RUNS.c.id, IMPORT_RUNS.c.name).where(IMPORT_RUNS.c.name.contains("@")),
+    )
+    for each in texts:
+        found |= {import_id for import_id, text in fetch(each) if _names(text.encode(), emails)}
+    return sorted(found)
+
+
+def erase_imports(session: Session, emails: Collection[str]) -> None:
+    """Cancel the imports that contain an e-mail address, and delete their files and errors."""
+    found = IMPORT_RUNS.c.id.in_(imports_with(fetching(session.connection()), emails))
+    locked = select(IMPORT_RUNS).where(found).order_by(IMPORT_RUNS.c.id).with_for_update()
+    runs: list[Any] = row_dicts(session.execute(locked))
+    for run in runs:
+        if run["status"] in UNFINISHED:
+            reason = "The personal data of a person in the file was erased."
+            end_import(session, None, run, ImportStatus.CANCELLED, reason)
+    ids = [run["id"] for run in runs]
+    for table in (IMPORT_PARTS, IMPORT_ERRORS):
+        session.execute(delete(table).where(table.c.import_id.in_(ids)))
+    session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id.in_(ids)).values(name=""))
+
+
+def _names(text: bytes, emails: Collection[str]) -> bool:
+    """Return whether a text contains an e-mail address in any form of its domain."""
+    if any(email.encode() in text.lower() for email in emails):
+        return True
+    local_parts = {email.rpartition("@")[0] for email in emails}
+    found = {each.decode(errors="replace") for each in _ADDRESS.findall(text)}
+    return any(
+        comparable(each.partition("@")[0]) in local_parts and comparable_email(each) in emails
+        for each in found
+    )
