@@ -62,7 +62,8 @@ def search_term(text: str) -> str:
 
     The column contains the Unicode form of each e-mail address.
     """
-    return comparable_email(text) if "@xn--" in text.lower() else searchable(text)
+    text = searchable(text)
+    return comparable_email(text) if "@" in text else text
 
 
 LONG = "long:"

@@ -26,12 +26,19 @@ def test_an_address_in_another_form_is_the_same_account(admin, make_customer, st
             body = {"customer": {"email": form}}
             assert admin.post(f"{prefix}/customers", body).status_code == 400
     assert codes(admin.post("/customers", body)) == (400, "registration-error-email-exists")
-    for word in (typed, stored):
+    for word in (typed, stored, *OTHERS, "m*@münchen\uff61example"):
         found = admin.get("/customers", {"q": word}).get_json()["customers"]
         assert [each["id"] for each in found] == [customer["id"]]
     body = {"customer": {"email": typed}}
     changed = admin.put(f"/customers/{customer['id']}", body).get_json()["customer"]
     assert changed["email"] == typed
+
+
+def test_a_search_knows_the_forms_of_a_domain_below_another_one(admin, make_customer):
+    customer = make_customer(email="max@post.münchen.example")
+    for word in ("max@post.xn--mnchen-3ya.example", "MAX@Post.XN--mnchen-3ya", "max@post.mü"):
+        found = admin.get("/customers", {"q": word}).get_json()["customers"]
+        assert [each["id"] for each in found] == [customer["id"]]
 
 
 def test_uses_and_restrictions_of_an_address_in_another_form(admin, make_coupon):
