@@ -40,7 +40,7 @@ MOST_COUNTED = 50_000
 """How many matches of a search a page counts at most."""
 
 MOST_OF_LETTERS = 1000
-"""The same for a search of one or two letters, which has no index."""
+"""The same for a search of one or two letters, which compares all rows of the search table."""
 
 
 def search_text(*texts: str) -> str:
@@ -86,7 +86,7 @@ class Search:
     Args:
         in_order: compares each record, which are read in the order of a list.
         by_index: finds the matches in the search table.
-        ids: selects the IDs of the matches from the search table, if it contains the text.
+        ids: selects the IDs of the matches from the search table.
         most: how many matches a page counts at most, because more would take up to a second.
     """
 
@@ -94,6 +94,11 @@ class Search:
     by_index: ColumnElement[bool]
     ids: Select[Any] | CompoundSelect[Any] | None = None
     most: int = 0
+
+    @property
+    def is_indexed(self) -> bool:
+        """Return whether an index finds the text, which has three letters or more."""
+        return self.most > MOST_OF_LETTERS
 
 
 def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int]) -> Search:
@@ -151,8 +156,8 @@ def matches(
 def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:
     """Return the search table of a table and the condition that its rows contain the parts."""
     index = _SearchTable(f"{table_name}_search", column("rowid"), column("search_text", String))
-    long = (part for part in parts if len(part) >= _TRIGRAM)
-    return index, and_(*(has_part(index.c.search_text, part) for part in long))
+    long = [part for part in parts if len(part) >= _TRIGRAM]
+    return index, and_(*(has_part(index.c.search_text, part) for part in long or parts))
 
 
 def _search(
@@ -171,12 +176,13 @@ def _search(
     """
     records = search.table
     here = exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
-    if all(len(part) < _TRIGRAM for part in parts):
-        return Search(here, here, most=MOST_OF_LETTERS)
     index, match = _index(records.name, parts)
     found = select(index.c.rowid).where(match)
     if not table_is_exact:
         found = select(records.c.id).where(records.c.id.in_(found), exact)
+    if all(len(part) < _TRIGRAM for part in parts):
+        # SQLite would collect all matches before it counts the first.
+        return Search(here, _ByDialect(record_id.in_(found), here), found, MOST_OF_LETTERS)
     return Search(here, record_id.in_(found), found, MOST_COUNTED)
 
 

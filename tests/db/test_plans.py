@@ -571,3 +571,15 @@ def test_paying_customers_are_counted_from_their_index(admin, plans):
     found = plans(lambda: admin.get("/wp-json/wc/v3/reports/customers/totals"))
     (steps,) = (steps for statement, steps in found if "DISTINCT orders" in statement)
     assert re.search("(COVERING INDEX|Index Only Scan using) ix_orders_paying", steps), steps
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("path", ["/customers", "/customers/count", "/wp-json/wc/v3/customers"])
+def test_few_letters_are_compared_with_the_search_table(admin, plans, path):
+    """It is a fifth to a tenth of the table of records."""
+    name = "search" if "wc/v3" in path else "q"
+    found = plans(lambda: admin.get(path, {name: "zq"}))
+    steps = [steps for statement, steps in found if "LIKE" in statement]
+    assert steps
+    assert all("users_search" in each for each in steps), "\n".join(steps)

@@ -73,7 +73,7 @@ def first_matches(
     """
     record_id, search = matching.record_id, matching.search
     ids: Any = select(record_id).where(is_exact if exact is None else exact)
-    if search is not None and search.ids is not None:
+    if search is not None and search.ids is not None and search.is_indexed:
         ids = union_all(ids, select(search.ids.limit(FEW).subquery()))
     order = case((is_exact, 0), else_=1), key.desc(), record_id.desc()
     printed = map(as_printed, columns)

@@ -117,8 +117,8 @@ def phrase_of(
     if (number := whole_number(text)) is None:
         return found
     in_order = or_(found.in_order, record_id == number)
-    if found.ids is None:  # a short text
-        return replace(found, in_order=in_order, by_index=in_order)
+    if not found.is_indexed or found.ids is None:
+        return replace(found, in_order=in_order, by_index=in_order, ids=None)
     ids = union_all(found.ids, select(literal(number)))
     return replace(found, in_order=in_order, by_index=record_id.in_(ids), ids=ids)
 
