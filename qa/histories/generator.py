@@ -53,7 +53,7 @@ WEIGHTS = {
     "reserve": 22, "confirm": 11, "release": 14, "evaluate": 6,
     "create_order": 14, "set_status": 8, "change_items": 2, "change_coupons": 4,
     "change_customer": 6, "trash_order": 5, "restore_order": 4, "delete_order": 4,
-    "bulk_orders": 3, "refund": 4, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
+    "bulk_orders": 3, "refund": 6, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
     "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
     "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
     "change_email": 3, "create_customer": 1, "delete_customer": 0.5, "read_only": 0.7,
@@ -668,7 +668,7 @@ class Generator:
         mount = random.choice(LEGACY) if random.random() < 0.2 else ""
         new: dict[str, Any] = {"reason": f"note-{self.world.next_number()}"}
         lines = self.world.orders[order_id]["line_items"]
-        if lines and not mount and random.random() < 0.5:
+        if lines and not mount and random.random() < 0.7:
             items = [
                 {"id": line["id"], "quantity": random.randint(0, 2), "total": "6.00"}
                 for line in random.sample(lines, random.randint(1, len(lines)))

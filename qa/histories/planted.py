@@ -14,7 +14,7 @@ from typing import Any
 from qa.histories import runs
 from qa.histories.checkers import errors
 from qa.histories.plants import PLANTS
-from qa.histories.system import missing
+from qa.histories.system import SHOPS, missing
 
 SECONDS = 60
 DATABASES = {
@@ -33,13 +33,15 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=1, help="the others follow it")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of traffic; default: 60")
     parser.add_argument("--faults", action="store_true", help="also disturb the processes")
+    parser.add_argument("--database", choices=list(SHOPS), help="default: that of each defect")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops all processes
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     rows: dict[str, list[str]] = {}
     for seed in seeds:
         for name in options.names or PLANTS:
-            cell, told = find(name, seed, options.seconds, faults=options.faults)
+            database = options.database or DATABASES.get(name, "sqlite")
+            cell, told = find(database, name, seed, options.seconds, faults=options.faults)
             rows.setdefault(name, []).append(cell)
             _say(f"{time.strftime('%X')} {name}, seed {seed}: {cell} {told}")
     _say("")
@@ -48,9 +50,10 @@ def main() -> int:
     return int(any("not" in cell for cells in rows.values() for cell in cells))
 
 
-def find(name: str, seed: int, seconds: float, *, faults: bool = False) -> tuple[str, str]:
+def find(
+    database: str, name: str, seed: int, seconds: float, *, faults: bool = False
+) -> tuple[str, str]:
     """Return the seconds of traffic until a defect was found or that it was not, and how."""
-    database = DATABASES.get(name, "sqlite")
     if reason := missing(database):
         return "skipped", reason
     result = runs.run(database, seed, seconds, plant=name, faults=faults)
