@@ -445,6 +445,37 @@ def test_a_reservation_of_a_campaign_can_expire_while_the_state_is_read(
     assert [each.text for each in checker.check(segment)] == []
 
 
+@pytest.mark.parametrize("in_one_segment", [True, False])
+def test_the_campaign_of_a_deleted_coupon_rejects_a_use(
+    admin, feed, make_coupon, expire, in_one_segment
+):
+    """The deleted coupon has no limits, and what is known of its uses still names it."""
+    body = {"campaign": {"name": "Mailing", "usage_limit": 1}}
+    campaign = admin.post("/campaigns", body).get_json()["campaign"]["id"]
+    summer = make_coupon(code="summer", campaign_id=campaign, usage_limit_per_user=1)
+    make_coupon(code="winter", campaign_id=campaign)
+    who = {"customer_id": 0, "email": EMAIL}
+    first = recorded(post(admin, **who), "reserve", None, code="summer", expires_in=3, **who)
+    use = first.response["redemption"]
+    use["expires_at"] = expire(use)
+    second = recorded(
+        post(admin, "winter"), "reserve", None, code="winter", customer_id=0, email=""
+    )
+    assert (first.status, second.status) == (201, 201)
+    assert admin.delete(f"/coupons/{summer['id']}?force=true").status_code == 200
+    events, checker = feed(), CouponChecker()
+    checker.begin({"coupons": {}, "customers": {}})
+    operations, state = [first, second], {"redemptions": stored_redemptions(admin)}
+    if not in_one_segment:
+        assert violations_of(events, *operations, checker=checker, **state) == []
+        events, operations = [], []
+    confirm = admin.post(f"/redemptions/{use['id']}/confirm")
+    confirmed = recorded(confirm, "confirm", None, redemption=use["id"], code="summer")
+    confirmed.invoked = len(events) - 0.05
+    assert confirmed.reasons == {"usage_limit"}
+    assert violations_of(events, *operations, confirmed, checker=checker, **state) == []
+
+
 @pytest.mark.slow
 def test_an_order_of_a_bulk_request_had_the_address_that_its_events_lost(
     admin, feed, make_coupon, make_customer

@@ -691,9 +691,14 @@ class CouponChecker:
         return f"no coupon had reached {reached} while the request ran: {'; '.join(coupons)}"
 
     def _is_of_deleted_coupon(self, operation: Operation) -> bool:
-        """Return whether a request confirms a use that has only its campaign left."""
+        """Return whether a request confirms a use that can have only its campaign left."""
         redemption = self._references.get(operation.args.get("redemption"))
-        return redemption is not None and redemption["coupon_id"] is None
+        if redemption is None:
+            return False
+        timeline = self._timelines.get(redemption["coupon_id"])
+        return timeline is None or any(
+            state.status == DELETED for state in timeline.states(operation)
+        )
 
     def _can_mean(self, coupon: Coupon, operation: Operation, codes: list[Any]) -> bool:
         """Return whether a rejection can be about a coupon."""
