@@ -8,6 +8,8 @@ SCRIPT = "shop-api"
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     name: (f"app.cli.{module}", attribute, summary)
     for name, module, attribute, summary in (
+        ("backup", "backup", "backup",
+         "Write the database and the secret key to FILE, while the service runs."),
         ("coupons", "coupons", "coupons", "Coupons: generate batches of codes."),
         ("db", "db", "db", "Upgrade the database schema, show its version, and copy a shop."),
         ("demo", "demo", "demo",
@@ -20,6 +22,8 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
          "Import records from another system or from files."),
         ("keys", "keys", "keys",
          "API keys: create, list, update, rotate, revoke, and links to sign in."),
+        ("restore-backup", "backup", "restore_backup",
+         "Fill the empty database of DATABASE_URL from FILE, and restore the secret key."),
         ("serve", "serve", "serve",
          "Upgrade the database schema, create a first API key if needed, and run gunicorn."),
         ("webhooks", "webhooks", "webhooks",
