@@ -2,8 +2,16 @@
 
 import pytest
 
+from app.db import session as database
+from app.db.errors import TryAgain
+from app.db.read_pool import fetch
+from app.db.session import run_in_transaction
+from app.services.coupons.customers import find_customer
+from app.services.coupons.terms import coupons_by_code
+from app.services.redemptions.slots import take_slot
 from tests.api_client import at_the_same_time, codes
 from tests.persons.test_merge import merge
+from tests.redemptions.calls import reserve
 
 pytestmark = pytest.mark.both_databases
 
@@ -77,3 +85,26 @@ def test_of_two_opposite_merges_one_wins(admin, pair):
 
     answers = at_the_same_time(send, [(first, second), (second, first)])
     assert sorted(answer.status_code for answer in answers) == [200, 404]
+
+
+def test_a_customer_who_was_read_before_the_merge_is_read_again(app, admin, pair, monkeypatch):
+    monkeypatch.setattr(database, "MAX_ATTEMPTS", 2)
+    kept, removed = pair
+    with app.app_context():
+        stale = [
+            (coupons_by_code(fetch, [code], customer)[code], customer)
+            for code, customer in (
+                ("a", find_customer(fetch, 0, REMOVED, param="")),
+                ("b", find_customer(fetch, kept, "", param="")),
+            )
+        ]
+    assert merge(admin, kept, removed).status_code == 200
+    reserve(admin, "a", customer_id=kept)
+    reserve(admin, "b", email=REMOVED)
+    for coupon, customer in stale:
+
+        def take(session, coupon=coupon, customer=customer):
+            take_slot(session, coupon, customer, confirmed=False, param="")
+
+        with app.app_context(), pytest.raises(TryAgain):
+            run_in_transaction(take)
