@@ -49,8 +49,8 @@ RULES_OF_KEYS = {
 # decisions 13: the format ``email`` allows addresses that RFC 5321 does not.
 RULES_OF_ADDRESSES = {"redemption.email", "cart.email"}
 # decisions 15: these requests are strict, so nothing is dropped or converted, and no name is unknown.
-STRICT_INPUTS = "generate.", "campaign.", "merge.", "claim."
-STRICT_PATHS = "/keys", "/coupons/batches", "/campaigns", "/imports"
+STRICT_INPUTS = "generate.", "campaign.", "merge.", "claim.", "person."
+STRICT_PATHS = "/keys", "/coupons/batches", "/campaigns", "/imports", "/persons"
 
 # The document describes canonical input, and the service accepts more (decisions 3 and 16). A scalar
 # in place of another scalar is converted or rejected; what the value may be is the conversions' own
