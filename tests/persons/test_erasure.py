@@ -400,6 +400,13 @@ def test_the_data_of_a_person(admin, persons):
     assert not [mark for mark in others if f"{mark}@" in found]
 
 
+def test_a_body_names_exactly_one_person(admin):
+    for person in ({}, {"customer_id": 1, "email": "ann@example.com"}):
+        response = admin.post("/persons/erase", {"person": person})
+        assert codes(response) == (400, "shop_api_invalid_param")
+        assert response.get_json()["errors"][0]["param"] == "person.customer_id"
+
+
 def test_rights_of_persons(client_for, persons):
     manager = client_for("shop_manager")
     assert manager.get("/persons/data", persons[0].names).status_code == 200

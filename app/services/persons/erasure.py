@@ -113,7 +113,7 @@ def erase(actor: Principal, names: Mapping[str, Any], check: Check | None = None
 
     def work(session: Session) -> Record:
         with reading_own_writes():
-            person = find_person(fetch, names)
+            person = find_person(fetch, names, "person.")
             _require(session, actor, person)
             orders, is_complete = _lock_orders(session, person)
             locked = [order["id"] for order in orders]
@@ -127,7 +127,7 @@ def erase(actor: Principal, names: Mapping[str, Any], check: Check | None = None
                 raise ShopError("shop_api_cannot_erase_person", reasons=reasons)
             return _Erasure(session, actor, person, orders, is_complete, coupons).run(account)
 
-    search(find_person(fetch, names))
+    search(find_person(fetch, names, "person."))
     return run_in_transaction(work)
 
 

@@ -84,8 +84,11 @@ _MERGED = select(
 ).order_by(MERGED_ACCOUNTS.c.id)
 
 
-def find_person(fetch: Fetch, names: Mapping[str, Any]) -> Person:
+def find_person(fetch: Fetch, names: Mapping[str, Any], place: str = "") -> Person:
     """Return the person whom exactly one of NAMES names.
+
+    Args:
+        place: what stands before a name in an error.
 
     Raises:
         InvalidParams: none or several of them are given.
@@ -94,7 +97,7 @@ def find_person(fetch: Fetch, names: Mapping[str, Any]) -> Person:
     given = {name: names[name] for name in NAMES if names.get(name) is not None}
     if len(given) != 1:
         param = next(iter(given), NAMES[0])
-        raise InvalidParams({param: f"exactly one of {', '.join(NAMES)} must be given."})
+        raise InvalidParams({place + param: f"exactly one of {', '.join(NAMES)} must be given."})
     ((name, value),) = given.items()
     if name == "customer_id":
         return _account(fetch, value)
