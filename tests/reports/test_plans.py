@@ -103,7 +103,7 @@ def searches(app, admin):
 
 
 @pytest.mark.sample(2)
-@pytest.mark.one_database
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     ("guests", "email"),
