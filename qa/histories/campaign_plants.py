@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from app.models.campaign import is_limited
 from app.pricing.carts import CampaignTerms
-from app.pricing.evaluation import budget_reasons, campaign_limit_reasons
+from app.pricing.evaluation import Reason, budget_reasons, campaign_limit_reasons
 from app.services.coupons.refusals import not_applicable
 from app.services.orders import redemptions as order_redemptions
 from app.services.redemptions import campaigns, reservations, writes
@@ -27,6 +28,8 @@ def campaign_before_lock(_: Any) -> None:
 
     def take(self: Any, session: Any, campaign_id: Any, customer: Any) -> None:
         campaign = held_campaign(self.held, campaign_id) if campaign_id is not None else None
+        if self.active and campaign and not campaign["active"]:
+            raise not_applicable(self.code, [Reason("paused", "")], self.param)
         if campaign is None or not is_limited(campaign):
             return
         if campaign_id not in read or time.monotonic() - read[campaign_id][0] > OLD:
@@ -46,8 +49,15 @@ def campaign_before_lock(_: Any) -> None:
         change_numbers(session, self.held, campaign_id, int(self.is_new), amount)
 
     campaigns.CampaignUse.take = take
-    # What a request reads before its transaction would be newer.
-    reservations.redemption_reasons = lambda *_: ()
+    original = reservations.redemption_reasons
+
+    def without_numbers(terms: Any, *rest: Any) -> Any:
+        # What a request reads before its transaction would be newer.
+        unused = {"uses": 0, "uses_by_customer": None, "discount": 0}
+        campaign = terms.campaign and replace(terms.campaign, **unused)
+        return original(replace(terms, campaign=campaign), *rest)
+
+    reservations.redemption_reasons = without_numbers
 
 
 def amount_kept(_: Any) -> None:
