@@ -331,7 +331,7 @@ def test_orders_of_guests_are_counted_in_their_own_index(app, admin, make_custom
 
 
 @pytest.mark.both_databases
-@pytest.mark.one_database
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_pages_are_read_from_memory_that_processes_share(app, admin):
     """To copy the pages of an index takes half of the time of a page in the middle of a list."""
     admin.get("/customers")

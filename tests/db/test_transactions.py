@@ -87,7 +87,7 @@ def test_third_retry_is_logged(app, waits, caplog, times, lines):
 
 
 # Writers of PostgreSQL do not wait for each other.
-@pytest.mark.one_database
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_writer_that_waits_too_long_gets_503(admin, monkeypatch):
     monkeypatch.setattr(sqlite, "WAIT_SECONDS", 0.01)
     with admin.app.extensions[database._WRITE_LOCK]:
@@ -96,7 +96,7 @@ def test_writer_that_waits_too_long_gets_503(admin, monkeypatch):
     assert admin.post("/coupons", {"coupon": {"code": "summer"}}).status_code == 201
 
 
-@pytest.mark.one_database
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_writer_waits_for_another_process(app, admin):
     with app.app_context():
         file = database.db.engine.url.database
