@@ -66,6 +66,7 @@ WEBHOOK_DELIVERY = Serializer(WebhookDeliverySchema, dict(WEBHOOK_DELIVERIES.c))
 IMPORT = Serializer(ImportSchema, import_queries.COLUMNS)
 IMPORT_ERROR = Serializer(ImportErrorSchema, import_queries.ERROR_COLUMNS)
 API_KEY = Serializer(ApiKeySchema, api_key_queries.COLUMNS)
+KEY_IN_EVENT = ("id", "user_id", "permission", "resources", "expires_at")
 
 
 def init_app(app: Flask) -> None:
@@ -77,6 +78,8 @@ def init_app(app: Flask) -> None:
         "order": _order_values,
         "order_refund": _compared(ORDER_REFUND, metadata.REFUND),
         "order_note": ORDER_NOTE.record,
+        # A reader of events may lack the resource ``keys`` (people 1).
+        "key": API_KEY.only(dict.fromkeys(KEY_IN_EVENT)).record,
     }
     app.extensions[EXTENSION].event_data |= {
         "campaign": lambda found: [{"campaign": EVENT_CAMPAIGN.record(each)} for each in found],

@@ -50,8 +50,14 @@ def is_delivery_url(url: str) -> bool:
     )
 
 
+def is_delivered(event_type: str) -> bool:
+    """Return whether webhooks deliver events of a type. Events of keys stay in the feed."""
+    return not event_type.startswith("key.")
+
+
 def known_topics(event_types: Collection[str]) -> list[str]:
-    """Return ``*``, ``coupon.*`` for each resource, and the event types."""
+    """Return ``*``, ``coupon.*`` for each resource, and the event types that are delivered."""
+    event_types = list(filter(is_delivered, event_types))
     resources = {f"{event_type.partition('.')[0]}.*" for event_type in event_types}
     return [EVERYTHING, *sorted({*event_types, *resources})]
 
@@ -64,7 +70,7 @@ def unknown_topics(topics: Collection[str], event_types: Collection[str]) -> lis
 
 def wants(topics: Collection[str], event_type: str) -> bool:
     """Return whether a webhook with these topics receives events of a type."""
-    return (
+    return is_delivered(event_type) and (
         EVERYTHING in topics
         or event_type in topics
         or f"{event_type.partition('.')[0]}.*" in topics

@@ -11,6 +11,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.catalog import EVENT_TYPES
+from app.conversions.webhooks import is_delivered
 from app.schemas.base import Base
 from app.schemas.campaigns import CampaignSchema, EventCampaign
 from app.schemas.coupons.coupon import CouponSchema
@@ -88,6 +89,16 @@ class ImportSummary(Base):
         "`finished`, `cancelled` or `failed`, for an import over HTTP.", required=False
     )
     interrupted = fields.Boolean("`true` if the import of a file was killed.", required=False)
+
+
+class EventApiKey(Base):
+    """API key in an event."""
+
+    id = fields.Identifier("Key ID.")
+    user_id = fields.Identifier("User of the key.")
+    permission = fields.String("`read`, `write` or `read_write`.")
+    resources = fields.StringList("Resources that the key allows, or `all`.")
+    expires_at = fields.OptionalTimestamp("When the key expires, in UTC, or null.")
 
 
 class WebhookSummary(Base):
@@ -205,11 +216,15 @@ _DATA: Mapping[str, type[Base]] = {
         for resource, words in (
             ("campaign", "campaign"), ("coupon", "coupon"),
             ("customer", "customer"), ("order", "order"),
-            ("order_refund", "refund"),
+            ("order_refund", "refund"), ("key", "API key"),
         )
     },
     "coupon_batch.created": _data(
         "CouponBatch", "Summary of the generated coupons.", coupon_batch=CouponBatchSummary
+    ),
+    **dict.fromkeys(
+        ("key.created", "key.updated", "key.rotated"),
+        _data("Key", "API key after the change.", key=EventApiKey),
     ),
     "import.completed": _data("Import", "Summary of the import.", **{"import": ImportSummary}),
     **dict.fromkeys(
@@ -244,7 +259,11 @@ EVENTS: Mapping[str, type[Base]] = {name: _event(name, _DATA[name]) for name in 
 """The schema of each built-in event type in the feed."""
 
 PAYLOADS: Mapping[str, type[Base]] = {
-    **{name: _payload(name, EVENT_TYPES[name], _DATA[name]) for name in EVENT_TYPES},
+    **{
+        name: _payload(name, EVENT_TYPES[name], _DATA[name])
+        for name in EVENT_TYPES
+        if is_delivered(name)
+    },
     "ping": _payload("ping", "Checks that the receiver can be reached.", PingData),
 }
 """The schema of the body of the deliveries of each built-in event type."""

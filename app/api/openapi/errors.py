@@ -39,6 +39,10 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "shop_api_events_expired": {"removed_id": 4711},
     "shop_api_invalid_coupon_type": {"types": ", ".join(COUPON_TYPES)},
     "shop_api_invalid_currency": {"param": "order.currency", "currency": "KWD"},
+    "shop_api_invalid_import": {
+        "reason": "The file cannot be imported: line 1: the column 'amuont' is not imported."
+    },
+    "shop_api_invalid_import_status": {"reason": "The import is finished."},
     "shop_api_invalid_json": {"reason": "unexpected end of data: line 1 column 1 (char 0)"},
     "shop_api_invalid_metadata": {
         "param": "coupon.metadata.erp_id",

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.api.openapi.document import Document
-from app.schemas.event_types import PAYLOADS, PluginEventSchema, PluginPayload
+from app.conversions.webhooks import is_delivered
+from app.schemas.event_types import EVENTS, PAYLOADS, PluginEventSchema, PluginPayload
 from app.schemas.examples.events import event_data
 
 TAG = {
@@ -32,6 +33,7 @@ def webhooks(converter: Any, event_types: Mapping[str, str]) -> Document:
     items = {
         name: {"post": _delivery(name, meaning, _body(converter, name))}
         for name, meaning in meanings.items()
+        if is_delivered(name)
     }
     return {
         "webhooks": {name: {"$ref": f"#/components/pathItems/{name}"} for name in items},
@@ -76,7 +78,7 @@ def _body(converter: Any, name: str) -> Document:
 
 def describe_plugin_events(converter: Any, components: Any, event_types: Mapping[str, str]) -> None:
     """Add the event types of plugins to the union of events."""
-    added = [name for name in event_types if name not in PAYLOADS]
+    added = [name for name in event_types if name not in EVENTS]
     union = components.schemas.get("Event")
     if not added or union is None:
         return

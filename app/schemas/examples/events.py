@@ -6,6 +6,7 @@ from app.schemas.examples.campaigns import CAMPAIGN_IN_EVENT
 from app.schemas.examples.coupons import BATCH, COUPON
 from app.schemas.examples.customers import CUSTOMER
 from app.schemas.examples.orders import ORDER, ORDER_NOTE, ORDER_REFUND
+from app.schemas.examples.persons import ERASURE
 from app.schemas.examples.webhooks import WEBHOOK
 
 EVENT: dict[str, Any] = {
@@ -29,7 +30,15 @@ _RECORDS: dict[str, dict[str, Any]] = {
     "order_refund": ORDER_REFUND,
     "coupon_batch": BATCH,
     "import": {"id": 1, "source": "woocommerce", "coupons": 2, "customers": 3, "orders": 5},
+    "person": {"id": 2, **ERASURE, "order_ids": [7]},
     "webhook": WEBHOOK,
+    "key": {
+        "id": 1,
+        "user_id": 1,
+        "permission": "read",
+        "resources": ["all"],
+        "expires_at": None,
+    },
     "invitation": {"id": 1, "login": "grace", "role": "shop_manager"},
 }
 

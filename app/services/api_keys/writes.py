@@ -14,6 +14,7 @@ from app.auth.encryption import encrypt
 from app.auth.hashes import keyed_hash
 from app.auth.principal_cache import note_revocation
 from app.auth.principals import Capability, Permission, Principal, capabilities_of
+from app.catalog import Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.records import row_dicts, with_columns
 from app.db.session import call_after_commit, now, run_in_transaction
@@ -33,6 +34,9 @@ from app.services.api_keys.rights import (
 from app.services.api_keys.sessions import end_sessions_of_key
 from app.services.api_keys.users import KeyUser, create_user, find_user, user_for
 from app.services.common.roles import roles_of
+from app.services.events.bulk import notify_deleted
+from app.services.events.changes import changes_of
+from app.services.events.outbox import NewEvent, record
 
 Record = dict[str, Any]
 
@@ -80,7 +84,7 @@ def create_key(
         role: a key of ROLES, used only for a new user; None if the user must exist.
         pair: a key and secret that clients already have; None generates them.
         rights: limits of the key in addition to its permission.
-        reports: whether a new user is an event. False if a summary reports it.
+        reports: whether the key and a new user are events. False if a summary reports them.
 
     Raises:
         KeyExists: another key has the consumer key of ``pair``.
@@ -100,6 +104,8 @@ def create_key(
             user = create_user(session, login, role, None, reports=reports)
         roles = roles_of(session, user.id)
         key = _insert_key(session, user, rights, description, pair)
+        if reports:
+            _report(session, None, "key.created", None, key)
         return NewKey(
             key_id=key["id"],
             user_id=user.id,
@@ -136,6 +142,7 @@ def issue_key(actor: Principal, data: Mapping[str, Any]) -> Record:
         user = user_for(session, current, data)
         _require_not_above(session, current, user.id, "shop_api_user_cannot_create_key")
         key = _insert_key(session, user, rights, data["description"], pair)
+        _report(session, actor, "key.created", None, key)
         return _shown(key, user.username) | asdict(pair)
 
     return run_in_transaction(work)
@@ -179,7 +186,9 @@ def update_key(actor: Principal, key_id: int, data: Mapping[str, Any]) -> Record
             wanted = replace(wanted, expires_at=checked_expiry(data["expires_at"]))
         require_new_rights(current, wanted, held)
         description = data.get("description", key["description"])
+        before = key
         key = _update_key(session, key, {"description": description, **wanted.columns})
+        _report(session, actor, "key.updated", before, key)
         return _shown(key, _username_of(session, key))
 
     return run_in_transaction(work)
@@ -201,6 +210,7 @@ def rotate_key(actor: Principal, key_id: int) -> Record:
         current, key = _locked_key(session, actor, key_id)
         _require_rotation(session, actor, current, key)
         key = _update_key(session, key, _secret_columns(pair))
+        _report(session, actor, "key.rotated", None, key)
         end_sessions_of_key(session, key_id)
         return _shown(key, _username_of(session, key)) | asdict(pair)
 
@@ -238,6 +248,7 @@ def delete_key(actor: Principal, key_id: int) -> None:
         _locked_key(session, actor, key_id)
         actor.require("shop_api_user_cannot_delete_key")
         session.execute(delete(API_KEYS).where(API_KEYS.c.id == key_id))
+        notify_deleted(session, actor, "key", [key_id])
         call_after_commit(session, note_revocation)
 
     run_in_transaction(work)
@@ -251,6 +262,8 @@ def revoke_key(key_id: int) -> bool:
     def work(session: Session) -> bool:
         this = delete(API_KEYS).where(API_KEYS.c.id == key_id).returning(API_KEYS.c.id)
         deleted = session.execute(this).first()
+        if deleted is not None:
+            notify_deleted(session, None, "key", [key_id])
         call_after_commit(session, note_revocation)
         return deleted is not None
 
@@ -295,6 +308,20 @@ def _update_key(session: Session, key: ApiKeyRow, columns: Mapping[str, Any]) ->
         session.execute(update(API_KEYS).where(API_KEYS.c.id == key["id"]).values(columns))
     call_after_commit(session, note_revocation)
     return after
+
+
+def _report(
+    session: Session,
+    actor: Principal | None,
+    event: str,
+    before: ApiKeyRow | None,
+    after: ApiKeyRow,
+) -> None:
+    """Write the event of a key, without what only readers of keys may see (people 1)."""
+    values = current_catalog().event_values["key"]
+    changes = changes_of(Change(event, before, after), None)
+    new = NewEvent(event, after["id"], {"key": values(after)}, changes=changes)
+    record(session, actor, [new])
 
 
 def _username_of(session: Session, key: ApiKeyRow) -> str:

@@ -8,7 +8,7 @@ import orjson
 from sqlalchemy import select
 
 from app.catalog import current_catalog
-from app.conversions.webhooks import wants
+from app.conversions.webhooks import is_delivered, wants
 from app.db.read_pool import fetch
 from app.db.session import now
 from app.errors import ShopError
@@ -29,7 +29,7 @@ from app.services.webhooks.writes import require_url
 
 def require_event_type(event_type: str) -> None:
     """Raise ShopError unless an event type exists."""
-    known = current_catalog().event_types
+    known = list(filter(is_delivered, current_catalog().event_types))
     if event_type not in known:
         reason = f"Unknown event type: {event_type}. Event types: {', '.join(sorted(known))}."
         raise ShopError("shop_api_invalid_webhook_topic", reason=reason)

@@ -446,8 +446,9 @@ def test_inviting_a_colleague(app, admin, browser):
     assert Browser(app).post("/sign-in", {"token": link}).status == 410
     events = admin.get("/events").get_json()["events"]
     types = [each["type"] for each in events]
-    assert types == ["invitation.created", "customer.created", "invitation.accepted"]
-    created, _, accepted = events
+    names = ["invitation.created", "customer.created", "key.created", "invitation.accepted"]
+    assert types == names
+    created, *_, accepted = events
     assert created["resource_id"] == accepted["resource_id"]
     for event in (created, accepted):
         assert event["data"]["invitation"]["id"] == event["resource_id"]
