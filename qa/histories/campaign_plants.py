@@ -72,8 +72,8 @@ def amount_kept(_: Any) -> None:
 def change_skips_budget(_: Any) -> None:
     """A discount of an order that grows is counted, whatever is left of the budget."""
 
-    def change(self: Any, session: Any, line: Any, redemption: Any, amount: Any) -> None:
-        more = counted_amount(amount) - counted_amount(redemption["amount"])
+    def change(self: Any, session: Any, line: Any, redemption: Any) -> None:
+        more = order_redemptions._increase(line, redemption)
         if more > 0:
             change_numbers(session, self.held, redemption["campaign_id"], 0, more)
 
