@@ -54,7 +54,7 @@ class ErasureReason(Base):
     message = fields.String("The reason.")
 
 
-class ErasedSchema(Base):
+class ErasureResultSchema(Base):
     """What an erasure has erased."""
 
     customer_id = fields.OptionalIdentifier("ID of the account, or null for a guest.")
@@ -64,7 +64,7 @@ class ErasedSchema(Base):
     erased = ma.fields.Nested(PersonNumbers, required=True)
 
 
-class ErasureSchema(ErasedSchema):
+class ErasureSchema(ErasureResultSchema):
     """What an erasure would erase."""
 
     emails = fields.StringList("E-mail addresses of the person.")
@@ -76,7 +76,7 @@ class ErasureSchema(ErasedSchema):
 
 
 ErasurePreview = response(ErasureSchema, "erasure")
-ErasureResponse = response(ErasedSchema, "erasure")
+ErasureResponse = response(ErasureResultSchema, "erasure")
 
 
 class PersonSession(Base):

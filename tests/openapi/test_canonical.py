@@ -24,7 +24,8 @@ OPTIONAL = {
     ("EventChanges", "undo_of"),
     *(("UndoneRecord", name) for name in (
         "campaign", "coupon", "customer", "order", "order_note", "order_refund", "message")),
-    *(("ImportSummary", name) for name in ("kind", "created", "updated", "interrupted")),
+    *(("ImportSummary", name) for name in (
+        "kind", "created", "updated", "interrupted", "status", "skipped", "failed")),
     *(("InvitationSummary", name) for name in ("permission", "resources", "expires_at", "key_id")),
 }  # fmt: skip
 COUNTS_NOTHING = re.compile(r"(filter\[)?(limit|offset|order|orderby|orderby_meta_key)\]?|page")
@@ -139,6 +140,7 @@ ACTIONS = {
     "evaluateCoupons", "confirmRedemption", "releaseRedemption", "rotateApiKey",
     "emptyCouponTrash", "emptyOrderTrash", "rotateWebhookSecret", "pingWebhook", "replayWebhook",
     "redeliverWebhookDelivery", "undoEvent", "mergeCustomer", "claimCustomerOrders",
+    "erasePerson", "startImport", "cancelImport",
 }  # fmt: skip
 
 
