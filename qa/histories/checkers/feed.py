@@ -244,7 +244,7 @@ def _differences(operation: Operation, events: list[Event]) -> list[Violation]:
         ):
             continue
         ours, theirs = impersonal(shown), impersonal(event.record)
-        if resource in {"campaign", "api_key"}:  # figures and secrets are not in events
+        if resource in {"campaign", "key"}:  # figures and secrets are not in events
             ours = {name: ours[name] for name in theirs}
         if shown["id"] == event.data["resource_id"] and ours != theirs:
             differ = {
