@@ -45,6 +45,7 @@ from app.models.order_note import ORDER_NOTES, OrderNote
 from app.models.order_refund import ORDER_REFUNDS, OrderRefund
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
+from app.models.upload import Upload
 from app.models.user import (
     MERGED_ACCOUNTS,
     USER_ROLES,

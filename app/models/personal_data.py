@@ -130,6 +130,7 @@ PERSONAL: Mapping[str, Mapping[str, Personal]] = {
     ),
     "import_runs": {"name": Personal(Content.ANY, Remains.EMPTY)},
     "import_parts": {"content": _DELETED_ANY},
+    "uploads": dict.fromkeys(("name", "content", "failures"), _DELETED_ANY),
     "import_errors": dict.fromkeys(("message", "param"), _DELETED_ANY),
 }
 """The columns with personal data of customers, by the names of their tables."""
@@ -190,6 +191,8 @@ OTHER: Mapping[str, str] = {
     "last_delivery_at failing_since position failure_count resume_at lease_owner lease_until "
     "is_bare",
     "import_parts": "import_id position",
+    "uploads": "id session_id kind on_conflict digest size position created updated skipped failed "
+    "created_at queued_at claimed_at",
     "import_errors": "import_id line code",
     # With the fingerprint of the record at the source. Without it, an import would write the
     # record again.

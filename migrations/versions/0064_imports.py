@@ -1,4 +1,7 @@
-"""Add parts and errors of imports, and remove the files of the admin pages, which they replace."""
+"""Add parts and errors of imports, which replace the table ``uploads``.
+
+The previous version still uses this table, so a later one removes it. Its rows go with their sessions.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -50,8 +53,6 @@ def upgrade() -> None:
     if not has_table("import_errors"):
         columns = sa.Column("message", sa.String(), nullable=False), sa.Column("param", sa.String())
         _create("import_errors", "line", sa.Column("code", KEY, nullable=False), *columns)
-    if has_table("uploads"):
-        op.drop_table("uploads")
 
 
 def downgrade() -> None:
@@ -59,23 +60,3 @@ def downgrade() -> None:
         op.drop_table(name)
     for name in (*TIMES, *IDS, "reason", *COUNTS, "dry_run", *KEYS, "name"):
         op.drop_column("import_runs", name)
-    op.create_table(
-        "uploads",
-        sa.Column("id", ID, nullable=False),
-        sa.Column("session_id", ID, nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        *(sa.Column(name, KEY, nullable=False) for name in ("kind", "on_conflict", "digest")),
-        sa.Column("content", sa.LargeBinary(), nullable=False),
-        *(sa.Column(name, ID, nullable=False) for name in (*COUNTS, "created", "updated")),
-        sa.Column("failures", sa.String(), nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("queued_at", TIME),
-        sa.Column("claimed_at", TIME),
-        sa.PrimaryKeyConstraint("id", name="pk_uploads"),
-        sa.ForeignKeyConstraint(
-            ["session_id"], ["admin_sessions.id"], name="fk_uploads_session_id", ondelete="CASCADE"
-        ),
-        sqlite_autoincrement=True,
-    )
-    for column in ("session_id", "created_at"):
-        op.create_index(f"ix_uploads_{column}", "uploads", [column])

@@ -3,6 +3,7 @@
 import re
 import tracemalloc
 import uuid
+import zlib
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.both_databases
 TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 VALUES = {
     int: 1, str: "x\u00fc\U0001f600\n", bool: False, datetime: TIMESTAMP, date: TIMESTAMP.date(),
-    bytes: b"\0\xff", Decimal: Decimal("1.50"), object: [{"b": 1, "a": [None]}],
+    bytes: zlib.compress(b"\0\xff"), Decimal: Decimal("1.50"), object: [{"b": 1, "a": [None]}],
 }  # fmt: skip
 
 EVERY_FIELD = {

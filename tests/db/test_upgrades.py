@@ -67,7 +67,7 @@ RENAMED_COLUMNS = {
 def tables():
     """All tables but Alembic's own, those that triggers fill, and one that 0064 removes."""
     metadata = MetaData()
-    others = {"alembic_version", "tallies", "uploads", *database_copy.DERIVED}
+    others = {"alembic_version", "tallies", *database_copy.DERIVED}
     metadata.reflect(db.engine, only=lambda name, _: is_of_models(name) and name not in others)
     return metadata.sorted_tables
 

@@ -102,7 +102,6 @@ def create_key(
             if role is None:
                 raise RoleRequired
             user = create_user(session, login, role, None, reports=reports)
-        roles = roles_of(session, user.id)
         key = _insert_key(session, user, rights, description, pair)
         if reports:
             _report(session, None, "key.created", None, key)
@@ -110,7 +109,7 @@ def create_key(
             key_id=key["id"],
             user_id=user.id,
             login=user.username,
-            role=roles[0] if roles else "",
+            role=next(iter(roles_of(session, user.id)), ""),
             permission=permission.value,
             **asdict(pair),
         )

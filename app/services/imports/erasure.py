@@ -12,7 +12,7 @@ from app.conversions.emails import comparable_email
 from app.conversions.text import comparable
 from app.db.read_pool import Fetch, fetching
 from app.db.records import row_dicts
-from app.models import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS
+from app.models import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS, Upload
 from app.models.import_run import UNFINISHED, ImportStatus
 from app.services.imports.runs import end_import
 
@@ -54,6 +54,7 @@ def erase_imports(session: Session, emails: Collection[str]) -> None:
     for table in (IMPORT_PARTS, IMPORT_ERRORS):
         session.execute(delete(table).where(table.c.import_id.in_(ids)))
     session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id.in_(ids)).values(name=""))
+    session.execute(delete(Upload))  # files of the pages of the previous version, if it still runs
 
 
 def _names(text: bytes, emails: Collection[str]) -> bool:
