@@ -170,7 +170,8 @@ def test_shop_is_copied_completely_and_its_keys_work(urls, make_shop):
         assert not inspect(db.engine).has_table("sqlite_stat1"), "statistics mislead reports"
     tables = [table.name for table in db.metadata.sorted_tables]
     for table in tables:
-        if table not in database_copy.DERIVED:
+        # An erasure removes the files of the previous version.
+        if table not in {*database_copy.DERIVED, "uploads"}:
             rows = rows_of(source, table)
             assert rows, f"nothing shows that {table} is copied"
             assert rows_of(target, table) == rows
