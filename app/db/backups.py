@@ -3,7 +3,7 @@
 import os
 import shutil
 import sqlite3
-import subprocess
+import subprocess  # nosec B404  # for the programs of PostgreSQL
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -108,7 +108,7 @@ def _run(program: str, engine: Engine, *options: str) -> None:
     environment = dict(os.environ)
     if engine.url.password:  # not in the arguments, which other users of the machine can read
         environment["PGPASSWORD"] = str(engine.url.password)
-    done = subprocess.run(  # noqa: S603  # without a shell
+    done = subprocess.run(  # noqa: S603  # nosec B603  # without a shell
         [program, *options, f"--dbname={url.render_as_string()}"],
         env=environment,
         capture_output=True,
