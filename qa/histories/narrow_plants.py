@@ -239,9 +239,9 @@ def shipping_left_out(_: Any) -> None:
 
 def uses_forgotten(_: Any) -> None:
     """The uses of a deleted account are forgotten."""
-    erasure._erase_redemptions = lambda found, account, emails: found.execute(
+    erasure.erase_redemptions = lambda session, found, _counted: session.execute(
         update(REDEMPTIONS)
-        .where(REDEMPTIONS.c.customer_id == account["id"])
+        .where(or_(*found))
         .values(email="", email_normalized="", customer_id=None)
     )
 

@@ -301,8 +301,9 @@ def test_legacy_record_has_the_etag_of_its_own_form(admin, paths):
         ("coupon", "DELETE", 3),
         ("customer", "GET", 1),
         ("customer", "PUT", 5),  # ... and what the account may do, and its statistics
-        # ... and its webhooks, and the erasure of its orders, redemptions, events and responses.
-        ("customer", "DELETE", 28),
+        # ... and its webhooks, merged accounts, and the erasure of its orders, redemptions, events,
+        # imports and responses.
+        ("customer", "DELETE", 34),
     ],
 )
 def test_request_without_conditions_needs_no_further_statement(

@@ -70,6 +70,12 @@ def test_large_bodies_without_the_capability_are_not_read(app, client_for, monke
     for role in "customer", "subscriber":
         key = client_for(role).key
         for _mount, method, path in operations(app):
+            if (
+                path == "/imports"
+            ):  # says in the query what it writes, so its right is checked first
+                status, reason = code(send(app, method, f"{path}?kind=coupons", key))
+                assert (status, reason) == (401, "shop_api_user_cannot_import")
+                continue
             status, reason = code(send(app, method, path, key))
             assert (status, reason.partition("_request_")[2]) == (413, "entity_too_large"), path
 

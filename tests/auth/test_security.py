@@ -43,7 +43,10 @@ def reads(app, admin, anonymous, make_coupon, make_customer):
     use = {"redemption": {"code": "summer", "reference": "cart-1"}}
     redemption = admin.post("/redemptions", use).get_json()
     batch = {"generate": {"count": 1, "pattern": "########"}}
+    file = {"data": b"code,amount\nnew,1\n", "content_type": "text/csv"}
+    imported = admin.request("POST", "/imports?kind=coupons", **file).get_json()
     ids = {
+        "import_id": imported["import"]["id"],
         "batch_id": admin.post("/coupons/generate", batch).get_json()["batch"]["id"],
         "coupon_id": make_coupon()["id"],
         "campaign_id": admin.post("/campaigns", {"campaign": {"name": "Spring"}}).json["campaign"][

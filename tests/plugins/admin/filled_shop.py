@@ -92,7 +92,7 @@ def fill(app, admin, browser, text):
         "coupon_id": coupon, "customer_id": customer, "order_id": order, "refund_id": refund,
         "redemption_id": use, "batch_id": batch, "webhook_id": webhook, "key_id": key,
         "delivery_id": delivery, "event_id": events[0]["id"],
-        "campaign_id": campaign, "upload_id": sent.location.rpartition("/")[2], "kind": "orders",
+        "campaign_id": campaign, "import_id": sent.location.rpartition("/")[2], "kind": "orders",
     }  # fmt: skip
 
 
