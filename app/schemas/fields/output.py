@@ -51,6 +51,10 @@ class Output(ma.fields.Field[Any]):
         if wire is not None:
             self.wire = wire
 
+    def serialize(self, attr: str, obj: Any, accessor: Any = None, **kwargs: Any) -> Any:
+        """Return the value. A response that a view dumps itself has none on request."""
+        return ma.missing if self.on_request else super().serialize(attr, obj, accessor, **kwargs)
+
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
         return value if self.wire is None else self.wire(value)
 
