@@ -129,8 +129,11 @@ def test_compose_file_fits_the_image_and_the_commands(app):
 
 def test_nginx_waits_and_accepts_as_much_as_the_service(gunicorn):
     text = read("deploy/nginx.conf")
-    (mebibytes,) = re.findall(r"client_max_body_size (\d+)m;", text)
-    assert int(mebibytes) * 1024**2 > SETTINGS["SHOP_MAX_BODY_BYTES"].load_default
+    limits = re.findall(r"client_max_body_size (\d+)m;", text)
+    for mebibytes, name in zip(
+        limits, ("SHOP_MAX_BODY_BYTES", "SHOP_IMPORT_MAX_BYTES"), strict=True
+    ):
+        assert int(mebibytes) * 1024**2 > SETTINGS[name].load_default
     (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", text)
     assert LONGEST_REQUEST < int(seconds) < gunicorn["timeout"]
     port = SETTINGS["PORT"].load_default
