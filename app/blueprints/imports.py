@@ -14,7 +14,7 @@ from app.api.representations import IMPORT, IMPORT_ERROR
 from app.api.request_parser import body_of
 from app.api.responses import json_response, next_link, page_response
 from app.errors import ShopError
-from app.import_export.stored_files import FORMATS, StoredFile, stored_file
+from app.import_export.stored_files import ANY, FORMATS, StoredFile, format_of, stored_file
 from app.schemas import imports as schemas
 from app.schemas.examples import imports as examples
 from app.schemas.queries import ReadQuery
@@ -46,12 +46,13 @@ def _receiving_file(view: View) -> View:
     @wraps(view)
     def wrapper(query: Query) -> Response:
         imports.require_import(current_principal(), query["kind"])
-        file_format = FORMATS.get(request.mimetype)
-        if file_format is None:
+        if request.mimetype not in {ANY, *FORMATS}:
             error = ShopError("shop_api_unsupported_media_type", coding="", param="Content-Type")
             raise error.with_message(f"The {{param}} must be {' or '.join(FORMATS)}.")
         request.max_content_length = current_app.config["SHOP_IMPORT_MAX_BYTES"]
-        file = stored_file(body_of(request), query["kind"], file_format)
+        body = body_of(request)
+        file_format = FORMATS.get(request.mimetype) or format_of(body)
+        file = stored_file(body, query["kind"], file_format)
         return view(query, file, file_format)
 
     return wrapper
@@ -82,7 +83,7 @@ def list_imports(query: Query) -> Response:
     "shop_api_invalid_import",
     "shop_api_invalid_import_status",
 )
-@blp.accepts_file(*FORMATS)
+@blp.accepts_file(ANY)
 @blp.arguments(schemas.ImportCreateQuery, location="query")
 @_receiving_file
 @idempotent_with_query
@@ -91,9 +92,10 @@ def create_import(query: Query, file: StoredFile, file_format: str) -> Response:
     """Import a file.
 
     The body is a file of up to `SHOP_IMPORT_MAX_BYTES` and 1,000,000 records, in the format of an
-    export: CSV with commas, or NDJSON, in UTF-8. An unknown column or a column `password` rejects
-    the file. A worker then imports it, with the rules and rights of bulk requests. A line that
-    fails does not affect the others.
+    export: CSV with commas (`text/csv`), or NDJSON (`application/x-ndjson`), in UTF-8. As
+    `application/octet-stream`, a file that begins with a brace is NDJSON. An unknown column or a
+    column `password` rejects the file. A worker then imports it, with the rules and rights of bulk
+    requests. A line that fails does not affect the others.
     """
     given = imports.NewImport(
         query["kind"],

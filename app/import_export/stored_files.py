@@ -42,6 +42,16 @@ MAX_LINE_BYTES = 1024 * 1024
 FORMATS = {"text/csv": "csv", "application/x-ndjson": "ndjson"}
 """The formats of files by their media types."""
 
+ANY = "application/octet-stream"
+"""The media type of files that generated clients send."""
+
+
+def format_of(content: bytes) -> str:
+    """Return the format of a file, which its media type does not say."""
+    is_object = content[:1000].removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
+    return "ndjson" if is_object else "csv"
+
+
 _TOO_LONG = f"is longer than {MAX_LINE_BYTES:,} bytes."
 _COMPRESSION = 1  # the fastest
 

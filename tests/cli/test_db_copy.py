@@ -343,7 +343,7 @@ def test_relative_source_is_in_the_instance_folder(make_shop, tmp_path):
         create_key("admin", "administrator", Permission.READ, "")
     result = run(make_shop(f"sqlite:///{tmp_path}/new.db"), "db", "copy", "sqlite:///shop.db")
     assert result.exit_code == 0, result.output
-    assert result.stdout == "4 rows of 4 tables were copied. API keys remain valid.\n"
+    assert result.stdout == "5 rows of 4 tables were copied. API keys remain valid.\n"
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def run(shop):
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("topic", EVENT_TYPES)
+@pytest.mark.parametrize("topic", [each for each in EVENT_TYPES if not each.startswith("key.")])
 def test_example_is_signed_like_a_delivery(run, receiver, topic):
     result = run("trigger", topic, "--url", receiver.url, "--secret", SECRET)
     assert result.exit_code == 0, result.output

@@ -72,6 +72,14 @@ class Converter(OpenAPIConverter):
             for name, field in fields.items()
             if name in getattr(substitute, "undocumented", ())
         }
+        required = {
+            field.data_key or name
+            for name, field in fields.items()
+            if getattr(field, "rejects_absence", False)
+        }
+        for parameter in parameters:
+            if parameter["name"] in required:
+                parameter["required"] = True
         return [parameter for parameter in parameters if parameter["name"] not in hidden]
 
     def init_attribute_functions(self) -> None:

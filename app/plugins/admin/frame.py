@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
+from urllib.parse import urlencode
 
 import flask
 from flask import Response, current_app, g, redirect, render_template, request, url_for
@@ -51,6 +52,9 @@ DONE = {
     "lost": "The action was not performed. Open its page again, and repeat it.",
 }
 """What the parameter ``done`` of an address reports after an action, by its value."""
+
+KEPT = ("done", "undo", "at", "ping", "ms")
+"""Parameters that report an action, which no other address of the page repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +225,17 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
         shop=current_app.config["SHOP_NAME"],
         navigation=[item for item in items if may_open(item.endpoint)],
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
+        here=_address() if request.method in SAFE_METHODS else "",
         form_id=uuid.uuid4().hex,  # acts like an Idempotency-Key
         **context,
     )
     return Response(page, status, mimetype="text/html")
+
+
+def _address() -> str:
+    """Return the address of the page, without the parameters that report an action."""
+    kept = [(name, value) for name, value in request.args.items(multi=True) if name not in KEPT]
+    return f"{request.path}?{urlencode(kept)}" if kept else request.path
 
 
 def plain_page(title: str, *, button: str = "", status: int = 200, **context: Any) -> Response:

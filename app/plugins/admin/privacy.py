@@ -12,6 +12,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.api.authentication import current_principal
 from app.api.responses import streamed_response
 from app.conversions.emails import comparable_email
+from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.import_export.person_data import person_data
 from app.plugins.admin import html
@@ -95,7 +96,8 @@ def _given(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _ids(names: Mapping[str, str]) -> dict[str, Any]:
-    return {name: int(text) for name, text in names.items() if name != "email" and text.isdigit()}
+    """Return the IDs among the names. Another text is the ID of nothing."""
+    return {name: whole_number(text) or 0 for name, text in names.items() if name != "email"}
 
 
 def _preview(names: Mapping[str, str]) -> dict[str, Any] | None:
@@ -110,7 +112,7 @@ def _order_number(names: Mapping[str, str]) -> str:
     """Return the number of the order that names a guest without an e-mail address."""
     if "order_id" not in names:
         return ""
-    return str(call("get_order", order_id=int(names["order_id"])).content["order_number"])
+    return str(call("get_order", order_id=_ids(names)["order_id"]).content["order_number"])
 
 
 def _is_typed(typed: str, names: Mapping[str, str], preview: Mapping[str, Any]) -> bool:

@@ -12,11 +12,9 @@ from app.conversions.numbers import whole_number
 from app.import_export.csv_format import to_cell
 from app.plugins.admin import html
 from app.plugins.admin.calls import ApiRequest, Reply
+from app.plugins.admin.frame import KEPT
 from app.plugins.admin.pages import Button, Requests, allowed
 from app.plugins.admin.selections import Action
-
-KEPT = ("done", "undo", "at", "ping", "ms")
-"""Parameters that report an action, which no other address of the page repeats."""
 
 Row = dict[str, Any]
 

@@ -32,7 +32,8 @@ SENT = {
     "/invitations/1/withdraw", "/keys/1/revoke", "/orders/1/notes", "/orders/1/refund",
     "/orders/1/refunds/1/delete", "/orders/1/status", "/orders/1/trash", "/sessions/1/end",
     "/webhooks/1/delete", "/webhooks/1/deliveries/1/redeliver", "/webhooks/1/edit",
-    "/webhooks/1/ping", "/webhooks/1/status",
+    "/webhooks/1/ping", "/webhooks/1/status", "/data/imports/1/cancel", "/customers/1/note",
+    "/language",
 }  # fmt: skip
 """The addresses of the forms that end with a redirect."""
 

@@ -84,11 +84,14 @@ class CustomerPages(Noun):
 
     def read(self, record_id: int) -> tuple[Record, str]:
         """Return a customer with metadata for the page, or without for the form."""
-        if request.endpoint != f"{self.blp.name}.show":
+        if request.endpoint not in {f"{self.blp.name}.{each}" for each in ("show", "change_note")}:
             return super().read(record_id)
         names = ",".join(CustomerSchema._declared_fields)
         query = {"meta": "true", "fields": names}
-        return call("get_customer", query=query, customer_id=record_id).content, ""
+        content = call("get_customer", query=query, customer_id=record_id).content
+        # A write compares the tag with that of a read without ``fields``.
+        etag = call("get_customer", customer_id=record_id).headers.get("ETag", "")
+        return content, etag
 
     def parts(self, record: Record) -> Parts:
         data, erase = person_buttons(customer_id=record["id"])
@@ -132,7 +135,9 @@ def _side(record: Record) -> list[Section]:
         (_("Registered"), html.time(record["created_at"], utc=True)),
     ]
     metadata = [
-        (key, history.shown(value)) for key, value in record["metadata"].items() if key != NOTE
+        (key, history.shown(value))
+        for key, value in record.get("metadata", {}).items()
+        if key != NOTE
     ]
     return [
         _note(record),

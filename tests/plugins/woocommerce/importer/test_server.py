@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, needs_mariadb]
 
 MADE_HERE = {
     "import_sources": {"started_at", "finished_at"},
-    "import_runs": {"started_at", "progress_at", "finished_at"},
+    "import_runs": {"started_at", "progress_at", "finished_at", "created_at"},
     "api_keys": {"created_at", "consumer_secret_encrypted"},
     "webhooks": {"secret_encrypted"},
     "events": {"created_at"},
