@@ -29,7 +29,7 @@ GENERATOR_JAR = Path(openapi_generator_cli.__file__).with_name("openapi-generato
 _ALWAYS = re.compile(
     "OpenAPI 3.1 support is still in beta|Failed to get the schema name: null"
     r"|Codegen property is null \(e.g. map/dict of undefined type\)"
-    r"|(?:In|From) \(reserved word\) cannot be used as model name"
+    r"|(?:In|From|Import) \(reserved word\) cannot be used as model name"
     r"|Exclude \(model name matches existing language type\)"
 )
 _OPTIONS = {

@@ -66,7 +66,8 @@ def describe_operation(
 def describe_file(operation: Document, media_types: Collection[str]) -> None:
     """Describe a body that is a file of one of some media types."""
     if media_types:
-        content = {media_type: {"schema": {"type": "string"}} for media_type in media_types}
+        schema = {"type": "string", "format": "binary"}
+        content = {media_type: {"schema": schema} for media_type in media_types}
         operation["requestBody"] = {"required": True, "content": content}
 
 
