@@ -102,7 +102,7 @@ def converted(raw: bytes, kind: str) -> bytes:
     """Return a CSV file of a spreadsheet in UTF-8 and with commas, with the same line numbers.
 
     Raises:
-        ValueError: it is no text, or not valid CSV.
+        ValueError: it is not text, or not valid CSV.
     """
     require_text(raw)
     try:

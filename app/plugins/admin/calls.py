@@ -196,14 +196,14 @@ def call(
     """
     operation = operations()[name]
     sent = api_request(name, query=query, body=body, **path)
-    environ = _environ(sent, headers)
-    # A copy of the context, so that the request of the page is the current one again afterwards.
-    response: Response = copy_context().run(_run, operation, environ)
+    response = _response(operation, sent, headers)
     data = response.get_data()
     return Reply(sent, orjson.loads(data) if data else None, response.headers)
 
 
-def _environ(sent: ApiRequest, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _response(
+    operation: ApiOperation, sent: ApiRequest, headers: Mapping[str, str] | None = None
+) -> Response:
     body = sent.body
     environ = EnvironBuilder(
         method=sent.method,
@@ -216,15 +216,14 @@ def _environ(sent: ApiRequest, headers: Mapping[str, str] | None = None) -> dict
         else (None if body is None else "application/json"),
     ).get_environ()
     environ["REMOTE_ADDR"] = request.remote_addr
-    return environ
+    # A copy of the context, so that the request of the page is the current one again afterwards.
+    response: Response = copy_context().run(_run, operation, environ)
+    return response
 
 
 def download(name: str, query: Mapping[str, str]) -> Response:
     """Return the response of a report of the API as a CSV file."""
-    operation = operations()[name]
-    environ = _environ(api_request(name, query={**query, "format": "csv"}))
-    response: Response = copy_context().run(_run, operation, environ)
-    return response
+    return _response(operations()[name], api_request(name, query={**query, "format": "csv"}))
 
 
 def _run(operation: ApiOperation, environ: dict[str, Any]) -> Response:
@@ -245,14 +244,15 @@ def absent_from_lists(name: str) -> Sequence[str]:
     return on_request(_SHOWN[name]) if name in _SHOWN else ()
 
 
-def record_of(name: str, **path: Any) -> tuple[Any, str]:
+def record_of(name: str, *, with_metadata: bool = False, **path: Any) -> tuple[Any, str]:
     """Return the record that a read returns, with all fields of its form, and its entity tag."""
     reply = call(name, **path)
     content, tag = reply.content, reply.headers.get("ETag", "")
     if schema := _SHOWN.get(name):
         # A second read, because a write compares the tag with that of a read without ``fields``.
-        names = ",".join(name for name in schema().fields if name != "metadata")
-        content = call(name, query={"fields": names}, **path).content
+        names = ",".join(each for each in schema().fields if with_metadata or each != "metadata")
+        query = {"fields": names, "meta": "true" if with_metadata else ""}
+        content = call(name, query=query, **path).content
     return content, tag
 
 

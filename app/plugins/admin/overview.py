@@ -34,14 +34,13 @@ FIGURES = {
 
 
 def _tiles(sales: dict[str, Any]) -> list[Tile]:
-    totals, previous = sales["totals"], sales["totals"]["previous"]
+    totals = sales["totals"]
     return [
         Tile(
             _(label),
-            html.money(totals[name]) if name in reports.MONEY else html.number(totals[name]),
+            reports.figure(name, totals[name]),
             [
-                reports.change(Decimal(str(totals[name])), Decimal(str(previous[name])))
-                or html.NONE,
+                reports.change_of(totals, name) or html.NONE,
                 _after_refunds(totals) if name == "total" else "",
             ],
             reports.sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),

@@ -116,14 +116,14 @@ def _order_number(names: Mapping[str, str]) -> str:
 
 
 def _is_typed(typed: str, names: Mapping[str, str], preview: Mapping[str, Any]) -> bool:
-    """Return whether somebody typed an address of the person, or the number of the order."""
+    """Return whether the form has an address of the person, or the number of the order."""
     if preview["emails"]:
         return comparable_email(typed.strip()) in preview["emails"]
     return typed.strip() in {_order_number(names), names.get("customer_id", "")} - {""}
 
 
 def _page(names: Mapping[str, str], error: str = "") -> Response:
-    """Return the page of a person, or the search if there is none."""
+    """Return the page of a person, or the search if no person is named."""
     preview, unknown = None, ""
     try:
         preview = _preview(names)

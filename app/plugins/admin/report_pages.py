@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from flask import Response, request
@@ -163,16 +162,13 @@ def _table(
 
 
 def _tiles(totals: Mapping[str, Any]) -> list[Tile]:
-    def shown(name: str, value: Any) -> str:
-        return html.money(value) if name in reports.MONEY else html.number(value)
-
     return [
         Tile(
             _(label),
-            shown(name, totals[name]),
+            reports.figure(name, totals[name]),
             [
-                _("before: %(value)s", value=shown(name, totals["previous"][name])),
-                reports.change(Decimal(str(totals[name])), Decimal(str(totals["previous"][name]))),
+                _("before: %(value)s", value=reports.figure(name, totals["previous"][name])),
+                reports.change_of(totals, name),
             ],
         )
         for name, label in COMPARED.items()

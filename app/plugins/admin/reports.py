@@ -1,7 +1,7 @@
 """Periods and plots of reports: SVG made on the server, without styles and scripts (admin 3)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -161,6 +161,16 @@ def change(value: Decimal, before: Decimal) -> str:
         if value > before
         else _("↓ %(percent)s%% less", percent=shown)
     )
+
+
+def figure(name: str, value: Any) -> str:
+    """Return a figure of a report as text: an amount or a number."""
+    return html.money(value) if name in MONEY else html.number(value)
+
+
+def change_of(totals: Mapping[str, Any], name: str) -> str:
+    """Return the change of a figure since the period before, in words."""
+    return change(Decimal(str(totals[name])), Decimal(str(totals["previous"][name])))
 
 
 def from_replica(report: Callable[[], T]) -> T:

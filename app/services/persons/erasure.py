@@ -354,7 +354,7 @@ class _Erasure:
         replaced = self.coupons.emails if self.is_complete else ()
         erase_reports(session, customer_ids, self._emails, ids, coupon_emails=replaced)
         erase_imports(session, self._emails)
-        for email in self._emails:  # somebody has typed the address into the field of a code
+        for email in self._emails:  # a customer can enter an address as a code
             is_typed = COUPON_REFUSALS.c.code.contains(email[:100], autoescape=True)
             session.execute(delete(COUPON_REFUSALS).where(is_typed))
         return changes

@@ -11,7 +11,7 @@ from app.api.authentication import current_principal
 from app.api.representations import DOWNLOAD
 from app.auth.principals import ROLES
 from app.plugins.admin import history, html
-from app.plugins.admin.calls import call, can
+from app.plugins.admin.calls import call, can, record_of
 from app.plugins.admin.forms import FieldSpec, specs_of
 from app.plugins.admin.frame import may_open
 from app.plugins.admin.nouns import Noun, Record
@@ -21,7 +21,7 @@ from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import Column, Filter
 from app.plugins.admin.texts import gettext as _
 from app.plugins.admin.texts import ngettext
-from app.schemas.customers import CustomerCreate, CustomerSchema, CustomerUpdate
+from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.queries import CustomerListQuery
 from app.services.customers import queries
 from app.services.orders.queries import latest_downloads
@@ -84,14 +84,8 @@ class CustomerPages(Noun):
 
     def read(self, record_id: int) -> tuple[Record, str]:
         """Return a customer with metadata for the page, or without for the form."""
-        if request.endpoint not in {f"{self.blp.name}.{each}" for each in ("show", "change_note")}:
-            return super().read(record_id)
-        names = ",".join(CustomerSchema._declared_fields)
-        query = {"meta": "true", "fields": names}
-        content = call("get_customer", query=query, customer_id=record_id).content
-        # A write compares the tag with that of a read without ``fields``.
-        etag = call("get_customer", customer_id=record_id).headers.get("ETag", "")
-        return content, etag
+        shows = request.endpoint in {f"{self.blp.name}.{each}" for each in ("show", "change_note")}
+        return record_of("get_customer", with_metadata=shows, customer_id=record_id)
 
     def parts(self, record: Record) -> Parts:
         data, erase = person_buttons(customer_id=record["id"])
