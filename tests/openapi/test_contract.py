@@ -345,6 +345,8 @@ def wrong_parameters(document, operation, sent):
         name, schema = parameter["name"], parameter["schema"]
         value = sent.get(name)
         if value is None or (not value.strip(" \t\n\v\f\r") and name != "page"):
+            if parameter["in"] == "query" and parameter.get("required"):
+                wrong[name] = value, "required", schema
             continue
         read = value
         if schema.get("type") == "integer" and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):

@@ -83,7 +83,7 @@ def test_statements_of_pages(admin, browser, count, number):
         f"{an_order}/refund": [an_order],
         "/customers": ["/customers"],
         a_customer: [a_customer, a_customer, f"/orders?customer_id={customer}", "/redemptions",
-                     f"{a_customer}/downloads"],
+                     f"{a_customer}/downloads", f"{a_customer}/claim"],
         f"{a_customer}/edit": [a_customer],
         "/webhooks": ["/webhooks"],
         a_webhook: [a_webhook, f"{a_webhook}/deliveries"],
