@@ -9,11 +9,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import make_url, text
 
 from app import create_app
 from app.auth.principals import Permission
+from app.db.session import db
 from app.services.api_keys.writes import create_key
+from qa.releases import read_release, releases
 from tests.api_client import Client
 from tests.databases import close
 
@@ -90,6 +92,28 @@ def test_restored_shop_has_its_records_and_keys(backup, machine, urls, tmp_path)
     assert secret.read_text() == (tmp_path / "here" / "secret_key").read_text().strip()
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     assert [each.name for each in tmp_path.glob("**/.shop-backup-*")] == []
+
+
+@pytest.mark.parametrize("version", releases())
+def test_backup_before_an_upgrade_restores_the_previous_schema(version, machine, urls, tmp_path):
+    """The newer version, whose database is not yet migrated, makes the backup (docs/upgrades.md)."""
+    (tmp_path / "here").mkdir()
+    read_release(version).load(urls[0])
+    here, file = machine("here", urls[0]), tmp_path / "shop.backup"
+    before = revision(here)
+    result = run(here, "backup", file)
+    assert result.exit_code == 0, result.output
+    assert run(here, "db", "upgrade").exit_code == 0
+    there = machine("there", urls[1])
+    result = run(there, "restore-backup", file)
+    assert result.exit_code == 0, result.output
+    assert revision(there) == before
+    assert "of later migrations" not in run(there, "doctor").stdout
+
+
+def revision(app):
+    with app.app_context(), db.engine.connect() as connection:
+        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
 
 
 def test_a_shop_is_never_replaced(backup, machine, urls):
