@@ -28,13 +28,14 @@ from app.plugins.admin.nouns import (
     coupon_uses,
     customer_merges,
     events,
+    refunds,
     try_it,
     webhooks,
 )
 from app.plugins.admin.sessions import invitations, sign_in
 
 # Importing these modules adds their records, or pages to those of others.
-_OTHERS = (batches, campaigns, coupon_uses, customer_merges, events, try_it, webhooks)
+_OTHERS = (batches, campaigns, coupon_uses, customer_merges, events, refunds, try_it, webhooks)
 
 
 def init_app(app: Flask, _api: object) -> None:

@@ -299,6 +299,7 @@ class Form:
     done: str = ""  # what a save reports (``frame.DONE``)
     lines: dict[str, list[int]] = field(default_factory=dict)  # the lines of lists with a value
     warnings: Sequence[str] = ()  # what is rarely meant
+    left: Mapping[str, str] = field(default_factory=dict)  # of lines, from which a script fills in
 
     @classmethod
     def of_record(

@@ -1,6 +1,6 @@
 """The history of a record: what its events have changed (admin 2 and 5)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -32,6 +32,21 @@ VERBS = {
 }
 
 
+TITLES = {
+    "order_note.created": "Note added",
+    "order_note.updated": "Note changed",
+    "order_note.deleted": "Note deleted",
+    "order_refund.created": "Refund recorded",
+    "order_refund.updated": "Refund changed",
+    "order_refund.deleted": "Refund deleted",
+}
+"""Titles of events of what belongs to a record."""
+
+CHILD_FIELDS = {"amount": "Amount", "reason": "Reason", "note": "Note"}
+"""Labels of what the entry of a new one shows, and of a changed one beside what has changed."""
+
+Event = dict[str, Any]
+
 ANCHOR = "undo"
 """Where the page of an event asks whether to undo it."""
 
@@ -58,18 +73,24 @@ FIELDS = "id,type,resource,resource_id,created_at,request_id,data,changes,actor"
 """The fields of events from which entries are made."""
 
 
-def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> History:
+def history(
+    resource: str,
+    resource_id: int,
+    labels: Mapping[str, str],
+    with_children: Callable[[list[Event]], list[Event]] = lambda events: events,
+) -> History:
     """Return the history of a record, for a session that may read events.
 
     Args:
         resource: its kind.
         resource_id: its ID.
         labels: the labels of fields by their names.
+        with_children: adds the events of what belongs to the record to its latest events.
     """
     of_record: dict[str, Any] = {"resource": resource, "resource_id": resource_id}
     query = {**of_record, "order": "desc", "limit": LIMIT + 1, "fields": FIELDS}
     events = call("list_events", query=query).content
-    entries = [entry(event, labels) for event in events[:LIMIT]]
+    entries = [entry(event, labels) for event in with_children(events[:LIMIT])]
     if len(events) > LIMIT:
         before = events[LIMIT - 1]["id"]
         older = url_for("admin_events.show_list", **of_record, before=before)
@@ -86,14 +107,22 @@ def entry(event: Mapping[str, Any], labels: Mapping[str, str]) -> Entry:
     redemption, data = event["data"].get("redemption"), event["data"]
     if isinstance(redemption, Mapping) and redemption.get("status") == "reserved":
         verb = "reserved"
-    title = _("Deleted permanently") if data.get("permanent") else _(VERBS.get(verb, ""))
+    title = _(TITLES.get(event["type"]) or VERBS.get(verb, ""))
+    if data.get("permanent") and event["type"] not in TITLES:
+        title = _("Deleted permanently")
     can_undo = verb == "restored" or (verb == "updated" and changes)
     can_undo = can_undo or (verb == "deleted" and not data.get("permanent", True))
     undo = ""
     if can_undo and may_open("admin_events.undo"):
         undo = url_for("admin_events.show", event_id=event["id"], _anchor=ANCHOR)
-    shown = differences(changes.get("before", {}), changes.get("after", {}), labels)
-    return Entry(title or html.words(verb), event["created_at"], _who(event), shown, undo)
+    listed = differences(changes.get("before", {}), changes.get("after", {}), labels)
+    child = data.get(event["resource"], {}) if event["type"] in TITLES else {}
+    listed += [
+        (_(label), "", shown(child[name]))
+        for name, label in CHILD_FIELDS.items()
+        if child.get(name) and name not in changes.get("after", {})
+    ]
+    return Entry(title or html.words(verb), event["created_at"], _who(event), listed, undo)
 
 
 def _who(event: Mapping[str, Any]) -> str:

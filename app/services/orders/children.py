@@ -1,15 +1,15 @@
-"""Reads of the notes and refunds of an order."""
+"""Reads of the notes and refunds of an order, and of their events."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, select, true
+from sqlalchemy import ColumnElement, Select, Table, and_, or_, select, true
 
 from app.catalog import TRASH
 from app.db.read_pool import RowStream, every_row, fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
-from app.models import ORDERS
+from app.models import EVENTS, ORDER_NOTES, ORDERS
 
 
 def list_children(table: Table, order_id: int, columns: Columns) -> Sequence[Row] | RowStream:
@@ -32,6 +32,23 @@ def fetch_child(table: Table, order_id: int, columns: Columns, child_id: int) ->
         ShopError: the order does not exist or is in the trash.
     """
     return _existing(fetch(_of_order(table, order_id, columns, table.c.id == child_id)))
+
+
+def events_of_children(order_id: int, requests: Collection[str], columns: Columns) -> Sequence[Row]:
+    """Return the selected columns and the ID of events of the notes and refunds of an order.
+
+    Those of refunds are found by the requests that also changed the order.
+    """
+    notes = select(ORDER_NOTES.c.id).where(ORDER_NOTES.c.order_id == order_id)
+    event = EVENTS.c
+    of_notes = and_(event.resource == "order_note", event.resource_id.in_(notes))
+    of_refunds = and_(event.resource == "order_refund", event.request_id.in_(requests))
+    rows: Sequence[Row] = fetch(
+        select(*map(as_printed, columns), event.id).where(
+            event.id.is_not(None), or_(of_notes, of_refunds)
+        )
+    )
+    return rows
 
 
 def _of_order(

@@ -147,6 +147,59 @@ def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
     assert len(admin.get(f"{path}/refunds").json["order_refunds"]) == 1
 
 
+@pytest.mark.both_databases
+def test_the_amounts_of_a_refund_follow_the_quantity(browser, new_order, admin):
+    item = {"name": "Cup", "quantity": 3, "total": "10.00", "total_tax": "1.90"}
+    order = new_order(line_items=[item])
+    path, line = f"/orders/{order['id']}", f"line_items.{order['line_items'][0]['id']}"
+    quantity = f"{line}.quantity"
+    assert "Cup: 3 of 3 left, $10.00 + $1.90 tax" in browser.get(f"{path}/refund").text
+    assert browser.submit(f"{path}/refund", "amount", **{quantity: "1"}).status == 303
+    page = browser.get(f"{path}/refund")
+    assert "Cup: 2 of 3 left, $6.67 + $1.27 tax" in page.text
+    assert "Left to refund $12.94" in page.text
+    form = page.form("amount") | {quantity: "2"}
+    sent = browser.post(f"{path}/refund", form | {"_show": "request"})
+    assert '"total": "6.67"' in sent.html.replace("&#34;", '"')
+    assert browser.post(f"{path}/refund", form).status == 303
+    refunds = admin.get(f"{path}/refunds").json["order_refunds"]
+    assert [each["amount"] for each in refunds] == ["3.96", "7.94"]
+    assert "Cup" not in browser.get(f"{path}/refund").text
+
+
+def test_a_quantity_in_a_currency_without_cents(browser, new_order, admin):
+    item = {"name": "Cup", "quantity": 3, "total": "1000"}
+    order = new_order(currency="JPY", line_items=[item], shipping_lines=[])
+    path = f"/orders/{order['id']}"
+    quantity = f"line_items.{order['line_items'][0]['id']}.quantity"
+    assert browser.submit(f"{path}/refund", "amount", **{quantity: "1"}).status == 303
+    assert admin.get(f"{path}/refunds").json["order_refunds"][0]["amount"] == "333.00"
+
+
+@pytest.mark.both_databases
+def test_the_history_shows_refunds_and_notes(browser, new_order, admin):
+    path, other = (f"/orders/{new_order()['id']}" for _ in range(2))
+    for each in (path, other):
+        refund = {"amount": "5.00", "reason": f"Broken {each}"}
+        refund = admin.post(f"{each}/refunds", {"order_refund": refund}).json["order_refund"]
+        note = admin.post(f"{each}/notes", {"order_note": {"note": f"Hi {each}"}})
+    note = f"{other}/notes/{note.json['order_note']['id']}"
+    admin.put(note, {"order_note": {"note": "Called back"}})
+    admin.put(f"{other}/refunds/{refund['id']}", {"order_refund": {"reason": "Lost"}})
+    admin.delete(f"{other}/refunds/{refund['id']}")
+    shown = browser.get(other).text.partition(" History ")[2]
+    for text in (
+        f"Refund recorded {{}} Amount $5.00 Reason Broken {other}",
+        f"Note added {{}} Note Hi {other}",
+        f"Note changed {{}} Note Hi {other} → Called back",
+        f"Refund changed {{}} Reason Broken {other} → Lost Amount $5.00",
+        "Refund deleted {} Amount $5.00",
+    ):
+        assert re.search(re.escape(text).replace(r"\{\}", r"\w+ \d+, \d\d:\d\d"), shown), text
+    assert path not in shown.replace(other, "")
+    assert "Total refunded" not in shown
+
+
 def test_only_what_is_left_can_be_refunded(browser, new_order):
     order = new_order()
     refund = f'href="/admin/orders/{order["id"]}/refund"'

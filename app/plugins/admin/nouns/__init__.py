@@ -362,7 +362,7 @@ class Noun:
         """
         record, etag = self.read(record_id)
         parts = self.parts(record)
-        kept = [self._history(record_id)] if self.resource in history.RESOURCES else []
+        kept = [self._history(record)] if self.resource in history.RESOURCES else []
         added = [Section(label, "plain", value) for label, value in panels(self.name, record)]
         trash = [self._trash_button(record)] if self.has_trash else []
         delete = [self._delete_button(record)] if self.deletes else []
@@ -390,9 +390,15 @@ class Noun:
         specs = specs_of(self.update_schema)
         return {spec.name: spec.label for spec in specs if "." not in spec.name} | _LABELS
 
-    def _history(self, record_id: int) -> Section:
-        may_read = can("list_events")
-        entries = history.history(self.resource, record_id, self.labels()) if may_read else None
+    def with_children(self, record: Record, events: list[Record]) -> list[Record]:
+        """Return the latest events of a record with those of what belongs to it."""
+        return events
+
+    def _history(self, record: Record) -> Section:
+        entries = None
+        if can("list_events"):
+            add = partial(self.with_children, record)
+            entries = history.history(self.resource, record["id"], self.labels(), add)
         return Section(_("History"), "history", entries, what=_("events"))
 
     def _trash_button(self, record: Record) -> Button:

@@ -1,21 +1,19 @@
 """Orders: the table, one order, its notes and refunds, and several at once (admin 2)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import orjson
 from flask import request
 from markupsafe import Markup
-from sqlalchemy.orm import Session
 
+from app.api.representations import EVENT
 from app.catalog import current_catalog
-from app.db.session import run_in_transaction
-from app.errors import ShopError
-from app.plugins.admin import html
+from app.plugins.admin import history, html
 from app.plugins.admin.calls import Reply, call, can
-from app.plugins.admin.forms import CHOICES, FieldSpec, Form, line_specs, specs_of
-from app.plugins.admin.nouns import FORM, NOUNS, AnyResponse, Noun, Record, form_page
+from app.plugins.admin.forms import CHOICES, FieldSpec, specs_of
+from app.plugins.admin.nouns import NOUNS, Noun, Record
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
 from app.plugins.admin.pages import Button, Parts, Section, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
@@ -23,9 +21,9 @@ from app.plugins.admin.tables import Column, Filter, Tab, Table
 from app.plugins.admin.texts import gettext as _
 from app.plugins.admin.texts import ngettext
 from app.schemas.orders.note import OrderNoteCreate
-from app.schemas.orders.refund import OrderRefundCreate, RefundItemCreate
 from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
+from app.services.orders.children import events_of_children
 
 TONES = {
     "pending": "warning",
@@ -175,6 +173,28 @@ class OrderPages(Noun):
             ],
             side=self._side(record),
         )
+
+    def with_children(self, record: Record, events: list[Record]) -> list[Record]:
+        """Return the events of an order with those of its notes and refunds, newest first."""
+        serializer = EVENT.only(dict.fromkeys(history.FIELDS.split(",")))
+        requests = {each["request_id"] for each in events} - {None}
+        since = events[-1]["created_at"] if len(events) == history.LIMIT else ""
+        found = events_of_children(record["id"], requests, serializer.columns)
+        rows = orjson.loads(orjson.dumps(serializer.rows(found)))  # which have JSON text
+        children = [each for each in rows if each["created_at"] >= since]
+        amounts: dict[int, str] = {}  # a deletion has none
+        for refund in (each["data"].get("order_refund") for each in children):
+            if refund:
+                amount = html.money(refund.get("amount"), record["currency"])
+                refund["amount"] = amounts.setdefault(refund["id"], amount)
+        refunded = {each["request_id"] for each in children if each["resource"] == "order_refund"}
+        own = [  # without those that only repeat a refund
+            each
+            for each in events
+            if each["request_id"] not in refunded
+            or (each["changes"] or {}).get("after", {}).keys() - {"total_refunded"}
+        ]
+        return sorted([*own, *children], key=lambda each: -each["id"])
 
     def _notes(self, order_id: int) -> Section:
         notes = call_if_allowed("list_order_notes", order_id=order_id)
@@ -345,86 +365,3 @@ ORDERS.runs(
     key="order_note",
     specs=lambda: specs_of(OrderNoteCreate),
 )
-
-
-@blp.page("/orders/<id:order_id>/refund", "get_order", "create_order_refund", methods=FORM)
-def refund(order_id: int) -> AnyResponse:
-    """Show the form of a refund, or record it. No payment provider is called."""
-    order = call("get_order", order_id=order_id).content
-    items = [*order["line_items"], *order["shipping_lines"], *order["fee_lines"]]
-    # By their IDs, because another user can change the items while the form is open.
-    lines = {item["id"]: _line(item, order["currency"]) for item in items}
-    specs = [*specs_of(OrderRefundCreate), *line_specs(RefundItemCreate, "line_items", lines)]
-    countable = {f"line_items.{item['id']}.quantity" for item in order["line_items"]}
-    specs = [each for each in specs if each.name in countable or "quantity" not in each.name]
-    amount = replace(specs[0], form=replace(specs[0].form, unit=order["currency"]))
-    form = Form.of_new([amount, *specs[1:]], "order_refund", {})
-    if request.method == "POST":
-        form = Form.submitted(form.specs, "order_refund")
-        values = form.read(everything=True)
-        refunded = zip(form.lines.get("line_items", ()), values.get("line_items", ()), strict=True)
-        for item_id, item in refunded:
-            item["id"] = item_id
-        if _record_refund(form, values, order_id):
-            return ORDERS.see(order_id, "refunded")
-    totals = _totals(order_id)
-    form.etag = totals["total_refunded"]
-    labels = {"total": _("Total of the order"), "total_refunded": _("Already refunded")}
-    return form_page(
-        form,
-        _("Refund order %(number)s", number=ORDERS.name_of(order)),
-        (ORDERS.url("show", order_id), ORDERS.title_of(order)),
-        button=_("Refund"),
-        intro=_(
-            "Records that money was returned. Return it with your payment provider: no "
-            "provider is called."
-        ),
-        facts=[
-            (label, html.money(totals[name], order["currency"])) for name, label in labels.items()
-        ],
-    )
-
-
-def _totals(order_id: int) -> Record:
-    query = {"fields": "id,total,total_refunded"}
-    totals: Record = call("get_order", query=query, order_id=order_id).content
-    return totals
-
-
-def _record_refund(form: Form, values: dict[str, Any], order_id: int) -> Reply | None:
-    """Record a refund, unless another one was recorded after the form was opened.
-
-    The order is locked until the commit, so no other refund is recorded in between.
-    """
-    shown, form.etag = form.etag, ""
-
-    def work(_session: Session) -> Reply | None:
-        reply = form.send("create_order_refund", values, order_id=order_id)
-        is_new = reply and "Idempotent-Replayed" not in reply.headers
-        if is_new and shown and shown != _totals(order_id)["total_refunded"]:
-            raise ShopError("shop_api_precondition_failed")
-        return reply
-
-    try:
-        return run_in_transaction(work)
-    except ShopError as error:
-        if error.code != "shop_api_precondition_failed":
-            raise
-        form.errors[""] = _(
-            "Someone else recorded or deleted a refund after you opened this page. Nothing is "
-            "recorded yet. Check what was refunded, and send the form again if it is still right."
-        )
-        return None
-
-
-def _line(item: dict[str, Any], currency: str) -> str:
-    """Return what names an item: ``Tea: 2 for $80.00 + $5.00 tax``."""
-    kind = _("Shipping") if "method_title" in item else _("Fee")
-    name = item.get("name") or item.get("method_title") or item.get("title") or kind
-    count = _("%(count)s for ", count=html.number(item["quantity"])) if "quantity" in item else ""
-    tax = item["total_tax"]
-    taxes = _(" + %(tax)s tax", tax=html.money(tax, currency)) if float(tax) else ""
-    return f"{name}: {count}{html.money(item['total'], currency)}{taxes}"
-
-
-ORDERS.runs("delete_refund", "delete_order_refund", "deleted", path="refunds/<id:refund_id>/delete")

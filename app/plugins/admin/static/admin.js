@@ -120,6 +120,20 @@ first?.addEventListener("change", () => {
   if (first.checked && !limit.value) limit.value = "1";
 });
 
+// Amount and tax of a refunded item follow its quantity
+for (const line of all("[data-left]")) {
+  const [most, total, tax, smallest] = line.dataset.left.split(" ").map(Number);
+  line.querySelector("[name$='.quantity']")?.addEventListener("input", ({ target }) => {
+    const count = Number(target.value);
+    if (!Number.isInteger(count) || count < 0 || count > most) return;
+    for (const [name, left] of [["total", total], ["total_tax", tax]]) {
+      const part = Math.floor((2 * left * count + smallest * most) / (2 * smallest * most)) * smallest;
+      const cents = count === most ? left : part;
+      line.querySelector(`[name$='.${name}']`).value = count ? (cents / 100).toFixed(2) : "";
+    }
+  });
+}
+
 // A time of the shop in UTC
 for (const shown of all("[data-utc]")) {
   const input = document.querySelector(shown.dataset.utc);
