@@ -222,6 +222,7 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
         title=title,
         session=session,
         can=can,
+        may_open=may_open,
         shop=current_app.config["SHOP_NAME"],
         navigation=[item for item in items if may_open(item.endpoint)],
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",

@@ -191,6 +191,7 @@ def init_app(app: Any) -> None:
         curl=curl,
         python=python,
         badge=badge,
+        pair=pair,
         money=money,
         number=number,
         time_tag=time,

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from flask import Response, url_for
+from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
@@ -14,7 +15,6 @@ from app.plugins.admin.calls import call, can
 from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.plugins.admin.nouns.coupons import COUPONS, best_coupons
 from app.plugins.admin.nouns.orders import ORDERS
-from app.plugins.admin.pages import Section, Tile
 from app.plugins.admin.texts import gettext as _
 from app.services.maintenance import warnings
 
@@ -33,16 +33,17 @@ FIGURES = {
 """The labels of the figures of the tiles, by their names in the report."""
 
 
-def _tiles(sales: dict[str, Any]) -> list[Tile]:
+def _tiles(sales: dict[str, Any]) -> list[tuple[str, str, Sequence[str], Markup]]:
+    """Return the label, the figure, the notes and the sparkline of each tile."""
     totals = sales["totals"]
     return [
-        Tile(
+        (
             _(label),
             reports.figure(name, totals[name]),
-            [
+            (
                 reports.change_of(totals, name) or html.NONE,
                 _after_refunds(totals) if name == "total" else "",
-            ],
+            ),
             reports.sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
         )
         for name, label in FIGURES.items()
@@ -54,26 +55,6 @@ def _after_refunds(totals: dict[str, Any]) -> str:
     if not refunded:
         return ""
     return _("%(amount)s after refunds", amount=html.money(Decimal(totals["total"]) - refunded))
-
-
-def _top_coupons(days: str) -> Section:
-    link = None
-    if can("list_coupons"):
-        link = COUPONS.url("show_list"), _("All coupons")
-    query = reports.period_query(days, with_interval=False)
-    return best_coupons(query, _("No coupon was used in this period."), link)
-
-
-def _latest_orders() -> Section:
-    rows, link = ORDERS.panel({}, _("Ordered")), (ORDERS.url("show_list"), _("All orders"))
-    return Section(
-        _("Latest orders"),
-        "rows",
-        rows,
-        _("No orders yet."),
-        _("orders"),
-        link=link if rows else None,
-    )
 
 
 @blp.page("/")
@@ -104,7 +85,9 @@ def show() -> Response:
         plots=reports.plots(report["intervals"], labels) if report else [],
         currencies=report["currencies"] if report else [],
         compared=_("Compared with the %(days)s days before", days=days),
-        sections=[*([_top_coupons(days)] if may_view else []), _latest_orders()],
+        may_view=may_view,
+        **(best_coupons(reports.period_query(days, with_interval=False)) if may_view else {}),
+        orders=ORDERS.panel({}, _("Ordered")),
         warnings=_warnings(),
         sent=sales.request if sales else None,
     )

@@ -1,11 +1,10 @@
-"""What the page of a record consists of: buttons, tiles and sections (``record.html``)."""
+"""The page of a record (``record.html``), and its buttons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Response, current_app, url_for
-from markupsafe import Markup
 
 from app.plugins.admin.calls import ApiRequest, Reply, api_request, call, can
 from app.plugins.admin.forms import FieldSpec
@@ -64,74 +63,42 @@ class Button:
         return api_request(self.view.needs[0], query=self.query, body=body, **self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A figure."""
-
-    label: str
-    value: Any
-    notes: Sequence[Any] = ()  # what stands below it, such as the change
-    line: Markup | str = ""  # its sparkline
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of a page with a title."""
-
-    title: str
-    kind: str  # the macro of ``ui.html`` that shows the content, or ``plain``
-    content: Any  # None if the key cannot read it
-    empty: str = ""  # what is said instead of empty content
-    what: str = ""  # what the key cannot read
-    link: tuple[str, str] | None = None  # address and text, beside the title
-    form: tuple[str, Sequence[FieldSpec], str] | None = None  # address, fields, text of its button
-    after: Markup | str = ""  # what follows the content in its box
-    note: str = ""  # what follows the box
-    id: str = ""
-    texts: Mapping[str, str] = field(default_factory=dict)  # of the fields of its form, by name
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether it says anything."""
-        return bool(self.content is None or self.content or self.empty or self.form)
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What the page of a record shows, from its top. Buttons that cannot be used are left out."""
-
-    notices: Sequence[Any] = ()
-    buttons: Sequence[Button] = ()
-    tiles: Sequence[Tile] = ()
-    main: Sequence[Section] = ()
-    side: Sequence[Section] = ()
-    dangers: Sequence[Button] = ()  # what cannot be undone
-
-
 def record_page(
+    template: str,
     title: str,
     back: tuple[str, str],
-    parts: Parts,
     sent: ApiRequest | None = None,
     key: str = "",
-    **more: Any,
+    *,
+    buttons: Sequence[Button] = (),
+    dangers: Sequence[Button] = (),
+    **values: Any,
 ) -> Response:
     """Return the page of a record. It shows its request, and those of its buttons.
 
     Args:
+        template: a template that extends ``record.html``.
         back: address and text of the link above the title.
         sent: its request.
         key: the wrapper key of the requests of its buttons.
-        more: further values of the template: ``status_badge``, what an action reports as its
+        buttons: what the page can do, except for what cannot be undone.
+        dangers: what cannot be undone.
+        values: further values of the template: ``status_badge``, what an action reports as its
             ``result``, ``secrets`` that are shown only once with a ``note``, and whether the
             request ``opens``.
     """
-    shown = {name: getattr(parts, name) for name in Parts.__slots__}
-    shown |= {name: allowed(shown[name]) for name in ("buttons", "dangers")}
-    shown |= {name: [each for each in shown[name] if each.is_shown] for name in ("main", "side")}
-    actions = [each for each in (*shown["buttons"], *shown["dangers"]) if each.kind != "link"]
+    buttons, dangers = allowed(buttons), allowed(dangers)
+    actions = [each for each in (*buttons, *dangers) if each.kind != "link"]
     requests = [("", sent), *((each.label, each.request(key)) for each in actions)] if sent else ()
-    return render("record.html", title=title, back=back, requests=requests, **shown, **more)
+    return render(
+        template,
+        title=title,
+        back=back,
+        requests=requests,
+        buttons=buttons,
+        dangers=dangers,
+        **values,
+    )
 
 
 def allowed(buttons: Sequence[Button]) -> list[Button]:

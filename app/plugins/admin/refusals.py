@@ -11,7 +11,6 @@ from app.plugins.admin import html
 from app.plugins.admin.calls import call, can
 from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
 from app.plugins.admin.nouns.coupons import COUPONS
-from app.plugins.admin.pages import Section
 from app.plugins.admin.reports import (
     PERIODS,
     chosen_days,
@@ -55,10 +54,9 @@ def show() -> Response:
     unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
     similar = similar_codes(unknown[:MAX_COMPARED]) if can("list_coupons") else {}
     table = Table.of_reply(_("Refused codes"), columns(similar), reply)
-    by_day = [Section(_("By day"), "plots", refusal_plots(days))] if rows else []
     return render(
         "list.html",
-        more=by_day,
+        plots=refusal_plots(days) if rows else [],
         title=_("Refused codes"),
         table=table,
         days=days,

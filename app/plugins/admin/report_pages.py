@@ -12,7 +12,6 @@ from app.plugins.admin.calls import Reply, call, can, download
 from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
 from app.plugins.admin.nouns.coupons import campaign_filters, coupon_cell
 from app.plugins.admin.nouns.customers import CUSTOMERS
-from app.plugins.admin.pages import Tile
 from app.plugins.admin.tables import Column, Filter, Row, Tab, Table, list_query
 from app.plugins.admin.texts import gettext as _
 
@@ -161,15 +160,16 @@ def _table(
     return table
 
 
-def _tiles(totals: Mapping[str, Any]) -> list[Tile]:
+def _tiles(totals: Mapping[str, Any]) -> list[tuple[str, str, Sequence[str]]]:
+    """Return the label, the figure and the notes of each tile."""
     return [
-        Tile(
+        (
             _(label),
             reports.figure(name, totals[name]),
-            [
+            (
                 _("before: %(value)s", value=reports.figure(name, totals["previous"][name])),
                 reports.change_of(totals, name),
-            ],
+            ),
         )
         for name, label in COMPARED.items()
     ]

@@ -1,13 +1,12 @@
 """Kinds of records: one description each, and the pages and actions that all have in common.
 
 A subclass of ``Noun`` describes a kind with attributes and small functions, as a model view of
-Flask-Admin does: its columns, filters, forms, the parts of its page and its actions on several
-records. The addresses follow from its name.
+Flask-Admin does: its columns, filters, forms and its actions on several records. The template of
+its name shows a record. The addresses follow from its name.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -43,7 +42,7 @@ from app.plugins.admin.frame import (
     render,
     see_other,
 )
-from app.plugins.admin.pages import Button, Parts, Section, allowed, record_page
+from app.plugins.admin.pages import Button, allowed, record_page
 from app.plugins.admin.selections import Action, process, shown_states
 from app.plugins.admin.tables import Column, Filter, Tab, Table, list_query
 from app.plugins.admin.texts import gettext as _
@@ -219,10 +218,6 @@ class Noun:
         """Return further buttons above the table."""
         return []
 
-    def list_sections(self) -> list[Section]:
-        """Return what follows the table."""
-        return []
-
     def actions(self) -> dict[str, Action]:
         """Return the actions on several records, by the values of their buttons."""
         if not self.has_trash:
@@ -235,8 +230,8 @@ class Noun:
             "trash": Action(self.name, _("Move to the trash"), trashing, delete, "restore"),
         }
 
-    def parts(self, record: Record) -> Parts:
-        """Return what the page of a record shows before its history."""
+    def values(self, record: Record) -> dict[str, Any]:
+        """Return the values of the template of a record: its buttons, and what it shows."""
         raise NotImplementedError
 
     def new_values(self) -> Mapping[str, Any]:
@@ -307,6 +302,10 @@ class Noun:
         return self.prepared([record])[0], etag
 
     def show_list(self) -> Response:
+        return self.list_page()
+
+    def list_page(self, **values: Any) -> Response:
+        """Return the page of the table, with further values of the template."""
         table, trashed, buttons = self.table(), _in_trash(request.args), self.list_buttons()
         if self.create_schema:
             buttons.append(Button(_(self.create_label), self.endpoint("create"), tone="primary"))
@@ -321,7 +320,7 @@ class Noun:
             buttons=allowed(buttons),
             undo=self._undo_address(),
             acts=self.queries and self.url("act"),
-            more=self.list_sections(),
+            **values,
         )
 
     def table(self) -> Table:
@@ -361,27 +360,25 @@ class Noun:
             more: further values of ``record_page``.
         """
         record, etag = self.read(record_id)
-        parts = self.parts(record)
-        kept = [self._history(record)] if self.resource in history.RESOURCES else []
-        added = [Section(label, "plain", value) for label, value in panels(self.name, record)]
+        values = self.values(record)
         trash = [self._trash_button(record)] if self.has_trash else []
         delete = [self._delete_button(record)] if self.deletes else []
-        shown = replace(
-            parts,
-            main=[*parts.main, *kept],
-            side=[*parts.side, *added],
-            dangers=[*parts.dangers, *trash, *delete],
-        )
-        back = self.url("show_list"), _(self.title)
+        values["dangers"] = [*values.get("dangers", ()), *trash, *delete]
+        if self.resource in history.RESOURCES:
+            values |= {"keeps_history": True, "history": self._history(record)}
         return record_page(
+            f"{self.name}.html",
             self.title_of(record),
-            back,
-            shown,
+            (self.url("show_list"), _(self.title)),
             sent or api_request(f"get_{self.operation}", **self._path(record_id)),
             self.name,
+            noun=self,
+            record=record,
+            panels=panels(self.name, record),
             status_badge=self.badge(record),
             opens=bool(sent),
             etag=etag,
+            **values,
             **more,
         )
 
@@ -394,12 +391,11 @@ class Noun:
         """Return the latest events of a record with those of what belongs to it."""
         return events
 
-    def _history(self, record: Record) -> Section:
-        entries = None
-        if can("list_events"):
-            add = partial(self.with_children, record)
-            entries = history.history(self.resource, record["id"], self.labels(), add)
-        return Section(_("History"), "history", entries, what=_("events"))
+    def _history(self, record: Record) -> history.History | None:
+        if not can("list_events"):
+            return None
+        add = partial(self.with_children, record)
+        return history.history(self.resource, record["id"], self.labels(), add)
 
     def _trash_button(self, record: Record) -> Button:
         return self.button(_("Move to the trash"), "trash", record, shown=self._shown(record))

@@ -14,7 +14,7 @@ from app.plugins.admin.calls import call, can
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import Noun, Record
 from app.plugins.admin.nouns.coupons import coupon_warnings, linked_campaign
-from app.plugins.admin.pages import Button, Parts, Section, Tile
+from app.plugins.admin.pages import Button
 from app.plugins.admin.tables import Column, Table, csv_file
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.batch import CHARSET, CouponBatchCreate, CouponBatchSchema
@@ -90,16 +90,13 @@ class Batches(Noun):
         reply = call("get_coupon_batch", query={"fields": FIELDS}, batch_id=record_id)
         return self.prepared([reply.content])[0], ""
 
-    def panel(self, campaign_id: int) -> Section:
+    def panel(self, campaign_id: int) -> Table:
         """Return the latest batches of a campaign."""
         query = self.query({"campaign": str(campaign_id)}) | {"limit": 10}
-        reply, link = call("list_coupon_batches", query=query), None
+        reply = call("list_coupon_batches", query=query)
         table = Table.of_reply(_("Batches"), self.columns(trashed=False), reply)
         table.rows = [each | {"campaign": None} for each in table.rows]
-        if reply.total > len(table.rows):
-            link = self.url("show_list", campaign=campaign_id), _("All batches")
-        none = _("No codes were generated for it yet.")
-        return Section(_("Batches"), "rows", table, none, link=link)
+        return table
 
     def list_notice(self) -> str:
         number = request.args.get("campaign", "")
@@ -121,41 +118,23 @@ class Batches(Noun):
                 form.note(error)
             return {}
 
-    def parts(self, record: Record) -> Parts:
+    def values(self, record: Record) -> dict[str, Any]:
         number, download = record["id"], self.endpoint("download")
-        names = {
-            "count": _("Generated"),
-            "unused": _("Unused"),
-            "reserved": _("Reserved"),
-            "used": _("Used"),
-            "trashed": _("In the trash"),
-        }
-        plots = reports.batch_plots(number) if record["used"] else []
         campaign = record["campaign"]
-        facts = [
-            (_("Campaign"), campaign and linked_campaign(campaign)),
-            (_("Prefix"), record["prefix"] or html.NONE),
-            (_("Pattern"), record["pattern"]),
-            (_("Characters"), record["charset"]),
-            (_("Generated"), html.time(record["created_at"], utc=True)),
-        ]
         question = _(
             "Move %(count)s unused coupons to the trash?", count=html.number(record["unused"])
         )
         trash = self.button(_("Trash the unused coupons"), "trash", record, question=question)
-        return Parts(
-            buttons=[
+        return {
+            "buttons": [
                 Button(_("Show its coupons"), "admin_coupons.show_list", {"batch": number}),
                 Button(_("Download unused codes"), download, {"batch_id": number, "unused": 1}),
                 self.button(_("Download codes"), "download", record, tone="primary"),
             ],
-            tiles=[Tile(label, html.number(record[name])) for name, label in names.items()],
-            main=[
-                Section(_("Reports"), "plots", plots),
-                Section(_("Details"), "facts", facts),
-            ],
-            dangers=[trash] if record["unused"] else [],
-        )
+            "plots": reports.batch_plots(number) if record["used"] else [],
+            "campaign": campaign and linked_campaign(campaign),
+            "dangers": [trash] if record["unused"] else [],
+        }
 
 
 BATCHES = Batches()

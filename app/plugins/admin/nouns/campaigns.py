@@ -15,7 +15,7 @@ from app.plugins.admin.forms import Form, specs_of
 from app.plugins.admin.nouns import Noun, Record
 from app.plugins.admin.nouns.batches import BATCHES
 from app.plugins.admin.nouns.coupons import COUPONS, best_coupons, facts_of
-from app.plugins.admin.pages import Button, Parts, Section, Tile
+from app.plugins.admin.pages import Button
 from app.plugins.admin.tables import Column, Tab
 from app.plugins.admin.texts import gettext as _
 from app.schemas.campaigns import CampaignCreate, CampaignListQuery, CampaignUpdate
@@ -83,42 +83,27 @@ class CampaignPages(Noun):
         is_past = end and end <= datetime.now(UTC) and form.has_new("ends_at")
         return [_("The end is in the past, so its coupons do not work.")] if is_past else []
 
-    def parts(self, record: Record) -> Parts:
+    def values(self, record: Record) -> dict[str, Any]:
         number = {"campaign": record["id"]}
-        edit = self.button(_("Edit"), "edit", record, tone="primary")
-        coupons = call("count_coupons", query=number).content
-        uses = _left(record["usage_limit"], record["uses"], html.number) or _("no limit")
+        created = in_zone(html.parse_time(record["created_at"]), html.zone()).date()
+        first = max(created, date(1970, 1, 1))
+        since = {"campaign": str(record["id"]), "from": first.isoformat()}
         budget = Decimal(record["budget"]) or None
-        discount = _left(budget, Decimal(record["discount"]), html.money) or _("no budget")
-        return Parts(
-            buttons=[
+        return {
+            "buttons": [
                 self.switch_button(record),
                 Button(_("Show its coupons"), COUPONS.endpoint("show_list"), number),
                 Button(_("Generate codes"), BATCHES.endpoint("create"), number),
-                edit,
+                self.button(_("Edit"), "edit", record, tone="primary"),
             ],
-            tiles=[
-                Tile(_("Uses"), html.number(record["uses"]), [uses]),
-                Tile(_("Discount"), html.money(record["discount"]), [discount]),
-                Tile(_("Coupons"), html.number(coupons)),
-                Tile(_("Ends"), html.time(record["ends_at"]) if record["ends_at"] else _("No end")),
-            ],
-            main=[_best(record), BATCHES.panel(record["id"])],
-            side=[Section(_("Details"), "facts", _facts(record))],
-        )
-
-
-def _best(campaign: Record) -> Section:
-    """Return the coupons with the largest discount since the campaign was created."""
-    created = in_zone(html.parse_time(campaign["created_at"]), html.zone()).date()
-    first = max(created, date(1970, 1, 1))
-    query = {"campaign": str(campaign["id"]), "from": first.isoformat()}
-    note = _("Confirmed uses since %(day)s.", day=html.short_date(first))
-    return best_coupons(query, _("No use of its coupons is confirmed yet."), note=note)
-
-
-def _facts(campaign: Record) -> list[tuple[str, Any]]:
-    return facts_of(specs_of(CampaignUpdate), campaign, {"name", "active"})
+            "coupons": call("count_coupons", query=number).content,
+            "uses_left": _left(record["usage_limit"], record["uses"], html.number),
+            "budget_left": _left(budget, Decimal(record["discount"]), html.money),
+            **best_coupons(since),
+            "first_day": html.short_date(first),
+            "batches": BATCHES.panel(record["id"]),
+            "facts": facts_of(specs_of(CampaignUpdate), record, {"name", "active"}),
+        }
 
 
 def _left(limit: Any, taken: Any, shown: Any) -> str:

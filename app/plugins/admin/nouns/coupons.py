@@ -17,7 +17,7 @@ from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Reply, call, can, loaded_query
 from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, specs_of
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
-from app.plugins.admin.pages import Button, Parts, Section, Tile, call_if_allowed
+from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
 from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file
 from app.plugins.admin.texts import gettext as _
@@ -203,57 +203,29 @@ class CouponPages(Noun):
             return redirect(self.url("try_it", record["id"], done="created"), 303)
         return super().created(record)
 
-    def parts(self, record: Record) -> Parts:
-        notes: list[Any] = [reserved_of(record)]
-        if can("update_coupon"):
-            href = self.url("correct_count", record["id"])
-            notes.append(html.link(href, _("Correct the count")))
-        day = _last_day(record) if record["expiry_date"] else _("No end")
-        plots = reports.coupon_plots(record["id"])
-        copy = Button(_("Duplicate"), self.endpoint("create"), {"from": record["id"]})
-        return Parts(
-            buttons=[
-                copy,
+    def values(self, record: Record) -> dict[str, Any]:
+        query = {"coupon_id": record["id"], "limit": 10}
+        found = call_if_allowed("list_redemptions", query=query)
+        uses = Table.of_reply(_("Uses"), self._use_columns(), found) if found else None
+        if uses:
+            uses.rows, uses.buttons = _with_addresses(uses.rows), self._use_buttons
+        return {
+            "buttons": [
+                Button(_("Duplicate"), self.endpoint("create"), {"from": record["id"]}),
                 self.switch_button(record),
                 self.button(_("Redeem now"), "redeem", record),
                 self.button(_("Try it"), "try_it", record),
                 self.button(_("Edit"), "edit", record, tone="primary"),
             ],
-            tiles=[
-                Tile(_("Discount"), amount_of(record)),
-                Tile(_("Uses"), uses_of(record), notes),
-                Tile(_("Works until"), day),
-            ],
-            main=[
-                Section(_("Reports"), "plots", plots),
-                self._uses(record),
-            ],
-            side=[
-                Section(_("Details"), "facts", _facts(record)),
-                Section(_("Text to send"), "copyable", sentence(record)),
-            ],
-        )
-
-    def _uses(self, coupon: Record) -> Section:
-        unused = _("This coupon has no uses yet.")
-        if coupon["usage_count"]:
-            unused = _(
-                "No uses are recorded. They may have happened before the coupon was imported."
-            )
-        query = {"coupon_id": coupon["id"], "limit": 10}
-        reply = call_if_allowed("list_redemptions", query=query)
-        if reply is None:
-            return Section(_("Uses"), "rows", None, what=_("redemptions"))
-        uses = Table.of_reply(_("Uses"), self._use_columns(), reply)
-        uses.rows = _with_addresses(uses.rows)
-        uses.buttons = self._use_buttons
-        note, shown, total = "", len(uses.rows), html.number(reply.total)
-        if reply.total > shown:
-            note = _(
-                "The latest %(shown)s of %(total)s. The CSV file has all.", shown=shown, total=total
-            )
-        link = (self.url("download", coupon["id"]), _("Download CSV")) if uses.rows else None
-        return Section(_("Uses"), "rows", uses, unused, link=link, note=note)
+            "amount": amount_of(record),
+            "number_of_uses": uses_of(record),
+            "reserved": reserved_of(record),
+            "last_day": _last_day(record) if record["expiry_date"] else _("No end"),
+            "plots": reports.coupon_plots(record["id"]),
+            "uses": uses,
+            "facts": _facts(record),
+            "sentence": sentence(record),
+        }
 
     def _use_buttons(self, use: Record) -> list[Button]:
         if use["order_id"] or use["status"] == "released":
@@ -344,28 +316,20 @@ def linked_campaign(campaign: Record) -> Markup:
     return html.joined([link, _campaigns().badge(campaign)], " ")
 
 
-def best_coupons(
-    query: Mapping[str, str], empty: str, link: tuple[str, str] | None = None, note: str = ""
-) -> Section:
-    """Return the ten coupons with the largest discount in a period.
+def best_coupons(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the ten coupons with the largest discount, as ``ui.best_coupons`` shows them.
 
     Args:
-        query: parameters of the report.
-        empty: what is said if it has no coupon.
-        link: address and text, beside the title.
-        note: what follows the coupons.
+        query: the period, as parameters of the report.
     """
-    title, rows = _("Coupons by discount"), None
-    if can("list_coupon_reports"):
-        query = {**query, "limit": "10", "fields": "uses,discount,revenue"}
-        reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
-        if reply:
-            rows = Table.of_reply(title, _report_columns(), reply)
-        else:
-            rows, empty = Table(title, (), ()), _(reports.SLOW)
-    return Section(
-        title, "rows", rows, empty, _("reports"), link=link, note=note if rows and rows.rows else ""
-    )
+    title = _("Coupons by discount")
+    if not can("list_coupon_reports"):
+        return {"best": None}
+    query = {**query, "limit": "10", "fields": "uses,discount,revenue"}
+    reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
+    if reply is None:
+        return {"best": Table(title, (), ()), "slow": _(reports.SLOW)}
+    return {"best": Table.of_reply(title, _report_columns(), reply)}
 
 
 def coupon_cell(row: Record) -> Markup | str:

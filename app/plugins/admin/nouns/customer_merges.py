@@ -1,7 +1,6 @@
 """*Merge* and *Claim orders* of a customer: what moves, then the question (people 8)."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from flask import Response, request
@@ -14,7 +13,7 @@ from app.plugins.admin.calls import api_request, call, form_headers
 from app.plugins.admin.nouns import FORM, AnyResponse, Record
 from app.plugins.admin.nouns.customers import CUSTOMERS, blp, claim_label
 from app.plugins.admin.nouns.orders import ORDERS, customer_of
-from app.plugins.admin.pages import Parts, Section, record_page
+from app.plugins.admin.pages import record_page
 from app.plugins.admin.tables import Column, Table, list_query
 from app.plugins.admin.texts import gettext as _
 
@@ -31,23 +30,23 @@ def merge(customer_id: int) -> AnyResponse:
     kept = call("get_customer", customer_id=customer_id).content
     other = whole_number(request.args.get("customer_id", ""))
     if other is None:
-        return _page(kept, _choices(kept))
+        return _page(kept, accounts=_choices(kept))
     body = {"merge": {"customer_id": other}}
     path: dict[str, Any] = {"customer_id": customer_id}
+    more: dict[str, Any] = {}
     if "_show" in request.form:
-        sent = api_request("merge_customer", body=body, **path)
-        return _page(kept, _comparison(kept, other), sent=sent, opens=True)
-    if request.method == "GET":
-        return _page(kept, _comparison(kept, other))
-    try:
-        headers = form_headers(request.args.get("tag", ""))
-        call("merge_customer", body=body, headers=headers, **path)
-    except ShopError as error:
-        if error.code != "shop_api_precondition_failed":
-            raise
+        more = {"sent": api_request("merge_customer", body=body, **path), "opens": True}
+    elif request.method == "POST":
+        try:
+            headers = form_headers(request.args.get("tag", ""))
+            call("merge_customer", body=body, headers=headers, **path)
+            return CUSTOMERS.see(customer_id, "merged")
+        except ShopError as error:
+            if error.code != "shop_api_precondition_failed":
+                raise
         changed = _("An account has changed since you opened the page. Nothing is merged yet.")
-        return _page(kept, _comparison(kept, other), result=changed)
-    return CUSTOMERS.see(customer_id, "merged")
+        more = {"result": changed}
+    return _page(kept, **_comparison(kept, other), **more)
 
 
 @blp.page(
@@ -65,29 +64,17 @@ def claim(customer_id: int) -> AnyResponse:
         call("claim_customer_orders", body={"claim": {}}, headers=headers, customer_id=customer_id)
         return CUSTOMERS.see(customer_id, "claimed")
     found = call("get_customer_claim", customer_id=customer_id).content
-    links = [_order(each) for each in found["order_ids"][:SHOWN_ORDERS]]
-    more = html.number(found["orders"] - len(links)) if found["orders"] > len(links) else ""
-    note = _("The oldest of them. %(more)s more are not shown.", more=more) if more else ""
-    form = (CUSTOMERS.url("claim", customer_id), (), claim_label(found["orders"]))
-    question = Section(
-        _("Do these orders belong to %(name)s?", name=CUSTOMERS.name_of(customer)),
-        "plain",
-        _(
-            "Anybody can type an address into a checkout. Confirm that it belongs to the customer. "
-            "The orders and their uses of coupons are then those of the account. Each order can be "
-            "given back with Undo in its history."
-        ),
-        form=form,
-    )
-    none = _("No order of a guest has an address of this customer.")
-    orders = Section(_("Orders of guests"), "items", links, none, note=note)
     sent = api_request("claim_customer_orders", body={"claim": {}}, customer_id=customer_id)
     return record_page(
+        "claim.html",
         _("Claim orders of guests"),
         (CUSTOMERS.url("show", customer_id), CUSTOMERS.name_of(customer)),
-        Parts(main=[orders, question] if links else [orders]),
         sent if "_show" in request.form else None,
         opens=True,
+        name=CUSTOMERS.name_of(customer),
+        orders=[_order(each) for each in found["order_ids"][:SHOWN_ORDERS]],
+        number_of_orders=found["orders"],
+        form=(CUSTOMERS.url("claim", customer_id), (), claim_label(found["orders"])),
     )
 
 
@@ -103,13 +90,13 @@ def _order(order_id: int) -> Markup:
     return html.pair(ORDERS.link(order), html.joined([customer_of(order), when, total], " · "))
 
 
-def _page(kept: Record, main: list[Section], **more: Any) -> Response:
+def _page(kept: Record, **values: Any) -> Response:
     title = _("Merge an account into %(name)s", name=CUSTOMERS.name_of(kept))
     back = CUSTOMERS.url("show", kept["id"]), CUSTOMERS.name_of(kept)
-    return record_page(title, back, Parts(main=main), **more)
+    return record_page("merge.html", title, back, **values)
 
 
-def _choices(kept: Record) -> list[Section]:
+def _choices(kept: Record) -> Table:
     """Return the search for the other account."""
     columns = [
         Column(
@@ -129,8 +116,7 @@ def _choices(kept: Record) -> list[Section]:
     table = Table.of_reply(_("Accounts"), columns, reply)
     table.rows = [row for row in table.rows if row["id"] != kept["id"]]
     table.searches = _("Search name or e-mail address")
-    none = _("The shop has no other account.")
-    return [Section(_("Which account is removed?"), "table", table, none)]
+    return table
 
 
 _SHOWN: dict[str, Callable[[Record], Any]] = {
@@ -148,8 +134,8 @@ _SHOWN: dict[str, Callable[[Record], Any]] = {
 """What the comparison shows of both accounts, by its label."""
 
 
-def _comparison(kept: Record, other: int) -> list[Section]:
-    """Return both accounts side by side, what moves, and the question or the reasons against it."""
+def _comparison(kept: Record, other: int) -> dict[str, Any]:
+    """Return both accounts side by side, what moves, and the reasons against it, if any."""
     reply = call("get_customer_merge", query={"customer_id": other}, customer_id=kept["id"])
     preview, removed = reply.content, call("get_customer", customer_id=other).content
     rows = [
@@ -161,28 +147,11 @@ def _comparison(kept: Record, other: int) -> list[Section]:
         Column(_("Stays"), lambda row: row["kept"] or html.NONE, on_phone=True),
         Column(_("Is removed"), lambda row: row["removed"] or html.NONE, on_phone=True),
     ]
-    both = Table(_("Both accounts"), columns, rows, total=len(rows))
-    link = CUSTOMERS.url("merge", other) + f"?customer_id={kept['id']}", _("Merge the other way")
-    moves = [
-        (_("Orders, also in the trash"), html.number(preview["orders"])),
-        (_("Uses of coupons"), html.number(preview["redemptions"])),
-        (_("Metadata keys that the account lacks"), html.number(preview["metadata"])),
-        (_("Orders of guests that can be claimed"), html.number(preview["guest_orders"])),
-    ]
-    sections = [
-        Section(_("Both accounts"), "rows", both, link=link),
-        Section(_("What moves"), "facts", moves),
-    ]
-    if reasons := [each["message"] for each in preview["reasons"]]:
-        return [*sections, Section(_("This account cannot be removed"), "items", reasons)]
-    tag = reply.headers.get("ETag", "")
-    address = CUSTOMERS.url("merge", kept["id"], tag=tag) + f"&customer_id={other}"
-    question = Section(
-        _("Remove %(name)s?", name=CUSTOMERS.name_of(removed)),
-        "plain",
-        _(
-            "The account and its username are removed, and everything above moves. Empty names and "
-            "addresses are filled; otherwise the account that stays wins. A merge cannot be undone."
-        ),
-    )
-    return [*sections, replace(question, form=(address, (), _("Merge")))]
+    address = CUSTOMERS.url("merge", kept["id"], tag=reply.headers.get("ETag", ""))
+    return {
+        "both": Table(_("Both accounts"), columns, rows, total=len(rows)),
+        "other_way": CUSTOMERS.url("merge", other) + f"?customer_id={kept['id']}",
+        "preview": preview,
+        "name": CUSTOMERS.name_of(removed),
+        "form": (f"{address}&customer_id={other}", (), _("Merge")),
+    }

@@ -13,10 +13,9 @@ from app.auth.principals import ROLES
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import call, can, record_of
 from app.plugins.admin.forms import FieldSpec, specs_of
-from app.plugins.admin.frame import may_open
 from app.plugins.admin.nouns import Noun, Record
-from app.plugins.admin.nouns.orders import ORDERS, address_sections, uses_section
-from app.plugins.admin.pages import Button, Parts, Section, Tile, person_buttons
+from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
+from app.plugins.admin.pages import Button, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import Column, Filter
 from app.plugins.admin.texts import gettext as _
@@ -87,69 +86,34 @@ class CustomerPages(Noun):
         shows = request.endpoint in {f"{self.blp.name}.{each}" for each in ("show", "change_note")}
         return record_of("get_customer", with_metadata=shows, customer_id=record_id)
 
-    def parts(self, record: Record) -> Parts:
+    def values(self, record: Record) -> dict[str, Any]:
         data, erase = person_buttons(customer_id=record["id"])
-        return Parts(
-            dangers=erase,
-            buttons=[
+        note = record["metadata"].get(NOTE, "")
+        text = note if isinstance(note, str) else history.shown(note)
+        (spec,) = _note_field()
+        address = self.url("change_note", record["id"])
+        return {
+            "dangers": erase,
+            "buttons": [
                 *_claims(record),
                 *data,
                 self.button(_("Merge"), "merge", record),
                 self.button(_("Edit"), "edit", record, tone="primary"),
             ],
-            tiles=[
-                Tile(_("Orders"), html.number(record["orders_count"])),
-                Tile(_("Spent"), html.money(record["total_spent"])),
-                Tile(_("Last order"), html.time(record["last_order_date"])),
+            "orders": ORDERS.panel({"customer_id": record["id"]}, _("Customer")),
+            "uses": coupon_uses({"customer_id": record["id"], "limit": MAX_USES}),
+            "files": _downloads(record["id"]),
+            "most_files": MAX_DOWNLOADS,
+            "support_note": text,
+            "note_form": (address, (spec,), _("Save note"), {spec.name: text}),
+            "role": record["role"] and html.words(record["role"]),
+            "tags": html.joined(map(html.badge, record["tags"]), " "),
+            "metadata": [
+                (key, history.shown(value))
+                for key, value in record.get("metadata", {}).items()
+                if key != NOTE
             ],
-            main=_main(record["id"]),
-            side=_side(record),
-        )
-
-
-def _main(number: int) -> list[Section]:
-    orders, link = ORDERS.panel({"customer_id": number}, _("Customer")), None
-    if orders and orders.total > len(orders.rows):
-        text = _("All %(total)s orders", total=html.number(orders.total))
-        link = ORDERS.url("show_list", customer_id=number), text
-    none = _("This customer has not ordered yet.")
-    return [
-        Section(_("Orders"), "rows", orders, none, _("orders"), link=link),
-        uses_section(_("Coupons used"), {"customer_id": number, "limit": MAX_USES}),
-        _downloads(number),
-    ]
-
-
-def _side(record: Record) -> list[Section]:
-    account = [
-        (_("E-mail address"), record["email"]),
-        (_("Username"), record["username"]),
-        (_("Role"), record["role"] and html.words(record["role"])),
-        (_("Tags"), html.joined(map(html.badge, record["tags"]), " ")),
-        (_("Registered"), html.time(record["created_at"], utc=True)),
-    ]
-    metadata = [
-        (key, history.shown(value))
-        for key, value in record.get("metadata", {}).items()
-        if key != NOTE
-    ]
-    return [
-        _note(record),
-        Section(_("Account"), "facts", account),
-        *address_sections(record),
-        Section(_("Metadata"), "facts", metadata),
-    ]
-
-
-def _note(record: Record) -> Section:
-    """Return the note of support, with a form if the session can change it."""
-    note = record["metadata"].get(NOTE, "")
-    text = note if isinstance(note, str) else history.shown(note)
-    if not may_open(CUSTOMERS.endpoint("change_note")):
-        return Section(_("Note"), "plain", text)
-    address, (spec,) = CUSTOMERS.url("change_note", record["id"]), _note_field()
-    form = (address, (spec,), _("Save note"))
-    return Section(_("Note"), "plain", "", form=form, texts={spec.name: text})
+        }
 
 
 def _note_field() -> list[FieldSpec]:
@@ -169,24 +133,16 @@ def claim_label(orders: int) -> str:
     return ngettext("Claim %(num)s guest order", "Claim %(num)s guest orders", orders)
 
 
-def _downloads(number: int) -> Section:
-    """Return the downloads of the latest orders, without those that the session may not read."""
-    rows, note = [], ""
-    if can("list_customer_downloads"):
-        found = latest_downloads(current_principal(), number, DOWNLOAD.columns, MAX_DOWNLOADS + 1)
-        rows = DOWNLOAD.rows(found[:MAX_DOWNLOADS])
-        if len(found) > MAX_DOWNLOADS:
-            shown = html.number(MAX_DOWNLOADS)
-            note = _("The latest %(shown)s. The API returns all.", shown=shown)
-    return Section(_("Downloads"), "items", [*map(_download, rows)], note=note)
+def _downloads(number: int) -> list[Record]:
+    """Return the downloads of the latest orders, and one more than the page shows.
 
-
-def _download(file: Record) -> Any:
-    left, ends = file["downloads_remaining"], file["access_expires"]
-    rest = _("%(count)s left", count=left) if left else _("no limit")
-    if ends:
-        rest = html.joined([rest, html.joined([_("until"), html.time(ends)], " ")], " · ")
-    return html.pair(file["download_name"] or file["file"]["name"], rest)
+    Without those that the session may not read.
+    """
+    if not can("list_customer_downloads"):
+        return []
+    found = latest_downloads(current_principal(), number, DOWNLOAD.columns, MAX_DOWNLOADS + 1)
+    rows: list[Record] = DOWNLOAD.rows(found)
+    return rows
 
 
 CUSTOMERS = CustomerPages()

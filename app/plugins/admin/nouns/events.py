@@ -1,5 +1,6 @@
 """The feed of events, newest first (admin 2)."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -11,9 +12,8 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import api_request, call, form_headers
-from app.plugins.admin.history import ANCHOR, FIELDS, History, differences, entry
+from app.plugins.admin.history import FIELDS, History, differences, entry
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
-from app.plugins.admin.pages import Parts, Section
 from app.plugins.admin.tables import Column, Filter, Table
 from app.plugins.admin.texts import gettext as _
 
@@ -86,24 +86,19 @@ class Events(Noun):
         table.newest = table.address(before="") if before else ""
         return table
 
-    def parts(self, record: Record) -> Parts:
-        facts = [
-            (_("Type"), record["type"]),
-            (_("Record"), _record(record)),
-            (_("Time"), html.time(record["created_at"], utc=True)),
-            (_("Request ID"), self._of_request(record["request_id"])),
-        ]
+    def values(self, record: Record) -> dict[str, Any]:
         data = orjson.dumps(record["data"], option=orjson.OPT_INDENT_2).decode()
         changed = entry(record, _labels(record))
-        main = [
-            Section(_("Details"), "facts", facts),
-            Section(_("Changes"), "history", History([changed._replace(undo="")], "", "")),
-        ]
-        if changed.undo:
-            main.append(_undo(record, self.url("undo", record["id"])))
-        if record["data"]:
-            main.append(Section(_("Data"), "copyable", data))
-        return Parts(main=main)
+        request_id = record["request_id"] or ""
+        of_request = f"{self.url('show_list')}?{urlencode({'request_id': request_id})}"
+        return {
+            "of": _record(record),
+            "of_request": request_id and html.link(of_request, request_id),
+            "changes": History([changed._replace(undo="")], "", ""),
+            "can_undo": bool(changed.undo),
+            "data": data if record["data"] else "",
+            **(_undo(record) if changed.undo else {}),
+        }
 
     def undo(self, event_id: int) -> AnyResponse:
         """Undo an event, and lead to its record, unless the record is in the trash now."""
@@ -116,37 +111,24 @@ class Events(Noun):
             return self.see(event_id, "undone")
         return noun.see(record["resource_id"], "undone")
 
-    def _of_request(self, request_id: str | None) -> Markup | str:
-        """Return a link to all events of a request."""
-        if not request_id:
-            return ""
-        return html.link(
-            self.url("show_list") + f"?{urlencode({'request_id': request_id})}", request_id
-        )
-
 
 def _labels(record: Record) -> dict[str, str]:
     noun = NOUNS.get(record["resource"])
     return noun.labels() if noun else {}
 
 
-def _undo(record: Record, address: str) -> Section:
-    """Return the question before an undo, which shows both values, or why it is not possible."""
+def _undo(record: Record) -> dict[str, Any]:
+    """Return the differences that an undo makes, or the problem if it is not possible."""
     try:
         undo = call("get_event_undo", event_id=record["id"]).content
     except ShopError as error:
-        return Section(_("Undo"), "plain", error.text(translate=_), id=ANCHOR)
+        return {"problem": error.text(translate=_)}
     if not undo["possible"]:
         reason = _("This change cannot be undone.") + f" {undo['reasons'][0]['message']}"
-        return Section(_("Undo"), "plain", reason, id=ANCHOR)
+        return {"problem": reason}
     changes = undo["changes"]
-    values = differences(changes["before"], changes["after"], _labels(record))
-    facts = [(label, f"{now} → {then}") for label, now, then in values]
-    kind, content = "facts", facts or ""
-    if not facts:
-        kind, content = "plain", _("The record moves to the trash, or back from it.")
-    form = (address, (), _("Undo"))
-    return Section(_("Undo this change?"), kind, content, form=form, id=ANCHOR)
+    found = differences(changes["before"], changes["after"], _labels(record))
+    return {"undoes": [(label, f"{now} → {then}") for label, now, then in found]}
 
 
 def _record(row: Record) -> Markup | str:

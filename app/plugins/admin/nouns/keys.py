@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from flask import Response
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
@@ -12,7 +13,7 @@ from app.plugins.admin.calls import call
 from app.plugins.admin.forms import PERMISSIONS
 from app.plugins.admin.frame import see_other
 from app.plugins.admin.nouns import Noun, Record
-from app.plugins.admin.pages import Button, Parts, Section
+from app.plugins.admin.pages import Button
 from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
 from app.schemas import api_keys as schemas
@@ -63,8 +64,8 @@ class Keys(Noun):
     def list_buttons(self) -> list[Button]:
         return [Button(_("Invite a colleague"), "admin_keys.invite")]
 
-    def list_sections(self) -> list[Section]:
-        """Return the open invitations, if there are any."""
+    def show_list(self) -> Response:
+        """Show the keys, and the open invitations if there are any."""
 
         def withdraw(row: Record) -> list[Button]:
             path = {"link_id": row["id"]}
@@ -80,43 +81,31 @@ class Keys(Noun):
         ]
         rows = [asdict(each) for each in links.list_invitations(current_principal())]
         table = Table(_("Open invitations"), columns, rows, buttons=withdraw)
-        return [Section(table.caption, "rows", table)] if rows else []
+        return self.list_page(invitations=table if rows else None)
 
-    def parts(self, record: Record) -> Parts:
-        notice = _("You are signed in with this key. Rotating or revoking it ends this session.")
-        is_own = frame.current_session().principal.key_id == record["id"]
-        ends, used, name = record["expires_at"], record["last_used_at"], self.name_of(record)
-        facts = [
-            (_("User"), record["username"]),
-            (_("Consumer key"), f"…{record['truncated_key']}"),
-            (_("Permission"), _permission(record)),
-            (_("Resources"), html.words(*record["resources"])),
-            (_("Created"), html.time(record["created_at"], utc=True)),
-            (_("Expires"), html.time(ends, utc=True) if ends else _("Never")),
-            (_("Last used"), html.time(used) if used else _("Never")),
-        ]
-        rotate, revoke = (
-            self.button(
-                _("Rotate"),
-                "rotate",
-                record,
-                question=_("Rotate the key %(name)s?", name=name),
-                note=_("The old consumer key and secret stop working at once."),
-            ),
-            self.button(
-                _("Revoke"),
-                "revoke",
-                record,
-                shown={"username": record["username"]},
-                question=_("Revoke the key %(name)s?", name=name),
-                note=_("Programs that use it lose access at once. This cannot be undone."),
-            ),
+    def values(self, record: Record) -> dict[str, Any]:
+        name = self.name_of(record)
+        rotate = self.button(
+            _("Rotate"),
+            "rotate",
+            record,
+            question=_("Rotate the key %(name)s?", name=name),
+            note=_("The old consumer key and secret stop working at once."),
         )
-        return Parts(
-            notices=[notice] if is_own else [],
-            main=[Section(_("Details"), "facts", facts)],
-            dangers=[rotate, revoke] if _may_rotate(record) else [revoke],
+        revoke = self.button(
+            _("Revoke"),
+            "revoke",
+            record,
+            shown={"username": record["username"]},
+            question=_("Revoke the key %(name)s?", name=name),
+            note=_("Programs that use it lose access at once. This cannot be undone."),
         )
+        return {
+            "is_own": frame.current_session().principal.key_id == record["id"],
+            "permission": _permission(record),
+            "resources": html.words(*record["resources"]),
+            "dangers": [rotate, revoke] if _may_rotate(record) else [revoke],
+        }
 
     def body(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the new key. Without a username, it belongs to the user of the session."""

@@ -1,6 +1,6 @@
 """Orders: the table, one order, its notes and refunds, and several at once (admin 2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -15,11 +15,10 @@ from app.plugins.admin.calls import Reply, call, can
 from app.plugins.admin.forms import CHOICES, FieldSpec, specs_of
 from app.plugins.admin.nouns import NOUNS, Noun, Record
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
-from app.plugins.admin.pages import Button, Parts, Section, call_if_allowed, person_buttons
+from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import Column, Filter, Tab, Table
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import ngettext
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
@@ -141,38 +140,33 @@ class OrderPages(Noun):
         status = Action(self.name, _("Change status"), title, "update_order", spec=spec)
         return {"status": status, **super().actions()}
 
-    def parts(self, record: Record) -> Parts:
-        number, currency = record["id"], record["currency"]
+    def values(self, record: Record) -> dict[str, Any]:
+        number, customer = record["id"], record["customer_id"]
         refunds = call_if_allowed("list_order_refunds", order_id=number)
         refunded = refunds.content if refunds else []
         left = Decimal(record["total"]) - sum(Decimal(each["amount"]) for each in refunded)
-        items = Section(
-            _("Items"),
-            "rows",
-            _lines(record),
-            _("The order has no items."),
-            after=_sums(record, refunded, left),
-        )
-        uses = uses_section(_("Coupon uses"), {"order_id": number}, currency)
+        notes = call_if_allowed("list_order_notes", order_id=number)
+        note_form = self.url("add_note", number), specs_of(OrderNoteCreate), _("Add note")
         shown = {"status": record["status"]}
         status = {"fields": shown, "shown": shown, "spec": _status_field()[0]}
-        is_guest = not record["customer_id"]
-        data, erase = person_buttons(order_id=number) if is_guest else ([], [])
-        return Parts(
-            dangers=erase,
-            buttons=[
+        data, erase = ([], []) if customer else person_buttons(order_id=number)
+        name = customer_of(record)
+        return {
+            "dangers": erase,
+            "buttons": [
                 *data,
                 *([self.button(_("Refund"), "refund", record)] if left > 0 else []),
                 self.button(_("Change status"), "change_status", record, tone="primary", **status),
             ],
-            main=[
-                items,
-                *([uses] if uses.content else []),
-                self._notes(number),
-                self._refunds(refunds, record),
-            ],
-            side=self._side(record),
-        )
+            "lines": _lines(record),
+            "refunded": refunded,
+            "left": left,
+            "uses": coupon_uses({"order_id": number}, record["currency"]),
+            "notes": notes and notes.content[::-1],
+            "note_form": note_form if can("create_order_note") else None,
+            "refunds": self._refunds(refunds, record),
+            "person": NOUNS["customer"].link_to(customer, name),
+        }
 
     def with_children(self, record: Record, events: list[Record]) -> list[Record]:
         """Return the events of an order with those of its notes and refunds, newest first."""
@@ -196,22 +190,10 @@ class OrderPages(Noun):
         ]
         return sorted([*own, *children], key=lambda each: -each["id"])
 
-    def _notes(self, order_id: int) -> Section:
-        notes = call_if_allowed("list_order_notes", order_id=order_id)
-        shown = [_note(note) for note in reversed(notes.content)] if notes else None
-        add = self.url("add_note", order_id), specs_of(OrderNoteCreate), _("Add note")
-        form = add if can("create_order_note") else None
-        return Section(
-            _("Notes"),
-            "items",
-            shown,
-            _("No notes yet."),
-            _("orders' notes"),
-            form=form,
-            id="notes",
-        )
+    def _refunds(self, refunds: Reply | None, order: Record) -> Table | None:
+        if not (refunds and refunds.content):
+            return None
 
-    def _refunds(self, refunds: Reply | None, order: Record) -> Section:
         def money(amount: str) -> str:
             return html.money(amount, order["currency"])
 
@@ -228,37 +210,9 @@ class OrderPages(Noun):
             Column(_("Reason"), lambda row: row["reason"] or html.NONE, on_phone=True),
             Column.of(_("Time"), "created_at", html.time, on_phone=True),
         ]
-        title, table = _("Refunds"), None
-        if refunds and refunds.content:
-            table = Table.of_reply(title, columns, refunds)
-            table.buttons = delete
-        return Section(title, "rows", table or (), id="refunds")
-
-    def _side(self, record: Record) -> list[Section]:
-        payment, name = record["payment_details"], customer_of(record)
-        who: Any = Markup("<p>{} {}</p>").format(name, html.badge(_("Guest")))
-        if record["customer_id"]:
-            of = record["customer"]
-            orders = ngettext("%(num)s order", "%(num)s orders", of["orders_count"])
-            spent = _("%(total)s spent", total=html.money(of["total_spent"]))
-            link = NOUNS["customer"].link_to(record["customer_id"], name)
-            who = Markup('<p>{}</p><p class="muted">{}, {}</p>').format(link, orders, spent)
-        times = {"created_at": _("Ordered"), "paid_at": _("Paid"), "completed_at": _("Completed")}
-        facts = [
-            *(
-                (label, record[key] and html.time(record[key], utc=True))
-                for key, label in times.items()
-            ),
-            (_("Payment"), payment["method_title"] or payment["method_id"]),
-            (_("Transaction"), record["transaction_id"]),
-            (_("Created by"), record["created_via"]),
-            (_("Customer's note"), record["note"]),
-        ]
-        return [
-            Section(_("Customer"), "plain", who),
-            Section(_("Details"), "facts", facts),
-            *address_sections(record),
-        ]
+        table = Table.of_reply(_("Refunds"), columns, refunds)
+        table.buttons = delete
+        return table
 
 
 def _lines(order: Record) -> Table:
@@ -279,77 +233,19 @@ def _lines(order: Record) -> Table:
     return Table(_("Items"), found, order["line_items"])
 
 
-def _sums(order: Record, refunds: Sequence[Record], left: Decimal) -> Markup:
-    """Return the sums of an order by their labels, without those that are zero."""
-    codes = ", ".join(line["code"] for line in order["coupon_lines"])
-    rows = [("", _("Subtotal"), order["subtotal"])]
-    if codes or float(order["total_discount"]):
-        label = _("Discount (%(codes)s)", codes=codes) if codes else _("Discount")
-        rows.append(("", label, f"-{order['total_discount']}"))
-    rows += [("", line["title"] or _("Fee"), line["total"]) for line in order["fee_lines"]]
-    if order["shipping_lines"]:
-        label = _("Shipping (%(methods)s)", methods=order["shipping_methods"])
-        rows.append(("", label, order["total_shipping"]))
-    if float(order["total_tax"]):
-        rows.append(("", _("Tax"), order["total_tax"]))
-    rows.append(("total", _("Total"), order["total"]))
-    rows += [("", _("Refund"), f"-{refund['amount']}") for refund in refunds]
-    if refunds:
-        rows.append(("total", _("Total after refunds"), left))
-    each = Markup("").join(
-        Markup('<div class="{}"><dt>{}</dt><dd>{}</dd></div>').format(
-            kind, label, html.money(amount, order["currency"])
-        )
-        for kind, label, amount in rows
-    )
-    return Markup('<dl class="sums">{}</dl>').format(each)
-
-
-def _note(note: Record) -> Markup:
-    return Markup('<p class="text">{}</p><small class="muted">{}{}</small>').format(
-        note["note"],
-        html.time(note["created_at"]),
-        " · " + _("for the customer") if note["customer_note"] else "",
-    )
-
-
-def uses_section(title: str, query: Mapping[str, Any], currency: str | None = None) -> Section:
-    """Return the uses of coupons of an order or a customer."""
+def coupon_uses(query: Mapping[str, Any], currency: str | None = None) -> list[Markup] | None:
+    """Return the uses of coupons of an order or a customer, or None if the key cannot read them."""
     reply = call_if_allowed("list_redemptions", query={"limit": 100, **query})
     if reply is None:
-        return Section(title, "items", None, what=_("redemptions"))
-    items = []
+        return None
+    found = []
     for use in reply.content:
         code = COUPONS.link_to(use["coupon_id"], use["code"])
         state = html.state_badge(USE_STATES, use["status"])
         when = [] if currency else [html.time(use["created_at"])]
         amount = html.joined([html.money(use["amount"], currency), *when], " · ")
-        items.append(html.pair(html.joined([code, state], " "), amount))
-    return Section(title, "items", items, _("This customer has not used a coupon yet."))
-
-
-def address_sections(record: Record) -> list[Section]:
-    """Return the addresses of an order or a customer that are not empty, as on a letter."""
-    both = {_("Billing"): record["billing_address"], _("Shipping"): record["shipping_address"]}
-    return [
-        Section(label, "plain", Markup("<address>{}</address>").format(Markup("<br>").join(lines)))
-        for label, address in both.items()
-        if (lines := _address_lines(address))
-    ]
-
-
-def _address_lines(address: Mapping[str, str]) -> list[str]:
-    lines = [
-        f"{address['first_name']} {address['last_name']}",
-        address["company"],
-        address["address_1"],
-        address["address_2"],
-        f"{address['postcode']} {address['city']}",
-        ", ".join(filter(None, (address["state"], address["country"]))),
-        address.get("email", ""),
-        address.get("phone", ""),
-    ]
-    return [line.strip() for line in lines if line.strip()]
+        found.append(html.pair(html.joined([code, state], " "), amount))
+    return found
 
 
 ORDERS = OrderPages()

@@ -19,7 +19,7 @@ from app.plugins.admin.calls import api_request, call, can
 from app.plugins.admin.forms import FieldSpec, specs_of
 from app.plugins.admin.frame import see_other
 from app.plugins.admin.nouns import Noun, Record
-from app.plugins.admin.pages import Button, Parts, Section, record_page
+from app.plugins.admin.pages import Button, record_page
 from app.plugins.admin.tables import Column, Filter, Table, list_query
 from app.plugins.admin.texts import gettext as _
 from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpdate
@@ -85,19 +85,10 @@ class WebhookPages(Noun):
             text = _("The receiver responded with %(status)s in %(ms)s ms.", status=status, ms=ms)
         return self.page(*path.values(), result=text, result_ok=200 <= (status or 0) < 300)
 
-    def parts(self, record: Record) -> Parts:
-        active, notices = record["status"] == "active", []
-        if record["status"] == "disabled":
-            notices = [
-                _(
-                    "The webhook is disabled. Fix the receiver, activate the webhook, then "
-                    "replay the events that it has missed."
-                )
-            ]
-        elif record["failing_since"]:
-            notices = [_("Deliveries fail. Fix the receiver, then send a ping.")]
-        label, status = (_("Pause"), "paused") if active else (_("Activate"), "active")
-        question = _("Rotate the secret of %(name)s?", name=record["name"])
+    def values(self, record: Record) -> dict[str, Any]:
+        label, status = _("Activate"), "active"
+        if record["status"] == "active":
+            label, status = _("Pause"), "paused"
         change = self.button(
             label,
             "change_status",
@@ -105,26 +96,27 @@ class WebhookPages(Noun):
             fields={"status": status},
             shown={"status": record["status"]},
         )
-        edit = self.button(_("Edit"), "edit", record, tone="primary")
+        question = _("Rotate the secret of %(name)s?", name=record["name"])
         rotate = self.button(_("Rotate the secret"), "rotate", record, question=question)
         ping = self.button(_("Ping"), "ping", record)
+        edit = self.button(_("Edit"), "edit", record, tone="primary")
         may_change = can_read(current_principal(), record["topics"])
-        return Parts(
-            notices=notices,
-            buttons=[change, ping, edit] if may_change else [ping],
-            main=[self._deliveries(record["id"])],
-            side=self._side(record),
-            dangers=[rotate] if may_change else [],
-        )
+        replay = self.url("replay", record["id"]), specs_of(WebhookReplayRequest), _("Replay")
+        return {
+            "buttons": [change, ping, edit] if may_change else [ping],
+            "dangers": [rotate] if may_change else [],
+            "deliveries": self._deliveries(record["id"]),
+            "receiver": html.external(record["delivery_url"]),
+            "replay": replay if can("replay_webhook") else None,
+        }
 
-    def _deliveries(self, webhook_id: int) -> Section:
+    def _deliveries(self, webhook_id: int) -> Table:
         query = list_query(state=request.args.get("delivered", ""))
         reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
         table = Table.of_reply(_("Deliveries"), self._delivery_columns(webhook_id), reply)
         table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
         table.buttons = self._delivery_buttons(webhook_id)
-        none = _("No deliveries yet. The next event that matches is sent.")
-        return Section(_("Deliveries"), "table", table, none)
+        return table
 
     def _delivery_columns(self, webhook_id: int) -> list[Column]:
         def event(row: Record) -> Markup:
@@ -148,20 +140,6 @@ class WebhookPages(Noun):
             return [Button(_("Send again"), endpoint, path, name=_sent(row))]
 
         return buttons
-
-    def _side(self, record: Record) -> list[Section]:
-        times = {"failing_since": _("Failing since"), "last_delivery_at": _("Last delivery")}
-        facts = [
-            (_("Receiver"), html.external(record["delivery_url"])),
-            (_("Events"), ", ".join(record["topics"])),
-            *((label, record[key] and html.time(record[key])) for key, label in times.items()),
-            (_("Reason"), record["disabled_reason"]),
-            (_("Created"), html.time(record["created_at"], utc=True)),
-        ]
-        form = self.url("replay", record["id"]), specs_of(WebhookReplayRequest), _("Replay")
-        replay = Section(_("Replay events"), "plain", Markup(), form=form)
-        may_replay = can("replay_webhook")
-        return [Section(_("Details"), "facts", facts), *([replay] if may_replay else [])]
 
 
 def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
@@ -196,30 +174,15 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
         Column(_("Time"), lambda row: html.time(row["at"])),
         Column(_("Result"), _result, on_phone=True),
     ]
-    attempts = Table(_("Attempts"), columns, delivery["attempts"])
-    no_event = _("A ping has no event.")
-    if delivery["event_id"]:
-        no_event = _("The event is not kept any more, or your key cannot read events.")
-    next_at = delivery["next_attempt_at"]
-    parts = Parts(
-        notices=[html.joined([_("Next attempt:"), html.time(next_at)], " ")] if next_at else [],
-        buttons=[Button(_("Send again"), WEBHOOKS.endpoint("redeliver"), path, tone="primary")],
-        main=[
-            Section(_("Attempts"), "rows", attempts, _("Not sent yet.")),
-            Section(
-                _("Response"),
-                "copyable",
-                delivery["response_body"],
-                _("The last response had no body.") if delivery["attempts"] else "",
-            ),
-            Section(_("Event"), "copyable", _event(delivery["event_id"]), no_event),
-        ],
-    )
     return record_page(
+        "delivery.html",
         _("Delivery %(id)s", id=delivery_id),
         (WEBHOOKS.url("show", webhook_id), _("Webhook")),
-        parts,
         api_request("get_webhook_delivery", **path),
+        buttons=[Button(_("Send again"), WEBHOOKS.endpoint("redeliver"), path, tone="primary")],
+        delivery=delivery,
+        attempts=Table(_("Attempts"), columns, delivery["attempts"]),
+        event=_event(delivery["event_id"]),
         status_badge=html.state_badge(STATES, delivery["state"]),
     )
 

@@ -14,7 +14,7 @@ from app.plugins.admin.forms import Form, specs_of
 from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.plugins.admin.nouns import FORM, Record, form_page
 from app.plugins.admin.nouns.keys import KEYS
-from app.plugins.admin.pages import Button, Parts, record_page
+from app.plugins.admin.pages import Button, record_page
 from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
 from app.schemas import api_keys as schemas
@@ -141,7 +141,8 @@ def invite() -> Response:
                     "Send this link to your colleague. It works once within 48 hours, and is "
                     "shown only here."
                 )
-                return record_page(title, back, Parts(), secrets=[(_("Link"), link)], note=note)
+                secrets = [(_("Link"), link)]
+                return record_page("record.html", title, back, secrets=secrets, note=note)
         except ValidationError as error:
             form.note(invalid_params(error, depth=0))
         except ShopError as error:
