@@ -24,7 +24,7 @@ COPY migrations migrations
 COPY app app
 COPY docs docs
 COPY --from=site /site/app/site app/site
-RUN .venv/bin/pip install --no-cache-dir --no-deps --editable .
+RUN HATCH_BUILD_NO_HOOKS=true .venv/bin/pip install --no-cache-dir --no-deps --editable .
 RUN install --directory --owner=shop --group=shop --mode=0700 instance
 
 USER shop

@@ -9,6 +9,8 @@ NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 UV := $(shell command -v uv)
 # uv trusts the certificates of the system, too, as pip does.
 export UV_NATIVE_TLS ?= 1
+# An editable install needs no site.
+export HATCH_BUILD_NO_HOOKS := true
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Tests wait for servers and timers, so there is a process more than CI has CPUs. Each further one takes
 # ten seconds to start, and delays what others start. A process without remaining tests takes over tests
@@ -49,7 +51,7 @@ help: ## list these commands
 
 setup: $(VENV)/ready $(BIN)/shop-api ## install the locked dependencies into .venv
 
-run: setup ## migrate the database and start the server and a worker; the first run prints a key
+run: setup $(VENV)/guides ## migrate the database and start the server and a worker; the first run prints a key
 	@$(SHOP_API) serve
 
 demo: setup ## fill the database with the data of a demo shop; prints a key
@@ -97,6 +99,13 @@ lint-openapi: $(VENV)/ready-dev $(SHOP_API) $(SPECTRAL)/ready ## check both vers
 		$(SPECTRAL)/.bin/spectral lint --quiet --fail-severity=hint \
 			--ruleset tests/lint/.spectral.yaml $(VENV)/openapi-$$version.json || exit 1; \
 	done; echo "The OpenAPI document: no errors, no warnings"
+
+# The first run and a change of the guides build their site. Without its packages, the service shows plain pages.
+$(VENV)/guides: mkdocs.yml CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*) | setup
+	@echo "Building the guides ..."
+	@$(MAKE) --silent docs >$(VENV)/guides.log 2>&1 || \
+		echo "The guides are plain pages, because their site could not be built ($(VENV)/guides.log)."
+	@touch $@
 
 # The packages for development include those of the site.
 docs: $(VENV)/ready-$(if $(wildcard $(VENV)/ready-dev),dev,docs) ## build the documentation site into app/site and check its links

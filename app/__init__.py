@@ -32,6 +32,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     from app.api.converters import LazyRule
     from app.api.smorest import Api
     from app.cli import group
+    from app.config.files import instance_folder
     from app.config.loading import unknown_settings
     from app.config.secret_key import MIN_LENGTH
     from app.db import session
@@ -39,9 +40,8 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     from app.services.coupons import refusals
 
     overrides = dict(config or {})
-    app = Flask(
-        __name__, instance_relative_config=True, instance_path=overrides.pop("INSTANCE_PATH", None)
-    )
+    instance = str(overrides.pop("INSTANCE_PATH", None) or instance_folder())
+    app = Flask(__name__, instance_relative_config=True, instance_path=instance)
     app.url_rule_class = LazyRule
     _configure(app, overrides)
     session.init_app(app)

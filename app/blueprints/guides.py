@@ -1,12 +1,24 @@
 """Guides: the documentation site, or the Markdown files in ``docs`` if it is not built."""
 
 import re
+from collections.abc import Iterator, Mapping
 from html import escape
+from itertools import pairwise
+from typing import Any
 
-from flask import Blueprint, Flask, Response, abort, redirect, request, send_from_directory
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    abort,
+    current_app,
+    redirect,
+    request,
+    send_from_directory,
+)
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.api.openapi.info import GUIDES, guide_title
+from app.api.openapi.info import GUIDES, guide_title, guides_url
 from app.api.security_headers import inline_scripts
 from app.api.smorest import Api
 from app.config.files import folder_of
@@ -50,12 +62,16 @@ _NAME = re.compile(r"[a-z0-9-]+")
 _LINK = re.compile(r'<a href="((?:\.\./)?[\w/.-]+)(?:#[^"]*)?">(.*?)</a>')
 _HEADING = re.compile(r"<h([2-4])>(.*?)</h\1>")
 
+_LINK_TO_GUIDE = re.compile(r"(\]\([a-z0-9-]+)\.md(?=[#)])")
+_TABLE_ROW = re.compile(r"^\| \[([^]]+)\]\(([a-z0-9-]+)\.md\) \| (.*) \|$", re.MULTILINE)
+
 _HINT = """<p><em>These are plain pages. In the folder of the service, <code>make docs</code> builds
 the site with navigation, search and all fields. Restart the service to see it here.</em></p>
 """
 
 blp = Blueprint("guides", __name__)
 site = Blueprint("guides", __name__)
+llms = Blueprint("llms", __name__)
 
 
 def init_app(app: Flask, _api: Api) -> None:
@@ -64,6 +80,8 @@ def init_app(app: Flask, _api: Api) -> None:
     if is_built or GUIDES.is_dir():
         prefix = f"{app.config['SHOP_URL_PREFIX']}/docs/guides"
         app.register_blueprint(site if is_built else blp, url_prefix=prefix)
+    if GUIDES.is_dir():
+        app.register_blueprint(llms, url_prefix=app.config["SHOP_URL_PREFIX"] or None)
 
 
 @site.route("/")
@@ -90,6 +108,36 @@ def redirect_to_page(name: str) -> BaseResponse:
     return redirect(f"{name}.html")
 
 
+@site.route("/<name>.html.md")
+@blp.route("/<name>.html.md")
+def show_markdown(name: str) -> Response:
+    """Return a guide as Markdown, at the address that llmstxt.org proposes."""
+    text = _LINK_TO_GUIDE.sub(r"\1.html.md", _text_of(name))
+    return Response(text, content_type="text/markdown; charset=utf-8")
+
+
+@llms.route("/llms.txt")
+def show_llms() -> Response:
+    """Return the list of the guides for language models, made of the tables of the start page."""
+    config = current_app.config
+    title, first, *rest = _text_of("index").split("\n\n")
+    sections = [
+        f"{part}\n\n{links}"
+        for part, table in pairwise(rest)
+        if (links := "\n".join(_llms_links(config, table)))
+    ]
+    summary = f"> {' '.join(first.split())}"
+    document = f"- [OpenAPI document]({config['SHOP_URL_PREFIX']}/openapi.json): Every operation"
+    text = "\n\n".join([title, summary, document, *sections]) + "\n"
+    return Response(text, content_type="text/markdown; charset=utf-8")
+
+
+def _llms_links(config: Mapping[str, Any], table: str) -> Iterator[str]:
+    for title, name, task in _TABLE_ROW.findall(table):
+        if (GUIDES / f"{name}.md").is_file():
+            yield f"- [{title}]({guides_url(config)}{name}.html.md): {task}"
+
+
 @blp.route("/")
 def show_index() -> BaseResponse:
     """Return the start page, which links all guides. Its links are relative, too."""
@@ -99,12 +147,9 @@ def show_index() -> BaseResponse:
 @blp.route("/<name>.md")
 def show_guide(name: str) -> Response:
     """Return a guide as HTML. Links between guides work as in the repository."""
-    path = GUIDES / f"{name}.md"
-    if not _NAME.fullmatch(name) or not path.is_file():
-        abort(404)
+    text = _text_of(name)
     from markdown_it import MarkdownIt  # noqa: PLC0415  # 62 modules, needed without built pages
 
-    text = path.read_text(encoding="utf-8")
     body = MarkdownIt("commonmark").enable("table").render(text)
     body = _HEADING.sub(_with_anchor, _LINK.sub(_if_served, body))
     top = _HINT if name == "index" else '<nav><a href="./">All guides</a></nav>\n'
@@ -115,6 +160,13 @@ def show_guide(name: str) -> Response:
 def show_picture(name: str, kind: str) -> Response:
     """Return a picture of a guide."""
     return send_from_directory(GUIDES, f"{name}.{kind}")
+
+
+def _text_of(name: str) -> str:
+    path = GUIDES / f"{name}.md"
+    if not _NAME.fullmatch(name) or not path.is_file():
+        abort(404)
+    return path.read_text(encoding="utf-8")
 
 
 def _page(title: str, body: str) -> Response:

@@ -27,12 +27,12 @@ from app.schemas.webhooks import Topics, WebhookStatusField
 
 
 class Constant(fields.Output):
-    """A text that is always the same."""
+    """A text that is always the same, also as an ``enum`` for generators without ``const``."""
 
     def __init__(self, meaning: str, value: str) -> None:
         super().__init__(meaning)
         self.value = value
-        self.openapi = {"type": "string", "const": value}
+        self.openapi = {"type": "string", "const": value, "enum": [value]}
 
 
 class DeletedRecord(Base):

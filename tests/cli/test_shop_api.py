@@ -13,6 +13,7 @@ import time
 from base64 import b64encode
 from contextlib import closing
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -60,7 +61,8 @@ def checkout(tmp_path_factory):
         "--editable",
         folder,
     ]
-    subprocess.run([*PIP, *install], check=True, timeout=300, cwd=folder)
+    without_site = os.environ | {"HATCH_BUILD_NO_HOOKS": "true"}
+    subprocess.run([*PIP, *install], check=True, timeout=300, cwd=folder, env=without_site)
     return environment / "bin" / "shop-api", folder
 
 
@@ -68,14 +70,20 @@ def packages_of(environment):
     return sysconfig.get_path("purelib", vars={"base": str(environment)})
 
 
-@pytest.fixture
-def installed(tmp_path, environment):
-    """The script of an installed wheel, without the checkout."""
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
     # hatchling reads the ignored files of a checkout, but builds from a copy all the same.
-    wheels, target = tmp_path / "wheels", tmp_path / "installed"
+    wheels = tmp_path_factory.mktemp("wheels")
     build = ["wheel", *OFFLINE, "-w", wheels, ROOT]
-    subprocess.run([*PIP, *build], check=True, timeout=300, cwd=tmp_path)
+    subprocess.run([*PIP, *build], check=True, timeout=300, cwd=wheels)
     (wheel,) = wheels.iterdir()
+    return wheel
+
+
+@pytest.fixture
+def installed(tmp_path, environment, wheel):
+    """The script of an installed wheel, without the checkout."""
+    target = tmp_path / "installed"
     install = ["install", *OFFLINE, "--target", target, wheel]
     subprocess.run([*PIP, *install], check=True, timeout=300, cwd=tmp_path)
     environment["PYTHONPATH"] = str(target)
@@ -137,6 +145,7 @@ def test_script_reports_a_wrong_setting(checkout, environment, tmp_path):
 def test_script_of_a_wheel_migrates_creates_keys_and_serves(
     installed, environment, tmp_path, reserved
 ):
+    assert (installed.parents[1] / "app" / "site" / "search" / "search_index.json").is_file()
     upgraded = run(installed, environment, tmp_path, "db", "upgrade")
     assert upgraded.returncode == 0, upgraded.stderr
     options = ["--login", "erp", "--role", "shop_manager", "--json"]
@@ -160,6 +169,39 @@ def test_script_of_a_wheel_migrates_creates_keys_and_serves(
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=PATIENCE)
     assert server.returncode == 0
+
+
+@pytest.mark.slow
+def test_uvx_serves_a_wheel_in_an_empty_folder(wheel, tmp_path, reserved):
+    """The database is in the folder, and outlives the environment. The guides are a site."""
+    uvx = [Path(sys.executable).with_name("uv"), "tool", "run", "--from", wheel, "shop-api"]
+    port = reserved.getsockname()[1]
+    cache = tmp_path / "cache"
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("SHOP_", "DATA"))
+    }
+    environment |= {
+        "PORT": str(port), "WEB_CONCURRENCY": "1", "UV_CACHE_DIR": str(cache), "UV_NATIVE_TLS": "1",
+    }  # fmt: skip
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    version = run(uvx[0], environment, folder, *uvx[1:], "--version")
+    if version.returncode:
+        pytest.skip(f"the packages cannot be installed here: {version.stderr.splitlines()[-1]}")
+    assert version.stdout == f"shop-api, version {VERSION}\n"
+    for _ in range(2):
+        with subprocess.Popen(
+            [*uvx, "serve"], env=environment, cwd=folder, stdout=subprocess.PIPE, text=True
+        ) as server:
+            assert get(port, "/readyz", {}) == (200, {"status": "ok"})
+            guides = urlopen(f"http://127.0.0.1:{port}/docs/guides/").read().decode()
+            server.send_signal(signal.SIGTERM)
+            shown, _ = server.communicate(timeout=PATIENCE)
+        assert 'class="md-nav' in guides
+        assert {file.name for file in folder.iterdir()} == {"instance"}
+        assert {"secret_key", "shop.db"} <= {file.name for file in (folder / "instance").iterdir()}
+        shutil.rmtree(cache)
+    assert shown.startswith("1 API key exists.")
 
 
 def get(port, path, headers):

@@ -212,6 +212,27 @@ def test_start_page_of_plain_guides_links_every_guide_and_says_how_to_build_the_
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
 
 
+def test_guides_are_markdown_for_language_models(make_app):
+    client = make_app(SHOP_URL_PREFIX="/shop").test_client()
+    index = client.get("/shop/llms.txt")
+    assert index.mimetype == "text/markdown"
+    assert index.text.startswith("# Shop Administration API\n\n> The service administers the ")
+    links = re.findall(r"^- \[.+]\((.+)\): \w", index.text, re.MULTILINE)
+    assert links.pop(0) == "/shop/openapi.json"
+    names = {file.stem for file in (Path(__file__).parents[2] / "docs").glob("*.md")}
+    assert {Path(link).name for link in links} == {
+        f"{name}.html.md" for name in names - {"index", "glossary"}
+    }
+    for link in links:
+        guide = client.get(link)
+        assert (guide.status_code, guide.mimetype) == (200, "text/markdown"), link
+        assert guide.text.startswith("# ")
+    coupons = client.get("/shop/docs/guides/coupons.html.md").text
+    assert "](recipes.html.md#" in coupons
+    for name in ("missing.html.md", "..%2fREADME.html.md"):
+        assert client.get(f"/shop/docs/guides/{name}").status_code == 404
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_site")
 def test_links_of_plain_guides_lead_to_guides(make_app):

@@ -120,6 +120,14 @@ def test_every_delivery_has_an_example_that_matches(app):
         assert errors_of(document, content["example"], content["schema"]) == [], name
 
 
+def test_constants_are_enums_too(app):
+    """Some generators know only one of both."""
+    schemas = document_of(app)["components"]["schemas"]
+    for name in ("CouponCreatedEvent", "CouponCreatedPayload", "PingPayload"):
+        constant = schemas[name]["properties"]["type"]
+        assert constant["enum"] == [constant["const"]]
+
+
 def test_types_of_plugins_are_in_the_union(make_app):
     app = make_app()
     app.extensions[EXTENSION].add_event_type("gift_card.sent", "A gift card was sent.")
