@@ -14,8 +14,9 @@ from app.errors.codes import ERRORS
 class Client:
     """Talks HTTP as one API key; checks each answer against the OpenAPI document.
 
-    An app with other settings has the same operations, so the document of one app is enough. Only
-    operations of plugins are looked up in the document of their own app, which takes a while.
+    An app with other settings has the same operations, so the document of one app is enough.
+    Operations of plugins are looked up in the document of their own app, if the test has read it: to
+    build a document takes as long as a hundred requests.
     """
 
     described = None  # the first app of this process
@@ -72,7 +73,9 @@ class Client:
                 key=lambda each: len(each.path),
                 default=None,
             )
-            if api and (operation := api.spec._paths.get(shown, {}).get(method.lower())):
+            if api is None or (app is not self.described and api._pending):
+                continue
+            if operation := api.spec._paths.get(shown, {}).get(method.lower()):
                 return operation
         return None
 

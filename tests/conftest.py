@@ -20,6 +20,7 @@ pytest.register_assert_rewrite("tests.api_client", *pytest_plugins[1:])
 from tests.api_client import Client  # noqa: E402  # after the line above
 from tests.databases import (  # noqa: E402  # the same
     SECRET,
+    StoredShop,
     assert_nothing_is_open,
     close,
     empty,
@@ -178,6 +179,33 @@ def admin(app, administrator):
         for statement in administrator.statements:
             connection.exec_driver_sql(statement)
     return Client(app, administrator.key)
+
+
+@pytest.fixture(scope="session")
+def stored_shops(session_app):
+    """The shops of ``filled_once``, by the function that fills them."""
+    return {}
+
+
+@pytest.fixture
+def filled_once(app, admin, stored_shops):
+    """Return a function: fill the shop with ``fill(admin)`` and return its result.
+
+    It is called once in a process and on a database. Further tests get its rows and its result.
+    """
+
+    def get(fill):
+        if fill not in stored_shops:
+            result = fill(admin)
+            with app.app_context(), db.engine.begin() as connection:
+                stored_shops[fill] = StoredShop(connection), result
+            return result
+        shop, result = stored_shops[fill]
+        with app.app_context(), db.engine.begin() as connection:
+            shop.insert(connection)
+        return result
+
+    return get
 
 
 @pytest.fixture

@@ -242,6 +242,22 @@ def insertions(connection, *, without=frozenset()):
     return statements if on_sqlite else [each.replace("%", "%%") for each in statements]
 
 
+class StoredShop:
+    """The rows of a shop, which take their place in an empty shop again."""
+
+    def __init__(self, connection):
+        self._statements = insertions(connection)
+        if connection.dialect.name != "sqlite":  # SQLite counts on from the row of item_ids
+            last = connection.exec_driver_sql("SELECT last_value FROM item_ids_id_seq").scalar_one()
+            self._statements.append(f"SELECT setval('item_ids_id_seq', {last})")
+
+    def insert(self, connection):
+        """Replace the rows of a shop with these."""
+        empty(connection)
+        for statement in self._statements:
+            connection.exec_driver_sql(statement)
+
+
 def _restart_item_ids(connection):
     """Let items of orders have the IDs 1, 2 and so on."""
     if connection.dialect.name == "sqlite":

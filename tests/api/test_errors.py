@@ -114,8 +114,8 @@ def test_failure_is_logged_under_its_request_id(failing):
     ("method", "path"),
     [("GET", "/coupons"), ("GET", "/coupons/1"), ("POST", "/coupons"), ("GET", "/readyz")],
 )
-def test_database_is_gone(make_app, admin, url, method, path):
-    client = Client(make_app(DATABASE_URL=url), admin.key)
+def test_database_is_gone(app_with, admin, url, method, path):
+    client = Client(app_with(DATABASE_URL=url), admin.key)
     response = client.request(method, path, json={"coupon": {"code": "x"}})
     assert codes(response) == (503, "shop_api_unavailable")
     assert int(response.headers["Retry-After"]) >= 1

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from app.errors.codes import ERRORS
 
-FEW = 300
+FEW = 60
 MANY = int(os.environ.get("HOSTILE_CASES", "1000"))
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 MEMORY = 300 * 1024  # KiB that the process may grow by; its largest body has 10 MiB

@@ -192,7 +192,12 @@ def test_later_pages_continue_the_list(monkeypatch, make_customer, client_for, a
 @pytest.mark.sample(1)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1000])
-def test_pages_from_the_end_continue_the_list(monkeypatch, make_coupon, admin, client_with, few):
+@pytest.mark.parametrize(
+    "directions", [["desc"], pytest.param(["asc", "desc"], marks=pytest.mark.slow)]
+)
+def test_pages_from_the_end_continue_the_list(
+    monkeypatch, make_coupon, admin, client_with, few, directions
+):
     """Read backwards, values that are missing still come last, and equal ones by their ID."""
     dates = [None, "2030-01-01", None, "2030-01-02", "2030-01-01", "2029-01-01", None]
     for number, expiry_date in enumerate(dates):
@@ -201,7 +206,7 @@ def test_pages_from_the_end_continue_the_list(monkeypatch, make_coupon, admin, c
     monkeypatch.setattr(plans, "FEW", few)
     short = client_with(SHOP_PAGE_SIZE=2)
     names = "date", "modified", "id", "code", "amount", "usage_count", "expiry_date"
-    for orderby, order in product(names, ("asc", "desc")):
+    for orderby, order in product(names, directions):
         query = {"filter[orderby]": orderby, "filter[order]": order}
         whole = admin.get("/coupons", query).get_json()["coupons"]
         assert len(whole) == len(dates)

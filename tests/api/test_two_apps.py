@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from flask_migrate import upgrade
 
 from app.auth.principals import Permission
 from app.config.settings import SettingsSchema
@@ -22,10 +21,10 @@ def clean_environment(monkeypatch):
 
 
 @pytest.fixture
-def two_shops(app, make_app, fresh_database_url, tmp_path):
+def two_shops(app, make_app, migrated_database_url, tmp_path):
     """Return the app of the run and an app with its own database, secret and settings."""
     other = make_app(
-        DATABASE_URL=fresh_database_url,
+        DATABASE_URL=migrated_database_url,
         SECRET_KEY="another secret for tests",
         INSTANCE_PATH=str(tmp_path),
         SHOP_NAME="Other",
@@ -36,7 +35,6 @@ def two_shops(app, make_app, fresh_database_url, tmp_path):
         SHOP_AUTH_FAILURES_PER_MINUTE=1,
     )
     with other.app_context():
-        upgrade()
         registry().add_coupon_type("gift")
     return app, other
 

@@ -126,6 +126,7 @@ def test_demo_leaves_orders_of_the_shop_alone(admin):
     assert admin.get(f"{path}/refunds").get_json() == {"order_refunds": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_new", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_demo_has_the_records_of_the_examples(make_app, fresh_database_url, is_new):
     """Each GET of both OpenAPI documents works as it is, in a new shop or after ``make run``."""

@@ -31,7 +31,7 @@ def delete_user_after(app, monkeypatch):
     return arrange
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "1"}], ids=["once", "idempotent"])
 @pytest.mark.parametrize(
     ("path", "body"),

@@ -160,6 +160,7 @@ def test_migrating_from_nothing_equals_the_models(migrated):
         assert compare_metadata(context, db.metadata) == []
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_migrating_from_nothing_makes_what_the_models_make(fresh_app):
     # Autogenerate does not look at check constraints and the conditions of indexes.

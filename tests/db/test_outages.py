@@ -14,7 +14,6 @@ from threading import Event
 
 import psycopg
 import pytest
-from flask_migrate import upgrade
 from sqlalchemy import event
 
 from app import create_app
@@ -27,6 +26,7 @@ from app.services.api_keys.writes import create_key
 from qa.histories.databases import PostgreSQL
 from tests.api_client import Client, refusal, reply
 from tests.databases import SECRET, assert_nothing_is_open, close
+from tests.schemas import create_tables
 from tests.selection import POOLED
 
 pytestmark = pytest.mark.both_databases
@@ -42,9 +42,9 @@ BIG = "x" * 65_000
 @contextlib.contextmanager
 def shop(url, folder):
     """Return a client of the administrator of a shop with one coupon."""
+    create_tables(url)
     app = create_app({"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(folder)})
     with app.app_context():
-        upgrade()
         key = create_key("admin", "administrator", Permission.READ_WRITE, "")
     client = Client(app, key)
     assert create(client, "first")[0] == 201

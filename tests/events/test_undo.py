@@ -379,7 +379,7 @@ def laid(body, before):
 
 @pytest.mark.parametrize("resource", ["coupon", "customer", "order"])
 @pytest.mark.parametrize(
-    "examples", [4, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
+    "examples", [3, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_undos_restore_exact_bodies(admin, make_customer, last_event, resource, examples):
     numbers = []

@@ -269,7 +269,7 @@ def stored(app):
         }
 
 
-@pytest.mark.parametrize("examples", [10, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [3, pytest.param(25, marks=pytest.mark.slow)])
 def test_every_kind_of_record_is_restored(app, second_app, tmp_path, examples):
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(shop=shops())

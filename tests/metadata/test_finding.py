@@ -30,7 +30,7 @@ def test_filter_finds_records_with_this_value(admin, kind):
     assert found(admin, kind, **flat("erp_id", "4711")) == [first, third]
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(6)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("value", "text", "is_found"),

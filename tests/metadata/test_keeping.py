@@ -59,13 +59,12 @@ def test_export_contains_all_entries_with_ids(app, admin, shop, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.both_databases
-def test_restore_brings_all_entries_with_ids(app, shop, tmp_path, make_app, fresh_database_url):
+def test_restore_brings_all_entries_with_ids(app, shop, tmp_path, make_app, migrated_database_url):
     path = tmp_path / "all.ndjson"
     run(app, "export", "all", str(path))
     with app.app_context():
         before = rows()
-    other = make_app(DATABASE_URL=fresh_database_url)
-    run(other, "db", "upgrade")
+    other = make_app(DATABASE_URL=migrated_database_url)
     run(other, "import", "--restore", str(path))
     with other.app_context():
         assert rows() == before

@@ -128,7 +128,7 @@ def test_empty_object_is_shown_and_changes_nothing(admin, kind):
     assert updated(admin, kind, record["id"], metadata={})["metadata"] == {"a": 1}
 
 
-@pytest.mark.sample(15)
+@pytest.mark.sample(6)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("sent", "text"),

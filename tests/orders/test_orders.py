@@ -163,8 +163,7 @@ def test_order_customer_is_complete_without_the_capability_to_list(app, admin, m
 # --- lists ---
 
 
-@pytest.mark.both_databases
-@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize("few", [pytest.param(0, marks=pytest.mark.both_databases), 1000])
 def test_orders_filters(admin, app, make_customer, monkeypatch, few):
     """The same whether few or many are found: they are counted and sorted in other ways."""
     monkeypatch.setattr("app.services.common.plans.FEW", few)

@@ -98,9 +98,13 @@ class Person:
 
 
 @pytest.fixture
-def persons(admin, make_coupon):
+def persons(filled_once):
     """Ten persons, five of them guests, and one who remains."""
-    make_coupon(code="summer", amount="1.00", type="fixed_cart")
+    return filled_once(fill)
+
+
+def fill(admin):
+    admin.post("/coupons", {"coupon": {"code": "summer", "amount": "1.00", "type": "fixed_cart"}})
     found = [
         Person(admin, mark, has_account=index % 2 == 0)
         for index, mark in enumerate([*PERSONS, REMAINING])

@@ -3,7 +3,7 @@
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select, update
 
@@ -24,7 +24,6 @@ def test_one_statement_has_the_result_of_successive_changes(app, make_coupon):
     coupon_id = make_coupon()["id"]
     this = COUPONS.c.id == coupon_id
 
-    @settings(max_examples=100, deadline=None)
     @given(counts, counts, changes)
     def check(used, reserved, changes):
         expected = [used, reserved]

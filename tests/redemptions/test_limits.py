@@ -72,7 +72,7 @@ def customers(make_customer):
     return {"ada": {"customer_id": ada["id"]}, "bob": {"customer_id": bob["id"]}}
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [

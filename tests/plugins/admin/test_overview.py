@@ -101,14 +101,14 @@ def test_an_exact_match_comes_before_newer_ones(admin, browser):
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize(
-    "text", ["tea", "t", "te", "tea*pot", "%", "#1", "ada@example.com", "\ufffd"]
-)
-def test_the_search_is_one_statement_for_each_kind(browser, statements, text):
+def test_the_search_is_one_statement_for_each_kind(browser, statements):
     browser.get("/search")
-    statements.clear()
-    browser.get("/search", query_string={"q": text})
-    assert len(statements) <= 5, "the session, orders, customers, coupons and campaigns"
+    for text in "tea", "t", "te", "tea*pot", "%", "#1", "ada@example.com", "\ufffd":
+        statements.clear()
+        browser.get("/search", query_string={"q": text})
+        # The session, and the key that is read again after a second, have their own.
+        of_records = [each for each in statements if not re.search("sessions|api_keys", each)]
+        assert len(of_records) <= 4, f"{text}: orders, customers, coupons and campaigns"
 
 
 def test_one_or_two_letters_find_whole_codes_and_lead_to_the_tables(admin, browser):

@@ -101,140 +101,136 @@ def utc(*parts):
     return datetime(*parts, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("meta", "zone", "expected"),
-    [
-        ({WT: "2026-12-01"}, "", utc(2026, 11, 30, 23)),
-        ({WT: "2026-12-01", "_wt_coupon_start_time": "18:30"}, "", utc(2026, 12, 1, 17, 30)),
-        ({WT: "2026-12-01", "_wt_coupon_start_time": "9:05"}, "", utc(2026, 12, 1, 8, 5)),
-        ({WT: "1796083200", "_wt_coupon_start_time": "01:00"}, "", utc(2026, 12, 1, 0)),
-        ({WT: "2026-07-01"}, "America/New_York", utc(2026, 7, 1, 4)),
-        ({WT: "2026-12-01"}, "America/New_York", utc(2026, 12, 1, 5)),
-        ({WT: "1796083200"}, "America/New_York", utc(2026, 12, 1)),
-        ({SC: "2026-12-01 10:00:00"}, "Europe/Berlin", utc(2026, 12, 1, 9)),
-        ({SC: "2026-12-01T10:00"}, "", utc(2026, 12, 1, 9)),
-        ({SC: "2026-12-01T10:00:00-05:00"}, "", utc(2026, 12, 1, 15)),
-        ({SC: " 2026-12-01 "}, "", utc(2026, 11, 30, 23)),
-        ({**ENABLED, ACFW: "2026-12-01 00:00:00"}, "", utc(2026, 11, 30, 23)),
-        ({ACFW: "2026-12-01 00:00:00"}, "", None),
-        ({"_acfw_enable_date_range_schedule": "no", ACFW: "2026-12-01"}, "", None),
-        ({WT: "", SC: "2026-12-01"}, "", utc(2026, 11, 30, 23)),
-        ({WT: "0", SC: "2026-12-01"}, "", utc(2026, 11, 30, 23)),
-        ({WT: None, SC: "2026-12-01"}, "", utc(2026, 11, 30, 23)),
-        ({WT: "2026-12-02", SC: "2026-12-01"}, "", utc(2026, 12, 1, 23)),
-        ({WT: ZERO}, "", None),
-        ({WT: "", SC: "0", "_wt_coupon_start_time": "10:00"}, "", None),
-    ],
-)
-def test_start(imported, meta, zone, expected):
-    (coupon,), lines = imported(meta, zone=zone)
-    assert (coupon["starts_at"], coupon["active"]) == (expected, True)
+STARTS = [
+    ({WT: "2026-12-01"}, "", utc(2026, 11, 30, 23)),
+    ({WT: "2026-12-01", "_wt_coupon_start_time": "18:30"}, "", utc(2026, 12, 1, 17, 30)),
+    ({WT: "2026-12-01", "_wt_coupon_start_time": "9:05"}, "", utc(2026, 12, 1, 8, 5)),
+    ({WT: "1796083200", "_wt_coupon_start_time": "01:00"}, "", utc(2026, 12, 1, 0)),
+    ({WT: "2026-07-01"}, "America/New_York", utc(2026, 7, 1, 4)),
+    ({WT: "2026-12-01"}, "America/New_York", utc(2026, 12, 1, 5)),
+    ({WT: "1796083200"}, "America/New_York", utc(2026, 12, 1)),
+    ({SC: "2026-12-01 10:00:00"}, "Europe/Berlin", utc(2026, 12, 1, 9)),
+    ({SC: "2026-12-01T10:00"}, "", utc(2026, 12, 1, 9)),
+    ({SC: "2026-12-01T10:00:00-05:00"}, "", utc(2026, 12, 1, 15)),
+    ({SC: " 2026-12-01 "}, "", utc(2026, 11, 30, 23)),
+    ({**ENABLED, ACFW: "2026-12-01 00:00:00"}, "", utc(2026, 11, 30, 23)),
+    ({ACFW: "2026-12-01 00:00:00"}, "", None),
+    ({"_acfw_enable_date_range_schedule": "no", ACFW: "2026-12-01"}, "", None),
+    ({WT: "", SC: "2026-12-01"}, "", utc(2026, 11, 30, 23)),
+    ({WT: "0", SC: "2026-12-01"}, "", utc(2026, 11, 30, 23)),
+    ({WT: None, SC: "2026-12-01"}, "", utc(2026, 11, 30, 23)),
+    ({WT: "2026-12-02", SC: "2026-12-01"}, "", utc(2026, 12, 1, 23)),
+    ({WT: ZERO}, "", None),
+    ({WT: "", SC: "0", "_wt_coupon_start_time": "10:00"}, "", None),
+]
+
+
+@pytest.mark.parametrize("zone", ["", "America/New_York", "Europe/Berlin"])
+def test_start(imported, zone):
+    rows = [(meta, expected) for meta, of, expected in STARTS if of == zone]
+    coupons, lines = imported(*(meta for meta, _ in rows), zone=zone)
+    found = [(coupon["starts_at"], coupon["active"]) for coupon in coupons]
+    assert found == [(expected, True) for _, expected in rows]
     named = [line for line in lines if "was imported as starts_at" in line]
-    assert len(named) == (expected is not None)
+    assert len(named) == sum(expected is not None for _, expected in rows)
 
 
-@pytest.mark.parametrize(
-    ("meta", "line"),
-    [
-        ({WT: "soon"}, f"{WT} 'soon' is not a date, so the coupon was paused"),
-        ({WT: "2026-13-45"}, f"{WT} '2026-13-45' is not a date, so the coupon was paused"),
-        ({WT: "1796083200000"}, f"{WT} '1796083200000' is not a date, so the coupon was paused"),
-        ({WT: php(["x"])}, f"{WT} {php(['x'])!r} is not a date, so the coupon was paused"),
-        (
-            {WT: "2026-12-01", "_wt_coupon_start_time": "25:00"},
-            (
-                f"{WT} '2026-12-01' has the time '25:00', which is not a time, "
-                "so the coupon was paused"
-            ),
-        ),
-        (
-            {WT: "2026-12-01", "_wt_coupon_start_time": "noon"},
-            f"{WT} '2026-12-01' has the time 'noon', which is not a time, so the coupon was paused",
-        ),
-        (
-            {**ENABLED, "_acfw_schedule_end": "later"},
-            "_acfw_schedule_end 'later' is not a date, so the coupon was paused",
-        ),
-        (
-            {"wc_sc_max_discount": "a lot"},
-            "wc_sc_max_discount 'a lot' is not an amount, so the coupon was paused",
-        ),
-        (
-            {"maximum_discount": "-5"},
-            "maximum_discount '-5' is negative, so the coupon was paused",
-        ),
-        (
-            {"maximum_discount": "0.001"},
-            "maximum_discount '0.001' is less than a cent, so the coupon was paused",
-        ),
-        (
-            {"_wjecf_first_purchase_only": "maybe"},
-            (
-                "_wjecf_first_purchase_only 'maybe' is neither 'yes' nor 'no', "
-                "so the coupon was paused"
-            ),
-        ),
-    ],
-)
-def test_value_that_does_not_fit_pauses_the_coupon(imported, meta, line):
-    (coupon,), lines = imported(meta)
-    assert lines == [line]
-    assert (coupon["status"], coupon["active"]) == ("published", False)
-    assert (coupon["starts_at"], coupon["options"]) == (None, CouponOptions())
+UNFIT = [
+    ({WT: "soon"}, f"{WT} 'soon' is not a date, so the coupon was paused"),
+    ({WT: "2026-13-45"}, f"{WT} '2026-13-45' is not a date, so the coupon was paused"),
+    ({WT: "1796083200000"}, f"{WT} '1796083200000' is not a date, so the coupon was paused"),
+    ({WT: php(["x"])}, f"{WT} {php(['x'])!r} is not a date, so the coupon was paused"),
+    (
+        {WT: "2026-12-01", "_wt_coupon_start_time": "25:00"},
+        (f"{WT} '2026-12-01' has the time '25:00', which is not a time, so the coupon was paused"),
+    ),
+    (
+        {WT: "2026-12-01", "_wt_coupon_start_time": "noon"},
+        f"{WT} '2026-12-01' has the time 'noon', which is not a time, so the coupon was paused",
+    ),
+    (
+        {**ENABLED, "_acfw_schedule_end": "later"},
+        "_acfw_schedule_end 'later' is not a date, so the coupon was paused",
+    ),
+    (
+        {"wc_sc_max_discount": "a lot"},
+        "wc_sc_max_discount 'a lot' is not an amount, so the coupon was paused",
+    ),
+    (
+        {"maximum_discount": "-5"},
+        "maximum_discount '-5' is negative, so the coupon was paused",
+    ),
+    (
+        {"maximum_discount": "0.001"},
+        "maximum_discount '0.001' is less than a cent, so the coupon was paused",
+    ),
+    (
+        {"_wjecf_first_purchase_only": "maybe"},
+        ("_wjecf_first_purchase_only 'maybe' is neither 'yes' nor 'no', so the coupon was paused"),
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("meta", "expected"),
-    [
-        ({**ENABLED, "_acfw_schedule_end": "2026-12-31 00:00:00"}, date(2026, 12, 31)),
-        ({**ENABLED, "_acfw_schedule_end": "2026-12-31 23:59:59"}, date(2026, 12, 31)),
-        ({**ENABLED, "_acfw_schedule_end": "1798675200"}, date(2026, 12, 31)),
-        ({**ENABLED, "_acfw_schedule_end": ""}, None),
-        ({**ENABLED, "_acfw_schedule_end": "0"}, None),
-        ({"_acfw_schedule_end": "2026-12-31"}, None),
-        (
-            {**ENABLED, "_acfw_schedule_end": "2026-12-31", "expiry_date": "2026-12-24"},
-            date(2026, 12, 24),
-        ),
-    ],
-)
-def test_end(imported, meta, expected):
-    (coupon,), _ = imported(meta)
-    assert (coupon["expiry_date"], coupon["active"]) == (expected, True)
+def test_value_that_does_not_fit_pauses_the_coupon(imported):
+    coupons, lines = imported(*(meta for meta, _ in UNFIT))
+    assert lines == [line for _, line in UNFIT]
+    for coupon in coupons:
+        assert (coupon["status"], coupon["active"]) == ("published", False)
+        assert (coupon["starts_at"], coupon["options"]) == (None, CouponOptions())
 
 
-@pytest.mark.parametrize(
-    ("meta", "expected"),
-    [
-        ({"wc_sc_max_discount": "50"}, "50.00"),
-        ({"_wt_max_discount": "12.345"}, "12.35"),
-        ({"maximum_discount": "20.5"}, "20.50"),
-        ({"_acfw_percentage_discount_cap": "9", "discount_type": "percent"}, "9.00"),
-        ({"_acfw_percentage_discount_cap": "9", "discount_type": "fixed_cart"}, None),
-        ({"wc_sc_max_discount": "", "_wt_max_discount": "0", "maximum_discount": "7"}, "7.00"),
-        ({"wc_sc_max_discount": "0.00"}, None),
-        ({"_wt_max_discount": "5", "maximum_discount": "7"}, "5.00"),
-    ],
-)
-def test_maximum_discount(imported, meta, expected):
-    (coupon,), _ = imported(meta)
-    assert (coupon["options"].maximum_discount, coupon["active"]) == (expected, True)
+ENDS = [
+    ({**ENABLED, "_acfw_schedule_end": "2026-12-31 00:00:00"}, date(2026, 12, 31)),
+    ({**ENABLED, "_acfw_schedule_end": "2026-12-31 23:59:59"}, date(2026, 12, 31)),
+    ({**ENABLED, "_acfw_schedule_end": "1798675200"}, date(2026, 12, 31)),
+    ({**ENABLED, "_acfw_schedule_end": ""}, None),
+    ({**ENABLED, "_acfw_schedule_end": "0"}, None),
+    ({"_acfw_schedule_end": "2026-12-31"}, None),
+    (
+        {**ENABLED, "_acfw_schedule_end": "2026-12-31", "expiry_date": "2026-12-24"},
+        date(2026, 12, 24),
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("meta", "expected"),
-    [
-        ({"sc_restrict_to_new_user": "yes"}, True),
-        ({"_wjecf_first_purchase_only": "yes"}, True),
-        ({"sc_restrict_to_new_user": "no", "_wjecf_first_purchase_only": "yes"}, True),
-        ({"sc_restrict_to_new_user": "no"}, False),
-        ({"sc_restrict_to_new_user": "", "_wjecf_first_purchase_only": "0"}, False),
-    ],
-)
-def test_first_order_only(imported, meta, expected):
-    (coupon,), lines = imported(meta)
-    assert (coupon["options"].first_order_only, coupon["active"]) == (expected, True)
-    assert len(lines) == expected
+def test_end(imported):
+    coupons, _ = imported(*(meta for meta, _ in ENDS))
+    found = [(coupon["expiry_date"], coupon["active"]) for coupon in coupons]
+    assert found == [(expected, True) for _, expected in ENDS]
+
+
+MAXIMA = [
+    ({"wc_sc_max_discount": "50"}, "50.00"),
+    ({"_wt_max_discount": "12.345"}, "12.35"),
+    ({"maximum_discount": "20.5"}, "20.50"),
+    ({"_acfw_percentage_discount_cap": "9", "discount_type": "percent"}, "9.00"),
+    ({"_acfw_percentage_discount_cap": "9", "discount_type": "fixed_cart"}, None),
+    ({"wc_sc_max_discount": "", "_wt_max_discount": "0", "maximum_discount": "7"}, "7.00"),
+    ({"wc_sc_max_discount": "0.00"}, None),
+    ({"_wt_max_discount": "5", "maximum_discount": "7"}, "5.00"),
+]
+
+
+def test_maximum_discount(imported):
+    coupons, _ = imported(*(meta for meta, _ in MAXIMA))
+    found = [(coupon["options"].maximum_discount, coupon["active"]) for coupon in coupons]
+    assert found == [(expected, True) for _, expected in MAXIMA]
+
+
+FIRST_ORDER_ONLY = [
+    ({"sc_restrict_to_new_user": "yes"}, True),
+    ({"_wjecf_first_purchase_only": "yes"}, True),
+    ({"sc_restrict_to_new_user": "no", "_wjecf_first_purchase_only": "yes"}, True),
+    ({"sc_restrict_to_new_user": "no"}, False),
+    ({"sc_restrict_to_new_user": "", "_wjecf_first_purchase_only": "0"}, False),
+]
+
+
+def test_first_order_only(imported):
+    coupons, lines = imported(*(meta for meta, _ in FIRST_ORDER_ONLY))
+    found = [(coupon["options"].first_order_only, coupon["active"]) for coupon in coupons]
+    assert found == [(expected, True) for _, expected in FIRST_ORDER_ONLY]
+    assert len(lines) == sum(expected for _, expected in FIRST_ORDER_ONLY)
 
 
 CONDITIONS = (
