@@ -14,6 +14,7 @@ from threading import Event
 
 import psycopg
 import pytest
+from flask_migrate import upgrade
 from sqlalchemy import event
 
 from app import create_app
@@ -315,9 +316,14 @@ def test_sqlite_that_is_locked_is_503_to_writers(sqlite_shop, tmp_path):
     assert codes(sqlite_shop) == ["first", "second"]
 
 
-def test_sqlite_files_can_be_read_by_their_owner_only(sqlite_shop, tmp_path):
-    assert create(sqlite_shop, "second")[0] == 201
+def test_sqlite_files_can_be_read_by_their_owner_only(tmp_path):
+    url = f"sqlite:///{tmp_path}/shop.db"
+    app = create_app({"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(tmp_path)})
+    with app.app_context():
+        upgrade()
+        create_key("admin", "administrator", Permission.READ_WRITE, "")
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("shop.db*")}
+    close(app)
     assert modes == dict.fromkeys(["shop.db", "shop.db-shm", "shop.db-wal"], 0o600)
 
 
