@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import orjson
 from flask import Response, current_app, request, url_for
+from flask.ctx import RequestContext
 from marshmallow import ValidationError
 from werkzeug.datastructures import Headers
-from werkzeug.test import EnvironBuilder
 
 from app.api import strictness
 from app.api.authentication import current_principal, require_operation
@@ -204,20 +204,18 @@ def call(
 def _response(
     operation: ApiOperation, sent: ApiRequest, headers: Mapping[str, str] | None = None
 ) -> Response:
-    body = sent.body
-    environ = EnvironBuilder(
+    is_file = isinstance(sent.body, bytes)
+    context = current_app.test_request_context(
+        sent.url,
         method=sent.method,
-        base_url=request.host_url,
-        path=sent.url.removeprefix(request.host_url.rstrip("/")),
-        headers=[("Prefer", "handling=strict"), *(headers or {}).items()],
-        data=body if body is None or isinstance(body, bytes) else json.dumps(body),
-        content_type="text/csv"
-        if isinstance(body, bytes)
-        else (None if body is None else "application/json"),
-    ).get_environ()
-    environ["REMOTE_ADDR"] = request.remote_addr
+        headers={"Prefer": "handling=strict", **(headers or {})},
+        data=sent.body if is_file else None,
+        json=None if is_file else sent.body,
+        content_type="text/csv" if is_file else None,
+        environ_overrides={"REMOTE_ADDR": request.remote_addr},
+    )
     # A copy of the context, so that the request of the page is the current one again afterwards.
-    response: Response = copy_context().run(_run, operation, environ)
+    response: Response = copy_context().run(_run, operation, context)
     return response
 
 
@@ -226,8 +224,7 @@ def download(name: str, query: Mapping[str, str]) -> Response:
     return _response(operations()[name], api_request(name, query={**query, "format": "csv"}))
 
 
-def _run(operation: ApiOperation, environ: dict[str, Any]) -> Response:
-    context = current_app.request_context(environ)
+def _run(operation: ApiOperation, context: RequestContext) -> Response:
     context.push()
     operation.require()
     strictness.apply_handling()
