@@ -91,9 +91,7 @@ def _metrics(app: Flask) -> Observe:
     from app.db import session
     from app.db.replicas.routing import current_replicas
     from app.observability import metrics
-    from app.services.webhooks.deliveries import statistics as delivery_statistics
+    from app.services.maintenance.figures import measure
 
     with app.app_context():
-        return metrics.init_app(
-            app, session.db.engines, current_replicas(), delivery_statistics.measure
-        )
+        return metrics.init_app(app, session.db.engines, current_replicas(), measure)

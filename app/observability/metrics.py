@@ -6,19 +6,27 @@ process reports its own metrics.
 """
 
 import os
+import platform
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flask import Flask, Response, request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from sqlalchemy import Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from app.config import VERSION
 from app.db.errors import is_retryable, is_unavailable
+from app.db.migrations import migration_head
 from app.db.read_pool import STREAM
 from app.db.replicas.monitor import State
 from app.db.replicas.routing import Replicas
@@ -28,22 +36,23 @@ from app.observability.logs import Observe
 DURATION_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-Measure = Callable[[], tuple[Mapping[str, int], Mapping[str, float]]]
-"""Function that returns the attempts of deliveries by result, and the gauges of the queue."""
+Measure = Callable[[], Iterable[tuple[str, str, str | None, Mapping[str, float], bool]]]
+"""Function that reads the figures of the shop from the database, as tuples like ``Figure``
+(``services/maintenance/figures.py``)."""
 
 
 def init_app(
     app: Flask,
     engines: Mapping[str | None, Engine],
     replicas: Replicas | None,
-    measure_deliveries: Measure,
+    measure: Measure,
 ) -> Observe:
     """Serve ``/metrics`` and count database connections, errors and reads from replicas.
 
     Args:
         engines: the engines of the app by name. The name of the write engine is None.
         replicas: the replicas of the app, if it has any.
-        measure_deliveries: reads the state of deliveries, which workers keep in the database.
+        measure: reads the figures of the shop from the database.
 
     Returns:
         A function that counts a request, given its log line and duration.
@@ -51,13 +60,13 @@ def init_app(
     registry = CollectorRegistry()
     _count_connections(registry, engines)
     _watch_replicas(registry, replicas)
-    deliveries = Deliveries(measure_deliveries)
-    app.add_url_rule("/metrics", "metrics", lambda: _metrics_response(registry, deliveries))
+    figures = ShopFigures(measure)
+    app.add_url_rule("/metrics", "metrics", lambda: _metrics_response(registry, figures))
     return _request_counter(registry)
 
 
-class Deliveries(Collector):
-    """Reads the state of deliveries from the database, when metrics are requested.
+class ShopFigures(Collector):
+    """Reads the figures of the shop from the database, when metrics are requested.
 
     Workers can run on other machines, so the numbers of a process would not be enough.
     """
@@ -66,30 +75,35 @@ class Deliveries(Collector):
         self._measure = measure
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the metrics, or nothing while the database is unavailable."""
+        """Yield the metrics, or only the version while the database is unavailable."""
+        yield InfoMetricFamily(
+            "shop_build",
+            "Version of the service, of its migrations and of Python.",
+            {
+                "version": VERSION,
+                "schema": migration_head(),
+                "python": platform.python_version(),
+            },
+        )
         try:
-            results, gauges = self._measure()
+            figures = list(self._measure())
         except SQLAlchemyError:
             return
-        attempts = CounterMetricFamily(
-            "shop_webhook_deliveries",
-            "Delivery attempts by result, and webhooks that were disabled.",
-            labels=["result"],
-        )
-        for result, number in results.items():
-            attempts.add_metric([result], number)
-        yield attempts
-        for name, value in gauges.items():
-            yield GaugeMetricFamily(f"shop_webhook_{name}", name.replace("_", " "), value)
+        for name, meaning, label, values, is_counter in figures:
+            family = CounterMetricFamily if is_counter else GaugeMetricFamily
+            metric = family(name, meaning, labels=[label] if label else [])
+            for value, number in values.items():
+                metric.add_metric([value] if label else [], number)
+            yield metric
 
 
-def _metrics_response(registry: CollectorRegistry, deliveries: Collector) -> Response:
+def _metrics_response(registry: CollectorRegistry, figures: Collector) -> Response:
     page = CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         MultiProcessCollector(page)  # type: ignore[no-untyped-call] # prometheus-client's
     else:
         page.register(registry)
-    page.register(deliveries)
+    page.register(figures)
     write, content_type = choose_encoder(request.headers.get("Accept", ""))
     return Response(write(page), content_type=content_type)
 

@@ -1,6 +1,7 @@
 """Prometheus metrics (docs/monitoring.md): disabled by default, and correct with several workers."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,9 +14,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
+from app.config import VERSION
+from app.db.migrations import migration_head
 from app.db.read_pool import RowStream, fetch
 from app.db.session import run_in_transaction
 from app.models import User
+from app.services.coupons.refusals import refusals_of
 from app.services.events.outbox import NewEvent, record
 from app.services.webhooks.deliveries.statistics import count_results
 from tests.api_client import Client
@@ -259,3 +263,30 @@ def test_deliveries_are_counted_in_the_database(measured):
     assert 0 <= after["shop_webhook_oldest_pending_seconds",] < 60
     results = {key[1]: after[key] for key in after if key[0] == "shop_webhook_deliveries_total"}
     assert results == {"delivered": 4, "retried": 2, "failed": 0, "webhook_disabled": 0}
+
+
+@pytest.mark.both_databases
+def test_figures_of_the_shop_are_those_of_the_database(measured, make_coupon):
+    client, metrics = measured
+    make_coupon(code="ten", usage_limit=1)
+    client.delete(f"/coupons/{make_coupon(code='gone')['id']}")
+    line = {"name": "Mug", "price": "40.00"}
+    for _ in range(2):
+        order = {"line_items": [line], "coupon_lines": [{"code": "ten"}]}
+        client.post("/orders", {"order": order})
+    client.post("/orders", {"order": {"line_items": [line], "coupon_lines": [{"code": "no"}]}})
+    refusals_of(client.app).flush()
+    found = metrics()
+    assert {key[1:]: found[key] for key in found if key[0] == "shop_orders"} == {("pending",): 1}
+    assert found["shop_coupons", "published"] == found["shop_coupons", "trash"] == 1
+    assert (found["shop_redemptions",], found["shop_users",]) == (1, 1)
+    refused = {key[1]: found[key] for key in found if key[0] == "shop_refused_codes_total"}
+    assert refused == {"usage_limit": 1, "not_found": 1}
+    assert found["shop_imports", "failed"] == 0
+
+
+def test_build_info_has_the_versions(make_app):
+    page = Client(make_app(SHOP_METRICS=True)).get("/metrics").get_data(as_text=True)
+    (labels,) = re.findall(r"^shop_build_info\{(.*)\} 1\.0$", page, re.MULTILINE)
+    assert f'version="{VERSION}"' in labels
+    assert f'schema="{migration_head()}"' in labels

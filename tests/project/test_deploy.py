@@ -1,6 +1,7 @@
 """The files for systemd, Docker, load balancers and Patroni match the service and its defaults."""
 
 import gc
+import json
 import re
 import runpy
 import sys
@@ -15,6 +16,7 @@ from app.cli import COMMANDS, SCRIPT
 from app.config.settings import SettingsSchema
 from app.db.deadline import COMMIT_SECONDS
 from app.outbound.client import TOTAL_SECONDS
+from app.pricing.evaluation import REASONS
 from app.services.common.pagination import MAX_LINK_BYTES
 from tests.api_client import Client, refusal, reply
 
@@ -219,3 +221,47 @@ def test_nginx_accepts_the_headers_of_the_service(make_app, client_for, make_cou
 )
 def test_settings_that_are_named_exist(name):
     assert sorted(set(re.findall(r"\bSHOP_[A-Z_]+\b", read(name))) - SETTINGS.keys()) == []
+
+
+def expressions():
+    """The PromQL expressions of the alerts and of the dashboard, by their titles."""
+    (group,) = yaml.safe_load(read("deploy/alerts.yml"))["groups"]
+    found = {rule["alert"]: rule["expr"] for rule in group["rules"]}
+    for panel in json.loads(read("deploy/grafana.json"))["panels"]:
+        for target in panel["targets"]:
+            found[f"{panel['title']} {target['refId']}"] = target["expr"]
+    return found
+
+
+def test_dashboard_and_alerts_use_metrics_that_exist_with_their_labels(make_app):
+    page = make_app(SHOP_METRICS=True).test_client().get("/metrics").get_data(as_text=True)
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
+    rows = re.findall(r"^\| `(shop_\w+)` \| (.*?) \|", read("docs/monitoring.md"), re.MULTILINE)
+    labels = {name: set(re.findall(r"`(\w+)`", row)) for name, row in rows}
+    used = set()
+    for title, expression in expressions().items():
+        assert expression.count("(") == expression.count(")"), title
+        of_expression = {"instance", "job", "le"}
+        for name in re.findall(r"\bshop_\w+", expression):
+            metric = name.removesuffix("_bucket")
+            assert metric in kinds, (title, name)
+            assert (kinds[metric] == "histogram") == (name != metric), (title, name)
+            # Only counters can be compared with rate, which takes a fall for a restart.
+            is_counter = kinds[metric] in {"counter", "histogram"}
+            assert not re.search(rf"(?:rate|increase)\({name}\b", expression) or is_counter, title
+            of_expression |= labels[metric]
+            used.add(metric)
+        named = re.findall(r"[{,]\s*(\w+)=", expression)
+        for group in re.findall(r"\bby \(([^)]*)\)", expression):
+            named += group.split(", ")
+        assert set(named) <= of_expression, title
+    assert set(kinds) - used == set()
+
+
+def test_alerts_say_what_is_wrong():
+    (group,) = yaml.safe_load(read("deploy/alerts.yml"))["groups"]
+    for rule in group["rules"]:
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        assert rule["annotations"]["summary"].endswith(".")
+    reasons = re.findall(r'reason="(\w+)"', read("deploy/alerts.yml"))
+    assert set(reasons) <= set(REASONS)

@@ -95,13 +95,12 @@ def active_webhooks() -> int:
     return int(fetch(select(func.count()).select_from(WEBHOOKS).where(_IS_ACTIVE))[0][0])
 
 
-def measure() -> tuple[dict[str, int], dict[str, float]]:
-    """Return the attempts by result, and the gauges of the queue for ``/metrics``."""
+def gauges() -> dict[str, float]:
+    """Return the gauges of the queue for ``/metrics``."""
     waiting = queue()
     age = (precise_now() - waiting.oldest).total_seconds() if waiting.oldest else 0.0
-    gauges = {
+    return {
         "pending_deliveries": waiting.deliveries,
         "pending_events": waiting.events,
         "oldest_pending_seconds": max(age, 0.0),
     }
-    return counts(), gauges
