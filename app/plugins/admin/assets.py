@@ -1,6 +1,5 @@
 """Static files. Their addresses contain a hash, so that browsers keep them forever."""
 
-from functools import lru_cache
 from hashlib import sha256
 from mimetypes import guess_type
 from pathlib import Path
@@ -13,22 +12,20 @@ FOLDER = Path(__file__).parent / "static"
 blp = flask.Blueprint("admin_assets", __name__)
 
 
-@lru_cache(16)
-def _hash(name: str, _modified: float) -> str:
+def _hash(name: str) -> str:
     return sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
 
 
 def asset_url(name: str) -> str:
     """Return the address of a static file."""
-    digest = _hash(name, (FOLDER / name).stat().st_mtime)
-    return url_for("admin_assets.show", digest=digest, name=name)
+    return url_for("admin_assets.show", digest=_hash(name), name=name)
 
 
 @blp.route("/static/<digest>/<name>")
 def show(digest: str, name: str) -> Response:
     """Return a static file of the current version."""
     path = FOLDER / name
-    if not path.is_file() or digest != _hash(name, path.stat().st_mtime):
+    if not path.is_file() or digest != _hash(name):
         abort(404)
     response = Response(path.read_bytes(), mimetype=guess_type(name)[0])
     response.headers["Cache-Control"] = "public, max-age=31536000, immutable"

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self
 
 import marshmallow as ma
@@ -223,7 +223,6 @@ class Difference:
     own: str  # what was typed
 
 
-@lru_cache(64)
 def _declared(schema: type[Base], prefix: str = "") -> tuple[tuple[FieldSpec, inputs.Input], ...]:
     """Return the fields of a schema of requests, in the order in which a form shows them."""
     found: list[tuple[int, FieldSpec, inputs.Input]] = []

@@ -183,7 +183,9 @@ def _respond(route: Route, ids: Mapping[str, int], query: dict[str, Any], site: 
         _check_key(principal, route)
         site = replace(site, actor=principal)
     if request.method == "OPTIONS":
-        return json_response(parameters.selected(description(route, site), query.get("_fields")))
+        return json_response(
+            parameters.selected(description(route, site, with_schema=True), query.get("_fields"))
+        )
     operation = route.operation(request.method)
     if operation is None:
         raise errors.no_route(_hint())
@@ -460,8 +462,8 @@ def _in_context(error: Any, operation: Operation) -> RestError:
     return shown
 
 
-def description(route: Route, site: Site) -> Any:
-    """Return the description of a route, as ``OPTIONS`` and the indexes show it."""
+def description(route: Route, site: Site, *, with_schema: bool = False) -> Any:
+    """Return the description of a route, as the indexes show it, and ``OPTIONS`` with a schema."""
     if route is NOWHERE:
         return []
     endpoints = [
@@ -477,9 +479,9 @@ def description(route: Route, site: Site) -> Any:
         "endpoints": endpoints,
     }
     first = next(iter(route.operations.values()))
-    if first.action == "batch":
+    if with_schema and first.action == "batch":
         found["schema"] = batch_schema()
-    elif first.result is not None:
+    elif with_schema and first.result is not None:
         found["schema"] = resolved(first.result)
     if "<" not in route.path:
         found["_links"] = {"self": [{"href": f"{site.root}{route.path}"}]}

@@ -142,11 +142,9 @@ def _route_name(path: str) -> str:
 
 
 def _routes(site: Site) -> dict[str, Any]:
-    """Return the description of every route of the namespace, without schemas."""
+    """Return the description of every route of the namespace."""
     return {
-        f"/{NAMESPACE}{_route_name(route.path)}": {
-            name: part for name, part in description(route, site).items() if name != "schema"
-        }
+        f"/{NAMESPACE}{_route_name(route.path)}": description(route, site)
         for route in (Route("", {"GET": _NAMESPACE}), *ROUTES)
     }
 

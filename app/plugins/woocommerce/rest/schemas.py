@@ -6,7 +6,7 @@ of the classes begin with ``Rest``, those in the document do not.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import marshmallow as ma
@@ -421,7 +421,6 @@ def name_of(schema: type[Base]) -> str:
     return schema.__name__.removeprefix("Rest")
 
 
-@cache
 def resolved(schema: type[Base]) -> Object:
     """Return the JSON Schema of an object without references, for OPTIONS."""
     plugin: Any = MarshmallowPlugin(schema_name_resolver=lambda _: "")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import itemgetter
 
 from app.plugins.woocommerce.importer.tables import SourceTable
@@ -15,7 +14,6 @@ VALUE = r"(?:(?:_\w++\s*+|[xXbBnN](?='))?" + STRING + r"|[^,'()]++)"
 _BETWEEN = r"\s*+,\s*+"
 
 
-@lru_cache(200)
 def row_pattern(table: SourceTable, columns: tuple[str, ...]) -> re.Pattern[str]:
     """Return the expression that finds the selected rows of a table one after the other.
 
@@ -61,7 +59,6 @@ class PlainRows:
     value: int
 
 
-@lru_cache(200)
 def plain_rows(table: SourceTable, columns: tuple[str, ...]) -> PlainRows | None:
     """Return the expressions for rows of a table, or None if its rows are not only metadata."""
     if not table.is_meta or set(columns) != set(table.columns):
