@@ -51,6 +51,10 @@ IS_LIMITED = or_(
 """Whether a campaign has a limit or a budget, so that it stores number and amount of its uses."""
 
 
+MOST_DISCOUNT = Decimal(2**63 - 1).scaleb(-2)
+"""Maximum sum of the discounts of such a campaign, also without a budget: 64 bits on SQLite."""
+
+
 class CampaignRow(TypedDict):
     """A campaign by its column names."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 from qa.histories.history import Event, Operation
@@ -22,21 +23,45 @@ def counted(email: str | None) -> set[str]:
     return {email, ERASED + email} if email else set()
 
 
-@dataclass
-class Account:
-    """The e-mail addresses of an account, each with the times between which it can be the current one.
+@dataclass(frozen=True)
+class Known:
+    """What counts for an account.
 
     Attributes:
-        versions: (earliest, latest, address or None for no account).
+        address: its e-mail address; None if there is no account.
+        ids: the accounts that were merged into it.
+        merged: their addresses, which count until another account has them.
     """
 
-    versions: list[tuple[float, float, str | None]] = field(default_factory=list)
+    address: str | None = None
+    ids: frozenset[int] = frozenset()
+    merged: frozenset[str] = frozenset()
 
-    def during(self, start: float, end: float) -> set[str | None]:
-        """Return the addresses that the account can have had between two times."""
+    def with_merged(self, id_: int, removed: Known) -> Known:
+        """Return it after a merge that has removed another account."""
+        address = {removed.address} if removed.address else set()
+        return replace(
+            self,
+            ids=self.ids | removed.ids | {id_},
+            merged=self.merged | removed.merged | address,
+        )
+
+
+@dataclass
+class Account:
+    """What counts for an account, each with the times between which it can be current.
+
+    Attributes:
+        versions: (earliest, latest, what counts).
+    """
+
+    versions: list[tuple[float, float, Known]] = field(default_factory=list)
+
+    def during(self, start: float, end: float) -> set[Known]:
+        """Return what can have counted for the account between two times."""
         return {
-            address
-            for earliest, latest, address in self.versions
+            known
+            for earliest, latest, known in self.versions
             if earliest <= end and latest >= start
         }
 
@@ -45,35 +70,60 @@ class Accounts:
     """All accounts during a segment."""
 
     def __init__(self) -> None:
-        self.current: dict[int, str] = {}
+        self._current: dict[int, Known] = {}
         self._accounts: dict[int, Account] = {}
-        self.deleted: dict[int, str] = {}
+        self.deleted: dict[int, Known] = {}
+        self.merged: set[int] = set()  # deleted by a merge
+
+    @property
+    def current(self) -> dict[int, str]:
+        """The addresses of the accounts."""
+        return {id_: known.address or "" for id_, known in self._current.items()}
 
     def begin(self, customers: dict[int, Any]) -> None:
-        """Take over the accounts of a snapshot."""
-        self.current = {id_: key_of(each["email"]) for id_, each in customers.items()}
+        """Take over the accounts of a snapshot, none of which was merged."""
+        self._current = {id_: Known(key_of(each["email"])) for id_, each in customers.items()}
 
     def observe(self, events: list[Event], operations: dict[str, Operation], after: Any) -> None:
         """Read the events of a segment."""
         inf = float("inf")
         self._accounts = {
-            id_: Account([(-inf, inf, address)]) for id_, address in self.current.items()
+            id_: Account([(-inf, inf, known)]) for id_, known in self._current.items()
         }
         for event in events:
             if event.data["resource"] != "customer":
                 continue
             id_ = event.data["resource_id"]
-            address: str | None = None
-            if event.type != "customer.deleted":
-                address = key_of(self._address(event, operations, id_, after))
-            account = self._accounts.setdefault(id_, Account([(-inf, inf, None)]))
-            earliest, _, before = account.versions[-1]
-            account.versions[-1] = (earliest, event.latest, before)
-            account.versions.append((event.earliest, inf, address))
-            if address is None:
-                self.deleted[id_] = self.current.pop(id_, "")
+            if event.type == "customer.merged":
+                self._merge(event, id_)
+            elif event.type == "customer.deleted":
+                self.deleted.setdefault(id_, self._current.pop(id_, Known("")))
+                self._set(event, id_, Known())
             else:
-                self.current[id_] = address
+                address = key_of(self._address(event, operations, id_, after))
+                known = self._current.get(id_, Known())
+                self._current[id_] = replace(known, address=address)
+                self._set(event, id_, self._current[id_])
+
+    def _set(self, event: Event, id_: int, known: Known) -> None:
+        inf = float("inf")
+        account = self._accounts.setdefault(id_, Account([(-inf, inf, Known())]))
+        earliest, _, before = account.versions[-1]
+        account.versions[-1] = (earliest, event.latest, before)
+        account.versions.append((event.earliest, inf, known))
+
+    def _merge(self, event: Event, kept_id: int) -> None:
+        """Let an account remember the one that a merge removes."""
+        removed_id = event.data["data"]["merged"]["id"]
+        removed = self.deleted[removed_id] = self._current.pop(removed_id, Known(""))
+        self.merged.add(removed_id)
+        for id_, known in list(self._current.items()):
+            if removed.address in known.merged:  # of an earlier account with the address
+                self._current[id_] = replace(known, merged=known.merged - {removed.address})
+                self._set(event, id_, self._current[id_])
+        kept = self._current.get(kept_id, Known())
+        self._current[kept_id] = kept.with_merged(removed_id, removed)
+        self._set(event, kept_id, self._current[kept_id])
 
     def _address(self, event: Event, operations: dict[str, Operation], id_: int, after: Any) -> str:
         """Return the address in an event. The deletion of an account removes it from there."""
@@ -82,6 +132,8 @@ class Accounts:
         operation = operations.get(event.request_id or "")
         if operation and operation.is_done and not operation.replayed:
             return str(operation.response["customer"]["email"])
+        if operation and "customer" not in operation.body:
+            return self.current.get(id_, "")  # a merge, which keeps it
         if operation:
             wanted = str(operation.body["customer"].get("email", ""))
             others = {address for other, address in self.current.items() if other != id_}
@@ -92,26 +144,56 @@ class Accounts:
     def during(self, customer: int, start: float, end: float) -> set[str | None]:
         """Return the addresses that an account can have had, or an empty set if it is not known."""
         account = self._accounts.get(customer)
-        return account.during(start, end) if account else set()
+        return {known.address for known in account.during(start, end)} if account else set()
+
+    def remembered(self, id_: int) -> set[str]:
+        """Return the addresses that a deleted account has left: its own, and those of merged ones."""
+        known, others = self.deleted.get(id_, Known("")), set(self.current.values())
+        return {known.address or "", *(known.merged - others)} - {""}
 
     def persons(self, customer: int, email: str, start: float, end: float) -> list[Person]:
         """Return whose uses can count for an ID and an address between two times."""
         address = key_of(email)
         found = [Person(frozenset(), frozenset(counted(address)))]
         for id_, account in self._accounts.items():
-            versions = account.during(start, end)
-            if id_ != customer and address not in versions:
+            choices = [
+                each
+                for known in account.during(start, end)
+                for each in self._possible(id_, known, start, end)
+            ]
+            if id_ != customer and all(address not in addresses for _, addresses in choices):
                 continue
             more = []
-            for version in versions:
+            for ids, addresses in choices:
+                is_meant = ids and (id_ == customer or (address and address in addresses))
                 for person in found:
-                    is_meant = version is not None and (
-                        id_ == customer or (address and version == address)
-                    )
                     if is_meant:
-                        emails = person.emails | counted(version)
-                        more.append(Person(person.ids | {id_}, frozenset(emails)))
+                        emails = person.emails.union(*map(counted, addresses))
+                        more.append(Person(person.ids | ids, emails))
                     else:
                         more.append(person)
             found = list(dict.fromkeys(more))
         return found
+
+    def _possible(
+        self, id_: int, known: Known, start: float, end: float
+    ) -> list[tuple[frozenset[int], frozenset[str]]]:
+        """Return which accounts and addresses can count for an account.
+
+        An address of a merged account does not count while another account has it.
+        """
+        if known.address is None:
+            return [(frozenset(), frozenset())]
+        others = [
+            {each.address for each in account.during(start, end)}
+            for other, account in self._accounts.items()
+            if known.merged and other != id_
+        ]
+        left = {each for each in known.merged if {each} not in others}
+        unsure = {each for each in left if any(each in addresses for addresses in others)}
+        ids, sure = known.ids | {id_}, (left - unsure) | {known.address}
+        return [
+            (ids, frozenset(sure.union(chosen)))
+            for number in range(len(unsure) + 1)
+            for chosen in combinations(sorted(unsure), number)
+        ]

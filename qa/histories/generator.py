@@ -18,17 +18,23 @@ CONDITIONS = {
     "maximum": {"maximum_amount": "25.00"},
     "product-1": {"product_ids": [1]},
     "single": {"individual_use": True},
-    "members": {"customer_emails": ["guest2@example.com"]},
+    "members": {"customer_emails": ["member@example.com"]},
 }
 """Coupons without limits that no operation changes, and their conditions."""
 CAMPAIGNS = (
-    {"name": "limits", "usage_limit": 6, "usage_limit_per_user": 2},
-    {"name": "budget", "budget": "4.00"},
+    {"name": "limits", "usage_limit": 8, "usage_limit_per_user": 2},
+    {"name": "budget", "budget": "6.00"},
 )
 """Campaigns, which most codes join, leave or change."""
 STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "failed", "refunded")
+MEMBER = "member@example.com"
+"""Address that no account gets and nobody erases, because that would change a condition."""
 GUESTS = ("Guest1@example.com", "guest1@EXAMPLE.com", "guest2@example.com", "")
+LEAST_COUPONS = 4
 CUSTOMERS = 8
+LEAST_CUSTOMERS = 4  # before a merge or an erasure
+NOT_ERASED = frozenset({"change"})
+"""Metadata of orders that an erasure keeps."""
 LIFE = 5  # seconds; reservations that live shorter are left alone until they expire
 USES_OF_KEY = 4  # before and after a change of the key
 NO_COUPON = 10**12  # an ID without a coupon
@@ -56,7 +62,8 @@ WEIGHTS = {
     "bulk_orders": 3, "refund": 6, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
     "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
     "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
-    "change_email": 3, "create_customer": 1, "delete_customer": 0.5, "read_only": 0.7,
+    "change_email": 3, "create_customer": 3, "delete_customer": 0.5, "read_only": 0.7,
+    "merge": 1.2, "claim": 1.5, "erase": 0.8,
     "conditional_order": 1.5, "conditional_customer": 1.5, "conditional_trash": 1, "create_key": 0.5, "restrict_key": 0.4, "revoke_key": 0.4,
     "use_key": 2,
     "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
@@ -68,7 +75,8 @@ WEIGHTS = {
 OF_ACCOUNTS = dict.fromkeys(WEIGHTS, 0.1) | {
     "reserve": 30, "release": 14, "confirm": 6, "create_order": 10, "change_customer": 6,
     "trash_order": 4, "restore_order": 4, "delete_order": 4, "set_status": 3, "evaluate": 3,
-    "change_email": 14, "create_customer": 8, "create_coupon": 2,
+    "change_email": 14, "create_customer": 14, "create_coupon": 2,
+    "merge": 5, "claim": 3, "erase": 2,
 }  # fmt: skip
 """The same if most operations are about accounts, and guests who have their addresses."""
 
@@ -283,11 +291,19 @@ class Generator:
     # --- choices ---
 
     def _code(self) -> str:
-        world = self.world
-        if self.random.random() < 0.5:
-            return world.hot
-        code = self.random.choice(world.codes)
-        return code.upper() if self.random.random() < 0.1 else code
+        random, world = self.random, self.world
+        code = world.hot if random.random() < 0.5 else random.choice(world.codes)
+        live = [each for each in world.codes if each in self._live_codes()]
+        if code not in live and live and random.random() < 0.8:
+            code = random.choice(live)  # otherwise most requests would find no coupon
+        return code.upper() if random.random() < 0.1 else code
+
+    def _live_codes(self) -> set[str]:
+        return {each["code"] for each in list(self.world.coupons.values())}
+
+    def _has_few_coupons(self) -> bool:
+        """Return whether so few of CODES are left that one is created instead of removed."""
+        return len(self._live_codes().intersection(CODES)) < LEAST_COUPONS
 
     def _codes(self, numbers: tuple[int, ...]) -> list[str]:
         """Return codes for a cart or an order. A few have conditions instead of limits."""
@@ -301,7 +317,7 @@ class Generator:
         """Return a customer by ID, by e-mail, by both, by both of different people, or a guest."""
         random, customers = self.random, self.world.customers
         if not customers or random.random() < 0.3:
-            return {"customer_id": 0, "email": random.choice(GUESTS)}
+            return {"customer_id": 0, "email": random.choice((*GUESTS, MEMBER))}
         first, other = random.choice(list(customers)), random.choice(list(customers.values()))
         if self.world.hot_customer in customers and random.random() < 0.5:
             first = self.world.hot_customer
@@ -719,15 +735,15 @@ class Generator:
     def _change_campaign(self) -> Operation:
         name, values = self.random.choice(
             (
-                ("usage_limit", (0, 0, 4, 6, 8)),
+                ("usage_limit", (0, 0, 4, 8, 10)),
                 ("usage_limit_per_user", (0, 0, 1, 2)),
-                ("budget", ("", "2.50", "4.00", "6.00")),
+                ("budget", ("", "3.50", "6.00", "9.00")),
             )
         )
         return self._update_campaign("change_campaign", {name: self.random.choice(values)})
 
     def _pause_campaign(self) -> Operation:
-        return self._update_campaign("pause_campaign", {"active": self.random.random() < 0.8})
+        return self._update_campaign("pause_campaign", {"active": self.random.random() < 0.9})
 
     def _set_usage_count(self) -> Operation | None:
         return self._update_coupon(
@@ -739,6 +755,8 @@ class Generator:
         if coupon_id is None:
             return None
         code = self.world.coupons[coupon_id]["code"]
+        if not code.endswith("-new") and self._has_few_coupons():
+            return self._create_coupon()
         new = code.removesuffix("-new") if code.endswith("-new") else f"{code}-new"
         return self._operation(
             "rename", "PUT", f"/coupons/{coupon_id}", {"coupon": {"code": new}},
@@ -746,6 +764,8 @@ class Generator:
         )  # fmt: skip
 
     def _trash_coupon(self) -> Operation | None:
+        if self._has_few_coupons():
+            return self._create_coupon()
         coupon_id = self._coupon_id()
         return coupon_id and self._operation(
             "trash_coupon", "DELETE", f"/coupons/{coupon_id}", coupon=coupon_id
@@ -760,6 +780,8 @@ class Generator:
         )
 
     def _delete_coupon(self) -> Operation | None:
+        if self._has_few_coupons():
+            return self._create_coupon()
         coupon_id = self._coupon_id()
         path = f"/coupons/{coupon_id}?force=true"
         return coupon_id and self._operation("delete_coupon", "DELETE", path, coupon=coupon_id)
@@ -778,7 +800,7 @@ class Generator:
         }
 
     def _create_coupon(self) -> Operation:
-        taken = {each["code"] for each in list(self.world.coupons.values())}
+        taken = self._live_codes()
         free = [code for code in CODES if code not in taken]
         code = self.random.choice(free or list(CODES))
         return self._operation(
@@ -846,6 +868,50 @@ class Generator:
         customer_id = self.random.choice(list(self.world.customers))
         return self._operation(
             "delete_customer", "DELETE", f"/customers/{customer_id}", customer=customer_id
+        )
+
+    def _merge(self) -> Operation | None:
+        """Merge two accounts, often the one that most orders have."""
+        customers, hot = list(self.world.customers), self.world.hot_customer
+        if len(customers) < LEAST_CUSTOMERS:
+            return self._create_customer()
+        kept, removed = self.random.sample(customers, 2)
+        if hot in customers and self.random.random() < 0.3:
+            kept, removed = hot, self.random.choice([each for each in customers if each != hot])
+        return self._operation(
+            "merge", "POST", f"/customers/{kept}/merge", {"merge": {"customer_id": removed}},
+            is_idempotent=True, customer=kept, removed=removed,
+        )  # fmt: skip
+
+    def _claim(self) -> Operation | None:
+        """Claim the orders of guests with the address of an account, all or some of them."""
+        customers = dict(self.world.customers)
+        if not customers:
+            return None
+        customer_id = self.random.choice(list(customers))
+        theirs = [
+            id_
+            for id_, order in list(self.world.orders.items())
+            if not order["customer_id"]
+            and order["billing_address"]["email"].lower() == customers[customer_id].lower()
+        ]
+        wanted = {"order_ids": theirs[:2]} if theirs and self.random.random() < 0.4 else {}
+        return self._operation(
+            "claim", "POST", f"/customers/{customer_id}/claim", {"claim": wanted},
+            is_idempotent=True, customer=customer_id,
+        )  # fmt: skip
+
+    def _erase(self) -> Operation | None:
+        """Erase a person: an account, or the owner of an address."""
+        customers = dict(self.world.customers)
+        if len(customers) < LEAST_CUSTOMERS:
+            return self._create_customer()
+        customer_id = self.random.choice(list(customers))
+        email = self.random.choice((*GUESTS[:3], customers[customer_id]))
+        by_id = {"customer_id": customer_id}
+        person = by_id if self.random.random() < 0.4 else {"email": email}
+        return self._operation(
+            "erase", "POST", "/persons/erase", {"person": person}, is_idempotent=True
         )
 
     def _read_only(self) -> Operation | None:
@@ -1020,10 +1086,13 @@ class Generator:
             world.coupons[coupon["id"]] = coupon
         elif operation.kind == "delete_customer":
             world.customers.pop(operation.args["customer"], None)
+        elif operation.kind == "erase":
+            world.customers.pop(body["erasure"]["customer_id"], None)
         elif campaign := body.get("campaign"):
             world.campaigns[campaign["id"]] = campaign
         elif (customer := body.get("customer")) and operation.method != "GET":
             world.customers[customer["id"]] = customer["email"]
+            world.customers.pop(operation.args.get("removed"), None)
         elif operation.kind == "generate":
             world.batches.append(body["batch"]["id"])
         elif operation.kind in {"restrict_key", "revoke_key"}:

@@ -56,7 +56,7 @@ from app.services.reports import coupons as coupon_reports
 from app.services.reports import lists, sales, scope
 from app.services.webhooks.deliveries import collection
 from app.worker import runner
-from qa.histories import campaign_plants, narrow_plants
+from qa.histories import campaign_plants, narrow_plants, person_plants
 from qa.histories.planting import cached, take_with
 
 
@@ -806,7 +806,7 @@ def count_of_all_kept(app: Any) -> None:
 
 def guests_not_erased(_: Any) -> None:
     """The uses of guests keep the address of a deleted account."""
-    erasure.or_ = lambda of_account, _: of_account
+    erasure.or_ = lambda of_account, *_: of_account
 
 
 def expires_later(_: Any) -> None:
@@ -900,6 +900,7 @@ PLANTS: dict[str, Callable[[Any], None]] = {
         orders_of_customer_in_trash,
         *narrow_plants.ALL,
         *campaign_plants.ALL,
+        *person_plants.ALL,
     )
 }
 """The planted defects by name."""

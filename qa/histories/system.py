@@ -25,6 +25,7 @@ from qa.cluster import programs
 from qa.cluster.cluster import Cluster, wait_until
 from qa.histories.client import Client
 from qa.histories.databases import PostgreSQL, SQLite
+from qa.histories.generator import NOT_ERASED, STATUSES
 from qa.histories.proxy import Proxy
 from tests.serving import ROOT, SECRET, Gunicorn, new_shop
 from tests.webhooks.receivers import LOOPBACK
@@ -90,6 +91,8 @@ class Shop:
             "SECRET_KEY": SECRET,
             "SHOP_PAGE_SIZE": "1000000",
             "SHOP_WEBHOOK_ALLOWED_NETWORKS": LOOPBACK,
+            "SHOP_ERASABLE_STATUSES": ",".join(STATUSES),
+            "SHOP_ERASURE_KEEPS_METADATA": ",".join(NOT_ERASED),
             "HISTORIES_PLANT": self._plant,
             "PYTHONPATH": f"{self.folder}:{ROOT}",
             "PYTHONDONTWRITEBYTECODE": "",  # otherwise each start compiles everything again

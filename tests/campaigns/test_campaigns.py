@@ -412,3 +412,22 @@ def test_a_pause_is_seen_by_every_later_use(admin, make_coupon):
     results = at_the_same_time(use, range(5))
     assert results[4] == [400]
     assert all(each == sorted(each) for each in results)
+
+
+def test_sums_beyond_64_bits_are_exact_or_refused(admin, make_coupon):
+    """SQLite adds integers of 64 bits. Without a limit, the sum is computed when it is read."""
+    most = "9999999999999999.99"
+    for limits, taken, discount in (
+        ({}, 12, "119999999999999999.88"),
+        ({"usage_limit": 100}, 9, "89999999999999999.91"),
+    ):
+        campaign_id = make(admin, **limits)["id"]
+        code = make_coupon(campaign_id=campaign_id)["code"]
+        answers = [post(admin, code, f"{code}-{number}", amount=most) for number in range(12)]
+        assert [each.status_code for each in answers] == [201] * taken + [400] * (12 - taken)
+        assert all(rejected(each) == ["campaign_budget"] for each in answers[taken:])
+        shown = admin.get(f"/campaigns/{campaign_id}").get_json()["campaign"]
+        assert (shown["uses"], shown["discount"]) == (taken, discount)
+        set_later = admin.put(f"/campaigns/{campaign_id}", {"campaign": {"usage_limit": 50}})
+        assert set_later.status_code == (200 if limits else 400), set_later.get_json()
+    assert admin.get("/campaigns").get_json()["campaigns"][1]["discount"] == "119999999999999999.88"

@@ -9,7 +9,7 @@ from app.db.read_pool import fetch
 from app.models import MERGED_ACCOUNTS, REDEMPTIONS
 from tests.api_client import codes
 from tests.factories import insert_order
-from tests.redemptions.calls import reserve
+from tests.redemptions.calls import post, rejected, reserve
 
 ADDRESS = {"city": "Köln", "email": "billing@example.com"}
 
@@ -135,6 +135,29 @@ def test_limits_count_the_uses_of_both_accounts_and_their_addresses(admin, pair,
     # until another account has the address
     other = admin.post("/customers", {"customer": {"email": "old@example.com"}}).get_json()
     assert reserve(admin, code="c2", reference="x", customer_id=other["customer"]["id"])["id"]
+
+
+@pytest.mark.both_databases
+def test_uses_above_a_limit_stay_when_their_order_changes(admin, pair, make_coupon):
+    """Orders without an address, whose uses get that of the removed account for comparison."""
+    kept, removed = pair
+    make_coupon(code="once", usage_limit_per_user=1)
+    orders = [
+        admin.post("/orders", {"order": {
+            "customer_id": customer, "status": "processing", "coupon_lines": [{"code": "once"}],
+            "line_items": [{"product_id": 1, "name": "Mug", "quantity": 1, "price": "9.00"}],
+        }}).get_json()["order"]["id"]
+        for customer in pair
+    ]  # fmt: skip
+    assert merge(admin, kept, removed).status_code == 200
+    for order in orders:
+        done = admin.put(f"/orders/{order}", {"order": {"status": "completed"}})
+        assert done.status_code == 200, done.get_json()
+    other = {"customer_id": 0, "billing_address": {"email": "other@example.com"}}
+    assert admin.put(f"/orders/{orders[1]}", {"order": other}).status_code == 200
+    assert rejected(post(admin, "once", email="old@example.com")) == ["usage_limit_per_user"]
+    assert admin.put(f"/orders/{orders[0]}", {"order": {"status": "cancelled"}}).status_code == 200
+    reserve(admin, "once", email="old@example.com")
 
 
 def test_only_the_first_order_counts_orders_with_an_old_address(app, admin, pair, make_coupon):

@@ -8,7 +8,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import BigInteger, Float, Numeric, String
 
 from app.db.sql.templates import Templated
-from app.db.sql.types import IdList, JsonEntries, JsonObjectText, JsonTuple, UtcDateTime
+from app.db.sql.types import IdList, JsonEntries, JsonObjectText, JsonTuple, Money, UtcDateTime
 
 
 class is_one_of(Templated[bool]):
@@ -95,6 +95,22 @@ class leading_number(Templated[Any]):
         """')::float8, 0)
     END"""
     )
+
+
+class money_sum(Templated[Any]):
+    """An aggregate: the sum of amounts that are not negative, also beyond 64 bits. Can be NULL.
+
+    SQLite adds integers of 64 bits, and fails beyond. There, such a sum is a text.
+    """
+
+    type = Money()
+    sqlite = (
+        "CASE WHEN total({0}) < 9.0e18"
+        " THEN sum({0} / 1000000000) * 1000000000 + sum({0} % 1000000000)"
+        " ELSE (sum({0} / 1000000000) + sum({0} % 1000000000) / 1000000000)"
+        " || printf('%09d', sum({0} % 1000000000) % 1000000000) END"
+    )
+    postgresql = "sum({0})"
 
 
 class json_entries(Templated[Any]):

@@ -12,6 +12,7 @@ from sqlalchemy import (
     case,
     func,
     literal,
+    literal_column,
     or_,
     select,
     type_coerce,
@@ -23,6 +24,7 @@ from app.conversions.text import searchable
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import first_line_has_part, has_part
+from app.db.sql.functions import json_tuple, money_sum
 from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import CAMPAIGNS, REDEMPTIONS
@@ -34,11 +36,11 @@ from app.services.common.plans import count, fetch_page
 
 _HAS_ID = CAMPAIGNS.c.id == bindparam(WANTED)
 
+_NOTHING = literal_column("0", Money())
 NUMBER = func.count()
 AMOUNT = func.coalesce(
-    func.sum(
-        case((REDEMPTIONS.c.amount > Decimal(0), REDEMPTIONS.c.amount), else_=Decimal(0)),
-        type_=Money(),
+    money_sum(
+        case((REDEMPTIONS.c.amount > _NOTHING, REDEMPTIONS.c.amount), else_=_NOTHING),
     ),
     literal(Decimal(0), Money()),
     type_=Money(),
@@ -72,6 +74,11 @@ STATE: ColumnElement[str] = case(
 )
 """The first state that holds."""
 
+
+def _figures(uses: ColumnElement[Any], discount: ColumnElement[Any]) -> ColumnElement[Any]:
+    return json_tuple({"uses": uses, "discount": discount})
+
+
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **CAMPAIGNS.c,
     "state": STATE,
@@ -80,9 +87,10 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "live_discount": type_coerce(
         case((IS_LIMITED, _DISCOUNT_LEFT), else_=literal(Decimal(0), Money())), Money()
     ),
-    "uses": case((IS_LIMITED, _LEFT), else_=of_uses(NUMBER, IS_LIVE)),
-    "discount": type_coerce(
-        case((IS_LIMITED, _DISCOUNT_LEFT), else_=of_uses(AMOUNT, IS_LIVE)), Money()
+    # In one column, so that all uses of a campaign without a limit are read once.
+    "figures": case(
+        (IS_LIMITED, _figures(_LEFT, _DISCOUNT_LEFT)),
+        else_=of_uses(_figures(NUMBER, AMOUNT), IS_LIVE),
     ),
 }
 
@@ -174,7 +182,7 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
 
 
 def figures_of(ids: Sequence[int]) -> Select[Any]:
-    """Return a select of the ID, ``state``, ``uses`` and ``discount`` of campaigns."""
-    names = ("state", "uses", "discount")
+    """Return a select of the ID, ``state`` and ``figures`` of campaigns."""
+    names = ("state", "figures")
     columns = (COLUMNS[name].label(name) for name in names)
     return select(CAMPAIGNS.c.id, *columns).where(CAMPAIGNS.c.id.in_(ids))

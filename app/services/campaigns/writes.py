@@ -15,7 +15,7 @@ from app.db.records import row_dicts, with_columns
 from app.db.session import now, reading_session, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.models import CAMPAIGNS, COUPONS, REDEMPTIONS
-from app.models.campaign import IS_LIMITED, CampaignRow, is_limited
+from app.models.campaign import IS_LIMITED, MOST_DISCOUNT, CampaignRow, is_limited
 from app.models.redemption import IS_LIVE, IS_STORED_LIVE
 from app.services.campaigns.queries import AMOUNT, NUMBER, figures_of
 from app.services.common.bulk import Precondition, Record
@@ -135,10 +135,17 @@ _NO_NUMBERS: Record = {"stored_uses": 0, "stored_discount": Decimal(0)}
 
 
 def _counted(session: Session, campaign_id: int) -> Record:
-    """Return number and amount of the uses of a campaign whose other uses wait."""
+    """Return number and amount of the uses of a campaign whose other uses wait.
+
+    Raises:
+        InvalidParams: the amount is above MOST_DISCOUNT.
+    """
     of_campaign = REDEMPTIONS.c.campaign_id == campaign_id
     counted = select(NUMBER, AMOUNT).where(of_campaign, IS_STORED_LIVE)
     uses, discount = session.execute(counted).one()
+    if discount > MOST_DISCOUNT:
+        reason = f"the discounts of the earlier uses are above {MOST_DISCOUNT}."
+        raise InvalidParams({"campaign": reason})
     return {"stored_uses": uses, "stored_discount": discount}
 
 

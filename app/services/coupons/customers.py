@@ -82,23 +82,31 @@ def counted_customer(customer: Customer, stored: Mapping[str, Any] | None) -> Cu
         customer: the current customer of the order or of the redemption.
         stored: the redemption, if it exists. If its address was erased, it still counts for it.
     """
-    kept = email_columns(customer.email, stored)["email_normalized"]
+    kept = email_columns(customer.email, stored, customer.customer_id)["email_normalized"]
     if not kept.startswith(ERASED):
         return customer
     return replace(customer, emails_normalized={kept, *customer.emails_normalized})
 
 
-def email_columns(email: str, stored: Mapping[str, Any] | None = None) -> dict[str, str]:
+def email_columns(
+    email: str, stored: Mapping[str, Any] | None = None, customer_id: int | None = None
+) -> dict[str, str]:
     """Return the columns of a redemption for an e-mail address.
 
     Args:
         email: the address of the order or the request; may be empty.
         stored: the redemption, if it exists. If its address was erased, only another address
-            replaces the hash.
+            replaces the hash. If a merge gave it the address of a removed account, it keeps it
+            while it belongs to the same account without an address (people 6).
+        customer_id: the account of the redemption from now on.
     """
     key = email_key(email)
-    kept: str = stored["email_normalized"] if stored else ""
-    if kept.startswith(ERASED) and (not key or kept == erased_email(key)):
+    kept: str = stored["email_normalized"] if stored and not stored["email"] else ""
+    if kept.startswith(ERASED):
+        stays = not key or kept == erased_email(key)
+    else:
+        stays = stored is not None and not key and stored["customer_id"] == customer_id
+    if kept and stays:
         return {"email": "", "email_normalized": kept}
     return {"email": email, "email_normalized": key}
 

@@ -273,7 +273,7 @@ class CouponPlan:
     def _columns(self, line: Item, stored: RedemptionRow | None) -> dict[str, Any]:
         return {
             "customer_id": self.customer.customer_id,
-            **email_columns(self.customer.email, stored),
+            **email_columns(self.customer.email, stored, self.customer.customer_id),
             "amount": _amount_of(line),
         }
 

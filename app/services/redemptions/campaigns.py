@@ -12,13 +12,13 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Boolean, and_, bindparam, exists, func, or_, select
+from sqlalchemy import Boolean, and_, bindparam, exists, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.db.errors import TryAgain
-from app.db.sql.types import Id
+from app.db.sql.types import Id, Money
 from app.models import CAMPAIGNS, REDEMPTIONS
-from app.models.campaign import CampaignRow, is_limited
+from app.models.campaign import MOST_DISCOUNT, CampaignRow, is_limited
 from app.models.redemption import IS_EXPIRED_RESERVATION, IS_STORED_LIVE, RedemptionRow
 from app.pricing.carts import CampaignTerms, CouponTerms
 from app.pricing.evaluation import (
@@ -62,8 +62,8 @@ _TAKE = CHANGE.where(
     ),
     or_(
         bindparam("is_free", type_=Boolean),
-        CAMPAIGNS.c.budget.is_(None),
-        CAMPAIGNS.c.stored_discount <= CAMPAIGNS.c.budget - MORE_AMOUNT,
+        CAMPAIGNS.c.stored_discount
+        <= func.coalesce(CAMPAIGNS.c.budget, literal(MOST_DISCOUNT, Money())) - MORE_AMOUNT,
     ),
 )
 _NUMBERS = select(CAMPAIGNS.c.stored_uses, CAMPAIGNS.c.stored_discount, _BY_CUSTOMER).where(
@@ -149,7 +149,7 @@ class CampaignUse:
             id=campaign["id"],
             usage_limit=campaign["usage_limit"] if self.is_new else 0,
             usage_limit_per_user=campaign["usage_limit_per_user"],
-            budget=campaign["budget"],
+            budget=campaign["budget"] or MOST_DISCOUNT,
             uses=uses,
             uses_by_customer=None if parameters["any_customer"] else by_customer,
             discount=int(discount.scaleb(2)),
@@ -157,7 +157,7 @@ class CampaignUse:
         cents = int(parameters["more_amount"].scaleb(2))
         return [
             *campaign_limit_reasons(terms),
-            *budget_reasons(terms, cents, in_budget=self.in_budget),
+            *budget_reasons(terms, cents, in_budget=self.in_budget or not campaign["budget"]),
         ]
 
     def _with_limits_of_coupon(self, reasons: Sequence[Reason]) -> Sequence[Reason]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from qa.histories.generator import NOT_ERASED
 from qa.histories.history import Event, Operation, Segment, Violation
 
 FEED, ORDERS = "feed and deliveries", "orders"
@@ -90,6 +91,8 @@ class ChangeChecker:
                 found += _kept_times(before, after)
                 found += self._refunded(operation, before, after, id_ in refunded)
                 self._notes[id_] += before["status"] != after["status"]
+            if operation and operation.kind == "erase":
+                self._notes[id_] = 0
             found += _times(after)
             self._orders[id_] = after
         return found
@@ -132,11 +135,18 @@ class ChangeChecker:
 
     def _check_metadata(self, segment: Segment) -> list[Violation]:
         """Check that records have the metadata of their last event that shows some."""
+        requests = segment.by_request()
         for event in segment.events:
             kind = event.data["resource"]
+            operation = requests.get(event.request_id or "")
+            key = kind, event.data["resource_id"]
+            if kind == "order" and operation and operation.kind == "erase":
+                if metadata := self._metadata.get(key):
+                    left = {name: metadata[name] for name in metadata if name in NOT_ERASED}
+                    self._metadata[key] = left
+                continue
             is_written = event.type in {f"{kind}.created", f"{kind}.updated"}
             if is_written and "metadata" in event.record:
-                key = kind, event.data["resource_id"]
                 self._metadata.pop(key, None)
                 if event.record["metadata"]:  # not erased with a customer
                     self._metadata[key] = event.record["metadata"]

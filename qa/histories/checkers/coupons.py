@@ -104,8 +104,9 @@ class CouponChecker:
         self._use_holders: dict[int, tuple[int, str]] = {}  # the same, by redemption
         # All that a use had in a segment, if they have changed.
         self._use_holders_during: dict[int, list[tuple[int, str]]] = {}
-        # Address of a deleted account with the prefix ERASED, by redemption.
-        self._erased: dict[int, str] = {}
+        # Address that a redemption counts for and does not show: that of a deleted account with the
+        # prefix ERASED, or that of a merged account.
+        self._hidden: dict[int, str] = {}
         self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
         self._given_back: set[int] = set()  # released by a request: only a reservation can follow
         self._overlap: list[float] = []
@@ -182,8 +183,10 @@ class CouponChecker:
         operation = self._requests.get(event.request_id or "")
         if resource == "order" and not event.type.endswith(".deleted"):
             return self._hold(event, operation, id_)
-        if event.type == "customer.deleted":
+        if event.type in {"customer.deleted", "person.erased"}:
             return self._erase(event)
+        if event.type == "customer.merged":
+            return self._merge(event)
         if event.type == "coupon_batch.created" or resource != "coupon":
             return []
         if event.type == "coupon.created":
@@ -290,7 +293,7 @@ class CouponChecker:
         customer, email = shown.get("customer_id") or 0, shown.get("email") or ""
         if operation and operation.kind == "reserve":
             customer, email = operation.args["customer_id"], operation.args["email"]
-            self._erased.pop(use["id"], None)  # it belongs to the customer of this request
+            self._hidden.pop(use["id"], None)  # it belongs to the customer of this request
         if use["status"] == CONFIRMED:
             customer, email = self._use_holders.get(use["id"], (customer, email))
         expires, slack = self._expiry(event, operation, shown)
@@ -299,14 +302,18 @@ class CouponChecker:
     def _counted(self, use_id: int, holder: tuple[int, str]) -> tuple[int, str]:
         """Return for whom a use of an order counts.
 
-        The address of a deleted account stays, until the redemption gets another one.
+        The address of a deleted account stays, until the redemption gets another one, and that of
+        a merged account until it gets another customer.
         """
         customer, email = holder
-        erased = self._erased.get(use_id, "")
-        if erased and email and ERASED + email != erased:
-            del self._erased[use_id]
-            erased = ""
-        return customer, erased or email
+        hidden = self._hidden.get(use_id, "")
+        is_other = email and ERASED + email != hidden
+        if hidden and not hidden.startswith(ERASED):
+            is_other = email or customer != self._use_holders.get(use_id, holder)[0]
+        if hidden and is_other:
+            del self._hidden[use_id]
+            hidden = ""
+        return customer, hidden or email
 
     def _expiry(
         self, event: Event, operation: Operation | None, shown: dict[str, Any]
@@ -406,9 +413,10 @@ class CouponChecker:
         before = self._holders.get(order_id)
         if not email and operation:
             email = _email_in(operation, event.record, before[1] if before else "")
-        holder = customer, key_of(email)
+        kind = operation.kind if operation else ""
+        holder = (0, "") if kind == "erase" else (customer, key_of(email))
         self._set_holder_of_order(event, order_id, holder)
-        if before in {holder, None}:
+        if before in {holder, None} or kind == "erase":  # uses follow with the person
             return []
         found = []
         for timeline in self._timelines.values():
@@ -420,8 +428,10 @@ class CouponChecker:
                 if holders[use.id] != (use.customer, use.email)
             }
             self._give(timeline, event, operation, changed)
-            if timeline.last.status == DELETED:
-                continue  # a deleted coupon has no limits, and no event releases its uses
+            if timeline.last.status == DELETED or kind == "claim":
+                # A deleted coupon has no limits, and no event releases its uses. A claimed use
+                # counted for the address before.
+                continue
             for use_id in changed:
                 if (event.request_id, use_id) not in self._releases:
                     use = timeline.last.uses[use_id]
@@ -470,30 +480,63 @@ class CouponChecker:
             after = _with_holders(timeline.last, holders)
             self._add(timeline, event, operation, after, holders=holders)
 
-    def _erase(self, event: Event) -> list[Violation]:
-        """Let the uses of a deleted account count for its address."""
-        id_ = event.data["resource_id"]
-        address = self.accounts.deleted.get(id_, "")
+    def _merge(self, event: Event) -> list[Violation]:
+        """Let the orders and the uses of a removed account belong to the kept one.
+
+        Uses that were counted by its ID alone get its address. Those above a limit stay.
+        """
+        kept, removed = event.data["resource_id"], event.data["data"]["merged"]["id"]
+        address = self.accounts.deleted[removed].address or ""
         operation = self._requests.get(event.request_id or "")
+        moved: dict[int, tuple[int, str]] = {}
+        for use_id, (customer, email) in self._use_holders.items():
+            if customer == removed:
+                if not email and address:
+                    self._hidden[use_id] = address
+                moved[use_id] = kept, email or address
+        for order_id, (customer, email) in list(self._holders.items()):
+            if customer == removed:
+                self._set_holder_of_order(event, order_id, (kept, email))
+        return self._give_all(event, operation, moved)
+
+    def _erase(self, event: Event) -> list[Violation]:
+        """Let the uses of a deleted account, or of an erased guest, count for the address."""
+        operation, id_ = self._requests.get(event.request_id or ""), event.data["resource_id"]
+        if event.type == "person.erased":
+            if event.record["customer_id"] is not None or operation is None:
+                return []  # the account is deleted, too
+            address = key_of(operation.body["person"]["email"])
+            id_, addresses = -1, {address}
+        elif id_ in self.accounts.merged:
+            return []
+        else:
+            address = self.accounts.deleted[id_].address or ""
+            addresses = self.accounts.remembered(id_)
         erased: dict[int, tuple[int, str]] = {}
         for use_id, (customer, email) in self._use_holders.items():
             is_meant = customer == id_ or (
-                customer == 0 and email == address and not self._is_later(use_id, event)
+                customer == 0 and email in addresses and not self._is_later(use_id, event)
             )
             if is_meant and (counted := email or address):
                 if not counted.startswith(ERASED):
-                    counted = self._erased[use_id] = ERASED + counted
+                    counted = self._hidden[use_id] = ERASED + counted
                 erased[use_id] = 0, counted
             elif is_meant:
                 erased[use_id] = 0, ""
         for order_id, (customer, email) in list(self._holders.items()):
             if customer == id_:
                 self._set_holder_of_order(event, order_id, (0, email))
-        for use_id, holder in erased.items():
+        return self._give_all(event, operation, erased)
+
+    def _give_all(
+        self, event: Event, operation: Operation | None, holders: dict[int, tuple[int, str]]
+    ) -> list[Violation]:
+        """Let uses of all coupons belong to others."""
+        for use_id, holder in holders.items():
             self._set_holder(use_id, holder)
         for timeline in self._timelines.values():
-            held = erased.keys() & timeline.last.uses.keys()
-            self._give(timeline, event, operation, {use_id: erased[use_id] for use_id in held})
+            held = holders.keys() & timeline.last.uses.keys()
+            self._give(timeline, event, operation, {use_id: holders[use_id] for use_id in held})
         return []
 
     def _is_later(self, use_id: int, event: Event) -> bool:
@@ -732,7 +775,7 @@ class CouponChecker:
             # A use that the order takes again counts for the address of the deleted account.
             erased = {
                 address
-                for use_id, address in self._erased.items()
+                for use_id, address in self._hidden.items()
                 if self._references.get(use_id, {}).get("order_id") == order
             }
             return [
@@ -858,7 +901,7 @@ class CouponChecker:
 
     def _is_found_by_search(self, operation: Operation) -> bool:
         """Search for an order of the operations of a coupon in which the response is right."""
-        kept = dict(self._use_holders), dict(self._erased)
+        kept = dict(self._use_holders), dict(self._hidden)
         found = any(
             find_order(
                 timeline.before, [*self._actions(timeline), self._reading(timeline, operation)]
@@ -866,7 +909,7 @@ class CouponChecker:
             for timeline in self._timelines.values()
             if operation.args.get("coupon") in {None, timeline.before.id}
         )
-        self._use_holders, self._erased = kept  # the actions of the search have changed them
+        self._use_holders, self._hidden = kept  # the actions of the search have changed them
         return found
 
     def _actions(self, timeline: Timeline) -> list[Action]:
@@ -980,7 +1023,7 @@ class CouponChecker:
         for timeline in self._timelines.values():
             for use in timeline.last.uses.values() if timeline.last.status != DELETED else ():
                 redemption = segment.after["redemptions"].get(use.id)
-                wanted = use.customer, "" if use.email.startswith(ERASED) else use.email
+                wanted = use.customer, "" if use.id in self._hidden else use.email
                 if redemption is None or redemption["status"] == "released":
                     continue
                 shown = redemption["customer_id"], key_of(redemption["email"])

@@ -23,6 +23,7 @@ EVENTS = {
     "generate": "coupon_batch.created", "change_email": "customer.updated",
     "create_customer": "customer.created", "delete_customer": "customer.deleted",
     "conditional_order": "order.updated", "conditional_customer": "customer.updated",
+    "merge": "customer.merged", "erase": "person.erased",
 }  # fmt: skip
 """The event that a successful operation writes once."""
 
@@ -106,6 +107,11 @@ def _missing(operation: Operation, events: list[Event]) -> list[Violation]:
     if wanted and types.count(wanted) != 1:
         text = f"{types.count(wanted)} events {wanted} of a request, instead of one"
         return [Violation(NAME, text, [operation], events)]
+    if operation.kind == "claim":
+        claimed, number = operation.response["claim"]["orders"], types.count("order.updated")
+        if claimed != number:
+            text = f"{number} events order.updated of a request that has claimed {claimed} orders"
+            return [Violation(NAME, text, [operation], events)]
     if operation.kind == "bulk_orders":
         written = sorted(
             "order.updated" if "id" in item else "order.created"

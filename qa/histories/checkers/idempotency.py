@@ -81,6 +81,8 @@ def _writes(operation: Operation) -> bool:
     """Return whether a successful request always writes an event."""
     if operation.kind == "reserve":
         return operation.status == 201
+    if operation.kind == "claim":
+        return bool(operation.response["claim"]["orders"])
     if operation.kind == "bulk_orders":
         return any("error" not in each for each in operation.response["orders"])
     return True

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+from unittest.mock import ANY
 
 from qa.histories.checkers.feed import impersonal, is_generated
 from qa.histories.history import Event, Operation, Segment, Violation
@@ -32,6 +33,8 @@ KEPT = {
     "move_coupon": ITEMS,
 }
 """Fields that an operation leaves as they are. A change of a coupon leaves all others."""
+OF_TRASH = frozenset({"claim", "erase"})
+"""Operations that also change orders in the trash, which stay there."""
 OF_USES = frozenset({"usage_count", "updated_at", "campaign_id"})
 """Fields of a coupon that each use changes, which ``CouponChecker`` knows, or few events contain."""
 
@@ -91,8 +94,11 @@ class RecordChecker:
             for id_, record in segment.before[f"{kind}s"].items()
             if not is_generated(record)
         }
+        by_request = segment.by_request()
         for event in segment.events:
             kind, id_ = event.data["resource"], event.data["resource_id"]
+            if event.type == "customer.merged":
+                self._move_orders(event)
             if kind not in {"order", "coupon", "customer"}:
                 continue
             versions = self._versions.setdefault((kind, id_), [Version(None, -inf, -inf)])
@@ -103,9 +109,11 @@ class RecordChecker:
             if event.type in {"coupon.redeemed", "coupon.released"}:
                 # The terms in such an event can be older (docs/events.md). They change no terms.
                 record = versions[-1].record
+            operation = by_request.get(event.request_id or "")
+            if operation and operation.kind in OF_TRASH and versions[-1].record is None:
+                record = None
             owner = frozenset() if is_gone else _owner(event.record)
             versions.append(Version(record, event.earliest, event.latest, owner, event))
-        by_request = segment.by_request()
         for versions in self._versions.values():
             for version in versions:
                 operation = version.event and by_request.get(version.event.request_id or "")
@@ -113,6 +121,19 @@ class RecordChecker:
                     version.earliest = max(version.earliest, operation.invoked)
                     if operation.status is not None:
                         version.latest = min(version.latest, operation.returned)
+
+    def _move_orders(self, event: Event) -> None:
+        """Give the orders of a removed account to the kept one.
+
+        They have no events of their own, and that of the merge does not show when they changed.
+        """
+        removed, kept = event.data["data"]["merged"]["id"], event.data["resource_id"]
+        for (kind, _), versions in self._versions.items():
+            last = versions[-1]
+            if kind == "order" and removed in last.customers and last.record:
+                record = last.record | {"updated_at": ANY}
+                owner = frozenset({kept, 0})
+                versions.append(Version(record, event.earliest, event.latest, owner, event))
 
     def _window(self, operation: Operation, key: Key) -> tuple[list[Version], int, int]:
         """Return the versions of a record, and the first and last that an operation can see."""
