@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +24,8 @@ class RedemptionEffect(StrEnum):
     RELEASE = "release"
     UNCHANGED = "unchanged"
 
+
+MAX_PRICE = Decimal(10) ** 16
 
 TRASH = "trash"
 """Status of a record in the trash. It is not a known order status, so lists and sums exclude it."""
@@ -172,6 +175,10 @@ class PersonHook:
     erase: Callable[[ErasedPerson], int]
 
 
+PriceHook = Callable[[int, int, str], Decimal | int | str | None]
+"""Function ``price_of(product_id, quantity, currency)``: the price of one unit, or None."""
+
+
 @dataclass(frozen=True, slots=True)
 class OrderExtension:
     """A key that is added to every order in every response (spec 2.3).
@@ -258,6 +265,7 @@ class Catalog:
         webhook_forms: forms of webhooks in addition to Standard Webhooks, by their names.
         order_extensions: extensions of order responses by their key.
         person_hooks: what plugins store of persons, by the name of its list.
+        price_hooks: functions that know prices of products, in the order in which they were added.
         plugins: names of the loaded plugins, in loading order.
     """
 
@@ -288,6 +296,7 @@ class Catalog:
     resources: set[str] = field(default_factory=set)
     order_extensions: dict[str, OrderExtension] = field(default_factory=dict)
     person_hooks: dict[str, PersonHook] = field(default_factory=dict)
+    price_hooks: list[PriceHook] = field(default_factory=list)
     plugins: list[str] = field(default_factory=list)
 
     redemption_effects: dict[str, RedemptionEffect] = field(
@@ -372,6 +381,31 @@ class Catalog:
         if extension.key in self.order_extensions:
             raise DuplicateNameError(f"the order extension {extension.key!r} already exists")
         self.order_extensions[extension.key] = extension
+
+    def add_price_hook(self, price_of: PriceHook) -> None:
+        """Add a function that knows the prices of new lines that do not name one.
+
+        Args:
+            price_of: takes the ID of the product, or of its variation, the quantity and the
+                currency, and returns the price of one unit, or None if it does not know it. It can
+                raise ShopError, which rejects the order.
+        """
+        self.price_hooks.append(price_of)
+
+    def price_of(self, product_id: int, quantity: int, currency: str) -> Decimal | None:
+        """Return the price of one unit, with six decimals, from the first plugin that knows it.
+
+        Raises:
+            ValueError: a plugin has returned something else than a price, which is its bug.
+        """
+        for hook in self.price_hooks:
+            if (price := hook(product_id, quantity, currency)) is not None:
+                exact = Decimal(price) if isinstance(price, Decimal | int | str) else Decimal("nan")
+                if not 0 <= exact < MAX_PRICE:
+                    call = f"price_of({product_id}, {quantity}, {currency!r})"
+                    raise ValueError(f"{call} of a plugin has returned {price!r}, not a price")
+                return exact.quantize(Decimal("0.000001"), ROUND_HALF_UP)
+        return None
 
     def add_person_hook(self, hook: PersonHook) -> None:
         """Add what a plugin stores of persons. Raises DuplicateNameError if the name exists."""

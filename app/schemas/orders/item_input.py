@@ -122,7 +122,10 @@ class ItemTaxArray(list_inputs.ItemArray):
 
 
 class LineItemCreate(Base):
-    """Line item of a new order. A price, a subtotal or a total is required."""
+    """Line item of a new order. A price, a subtotal or a total is required.
+
+    It is not required if a plugin of the shop knows the price of the product.
+    """
 
     product_id = inputs.Integer("Product ID.")
     sku = inputs.Text("Stock keeping unit.")

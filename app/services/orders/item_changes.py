@@ -1,7 +1,7 @@
 """The rules for order items, and their changes by an update (orders 2, 3 and 9). Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +10,7 @@ from app.services.orders.items import KINDS, META_IDS, Item, ItemKind, OrderItem
 from app.services.orders.sums import cents, divided, price_times_quantity
 
 Data = Mapping[str, Any]
+PriceOf = Callable[[int, int], Decimal | None]
 
 MAX_ITEMS = 1000
 """Items in each list (orders 9)."""
@@ -19,7 +20,11 @@ MAX_CENTS = 10**18 - 1
 
 
 def changed_items(
-    items: OrderItems, data: Data, ids: Iterator[int], errors: Mapping[str, str] | None = None
+    items: OrderItems,
+    data: Data,
+    ids: Iterator[int],
+    errors: Mapping[str, str] | None = None,
+    price_of: PriceOf = lambda *_: None,
 ) -> OrderItems:
     """Return the items of an order after a create or an update (orders 3).
 
@@ -28,12 +33,13 @@ def changed_items(
         data: the loaded fields of the order. Missing lists change nothing.
         ids: IDs for new items, ascending, as many as ``number_of_new_items``.
         errors: rules that other lists of the order violate, reported together with these.
+        price_of: returns the price of a product for a quantity, or None, for new lines without one.
 
     Raises:
         InvalidOrderItems: with every item that violates a rule.
         ShopError: a list has too many items.
     """
-    change = _Change(items, ids)
+    change = _Change(items, ids, price_of)
     for name in KINDS:
         change.apply(name, data.get(name) or ())
     change.errors |= errors or {}
@@ -53,13 +59,14 @@ def number_of_new_items(data: Data) -> int:
 class _Change:
     """Changes of items that have not been completed yet, and the violated rules by location."""
 
-    def __init__(self, before: OrderItems, ids: Iterator[int]) -> None:
+    def __init__(self, before: OrderItems, ids: Iterator[int], price_of: PriceOf) -> None:
         lists = {name: list(items) for name, items in before.lists.items()}
         own_tax = before.own_shipping_tax
         self.after = OrderItems(lists, before.next_id, own_shipping_tax=own_tax)
         self.errors: dict[str, str] = {}
         self._seen: set[int] = set()
         self._ids = ids
+        self._price_of = price_of
 
     def apply(self, name: str, given: Sequence[Data]) -> None:
         """Change one list."""
@@ -132,9 +139,16 @@ class _Change:
         for name in ("product_id", "variation_id"):
             if item[name] < 0:
                 self.errors[f"{place}.{name}"] = "must not be negative."
+        is_possible = 1 <= item["quantity"] <= MAX_QUANTITY
         if before is None and not given.keys() & {"price", "subtotal", "total"}:
-            self.errors[place] = "needs a price, a subtotal or a total."
-        if not 1 <= item["quantity"] <= MAX_QUANTITY:
+            product_id = item["variation_id"] or item["product_id"]
+            is_known = is_possible and product_id > 0
+            price = self._price_of(product_id, item["quantity"]) if is_known else None
+            if price is None:
+                self.errors[place] = "needs a price, a subtotal or a total."
+            given = {**given, "price": price}
+            item["price"] = price
+        if not is_possible:
             self.errors[f"{place}.quantity"] = f"must be between 1 and {MAX_QUANTITY:,}."
             return
         if place in self.errors:

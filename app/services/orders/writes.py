@@ -12,7 +12,7 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
-from app.catalog import TRASH, Change
+from app.catalog import TRASH, Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.bulk_inserts import insert_rows
 from app.db.session import now, run_in_transaction
@@ -40,7 +40,7 @@ from app.services.orders.downloads import (
     write_permissions,
 )
 from app.services.orders.erased import require_no_personal_data
-from app.services.orders.item_changes import changed_items, number_of_new_items
+from app.services.orders.item_changes import PriceOf, changed_items, number_of_new_items
 from app.services.orders.items import KINDS, OrderItems, items_of, last_item_id
 from app.services.orders.locks import (
     clear_parents,
@@ -286,7 +286,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     }
     order["paid_at"] = columns.paid_at(None, order, data.get(columns.PAYS))
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
-    items = changed_items(OrderItems(), data, writes.item_ids, errors)
+    items = changed_items(OrderItems(), data, writes.item_ids, errors, _prices(order["currency"]))
     of_items = ItemChanges.take(OrderItems(), items)
     if data.get("order_key") in writes.taken_keys:
         reason = "another order has this order key."
@@ -341,7 +341,8 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     permissions, errors = permissions.changed(_permission_items(data))
     before = items = items_of(order)
     if changed or errors:
-        items = changed_items(before, data, writes.item_ids, errors)
+        prices = _prices(after["currency"])
+        items = changed_items(before, data, writes.item_ids, errors, prices)
     of_items = ItemChanges.take(before, items)
     plan = _plan_update(writes, order, after, items, changed)
     if changed or "shipping_tax" in data:
@@ -357,6 +358,12 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
         _note_status(writes, after, order["status"], data)
     writes.permissions[order["id"]] = permissions
     return after
+
+
+def _prices(currency: str) -> PriceOf:
+    """Return the function that asks plugins for the prices of products."""
+    price_of = current_catalog().price_of
+    return lambda product_id, quantity: price_of(product_id, quantity, currency)
 
 
 def _note_status(writes: _OrderWrites, order: Record, before: str, data: Mapping[str, Any]) -> None:

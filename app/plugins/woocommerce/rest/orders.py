@@ -496,6 +496,8 @@ def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
         number = whole_number(text.removeprefix("-")) or 0
         item["product_id"] = -number if text.startswith("-") else number
     if is_new and not {"total", "subtotal"} & item.keys():
+        if "product_id" in item and current_catalog().price_hooks:
+            return  # a plugin may know the price
         reason = (
             f"{place} needs total or subtotal, because this service has no catalog of products. "
             "It also needs name, product_id or sku."
