@@ -31,6 +31,7 @@ class Dialect:
     """What one mount needs on each request, and what it substitutes in the blueprints of the core.
 
     Args:
+        mount: name of the mount, in the names of its blueprints and settings: ``wc-api-v3``.
         words: replacements for prefixes of native names in error codes, headers and the OpenAPI
             document.
         credentials: function that returns the credentials of a request, or None.
@@ -50,7 +51,7 @@ class Dialect:
         removes_trashed: whether ``force=true`` deletes a record that is in the trash.
     """
 
-    name: str
+    mount: str
     words: Mapping[str, str] = field(default_factory=dict)
     credentials: Callable[[Request], Credentials | None] = from_basic
     key_in_query: bool = False

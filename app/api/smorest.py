@@ -55,7 +55,7 @@ class Api(flask_smorest.Api):
         self._error: Exception | None = None
         self._served: ServedDocument | None = None
         self._lock = RLock()
-        super().__init__(config_prefix="" if dialect is NATIVE else dialect.name.replace("-", "_"))
+        super().__init__(config_prefix="" if dialect is NATIVE else dialect.mount.replace("-", "_"))
 
     @property
     def spec(self) -> Any:
@@ -138,7 +138,7 @@ class Api(flask_smorest.Api):
         options["url_prefix"] = f"{prefix}{self.path}{own}" or None
         if self.dialect is not NATIVE:
             options |= {
-                "name": f"{self.dialect.name}-{blp.name}",
+                "name": f"{self.dialect.mount}-{blp.name}",
                 "dialect": self.dialect,
             }
         # flask-smorest adds the blueprint to the OpenAPI document here. The document is built when

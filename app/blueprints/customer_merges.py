@@ -13,8 +13,7 @@ from app.api.representations import customers as customers_of
 from app.api.responses import json_response
 from app.schemas import customer_merges as schemas
 from app.schemas.customers import CustomerResponse
-from app.schemas.examples import customer_merges as examples
-from app.schemas.examples.customers import CUSTOMER
+from app.schemas.examples import customers as examples
 from app.services.persons.claims import claim_orders, preview_claim
 from app.services.persons.merging import merge_customers, preview_merge
 
@@ -67,7 +66,7 @@ def get_customer_merge(query: Query, customer_id: int) -> Response:
 @blp.errors_as(400, "shop_api_invalid_customer_id")
 @blp.arguments(schemas.MergeRequest, example={"merge": examples.NEW_MERGE})
 @idempotent
-@blp.response(200, CustomerResponse, example={"customer": CUSTOMER})
+@blp.response(200, CustomerResponse, example={"customer": examples.CUSTOMER})
 def merge_customer(body: Body, customer_id: int) -> Response:
     """Merge an account into another one.
 

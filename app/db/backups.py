@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from app.db import timeouts
 from app.db.read_pool import begin_snapshot
+from app.db.sql.databases import uses_sqlite
 
 
 class BackupError(Exception):
@@ -44,7 +45,7 @@ def dump(engine: Engine, file: Path) -> Mapping[str, int]:
     Raises:
         BackupError: the file is damaged, or ``pg_dump`` fails or is not installed.
     """
-    if engine.dialect.name == "sqlite":
+    if uses_sqlite(engine):
         with (
             closing(sqlite3.connect(engine.url.database or "")) as source,
             closing(sqlite3.connect(file)) as copy,
@@ -65,7 +66,7 @@ def load(engine: Engine, file: Path) -> None:
     Raises:
         BackupError: the file is damaged, or ``pg_restore`` fails or is not installed.
     """
-    if engine.dialect.name == "sqlite":
+    if uses_sqlite(engine):
         _checked(file)
         target = Path(engine.url.database or "")
         engine.dispose()

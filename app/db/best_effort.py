@@ -9,6 +9,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from app.db import sqlite
 from app.db.read_pool import read_engine
 from app.db.session import DO_NOT_WAIT_FOR_STANDBY, db
+from app.db.sql.databases import uses_sqlite
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ def try_to_write(statement: Executable) -> bool:
         read-only or unavailable.
     """
     try:
-        if db.engine.dialect.name == "sqlite":
+        if uses_sqlite(db.engine):
             # The read engine begins no transaction, which would wait for the lock.
             with read_engine().connect() as connection, sqlite.without_waiting(connection):
                 connection.execute(statement)

@@ -35,6 +35,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningInsert
 
+from app.db.sql.databases import uses_sqlite
 from app.db.sql.types import JsonFields, Money, UtcDateTime
 
 _STAGED = "staged_rows"
@@ -50,7 +51,7 @@ def loading(connection: Connection) -> Iterator[None]:
     SQLite compares foreign keys at the commit. PostgreSQL gets statistics; reports of SQLite with
     statistics read other indexes than those that were made for them.
     """
-    on_sqlite = connection.dialect.name == "sqlite"
+    on_sqlite = uses_sqlite(connection)
     if on_sqlite:
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
     yield
@@ -60,7 +61,7 @@ def loading(connection: Connection) -> Iterator[None]:
 
 def insert_into(session: Session, table: Table) -> Any:
     """Return an INSERT of the database of a session, which can have ON CONFLICT."""
-    on_sqlite = session.get_bind().dialect.name == "sqlite"
+    on_sqlite = uses_sqlite(session.get_bind())
     return sqlite.insert(table) if on_sqlite else postgresql.insert(table)
 
 
@@ -113,7 +114,7 @@ def upsert_rows(session: Session, into: Table, rows: Sequence[Mapping[str, Any]]
     updated = [name for name in rows[0] if name != "id"]
     inserting = insert_into(session, into)
     changes = {name: inserting.excluded[name] for name in updated}
-    if connection.dialect.name == "sqlite":
+    if uses_sqlite(connection):
         upsert = inserting.on_conflict_do_update(index_elements=["id"], set_=changes)
         connection.execute(upsert, list(rows))
         return
@@ -155,7 +156,7 @@ def insert_ignore(
     """
     given = {name: bindparam(None, value, into.c[name].type) for name, value in shared.items()}
     values: list[ColumnElement[Any]] = list(given.values())
-    if session.connection().dialect.name == "postgresql":
+    if not uses_sqlite(session.connection()):
         _copy(session, names, rows)
         source: FromClause = table(_STAGED, *(column(name, String) for name in names))
         # In a select, a parameter has no type of its own.
@@ -212,7 +213,7 @@ def insert_values(
     Args:
         rows: their values, as the driver takes them.
     """
-    if connection.dialect.name == "postgresql":
+    if not uses_sqlite(connection):
         copy_rows(connection, table, names, rows)
         return
     quote = connection.dialect.identifier_preparer.quote

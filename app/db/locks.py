@@ -3,12 +3,14 @@
 from sqlalchemy import BigInteger, bindparam, func, select
 from sqlalchemy.orm import Session
 
+from app.db.sql.databases import uses_sqlite
+
 _LOCK = select(func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger)))
 
 
 def has_one_writer(session: Session) -> bool:
     """Return whether the database runs one transaction that writes at a time, as SQLite does."""
-    return session.get_bind().dialect.name == "sqlite"
+    return uses_sqlite(session.get_bind())
 
 
 def lock_until_commit(session: Session, key: int) -> None:

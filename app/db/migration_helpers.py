@@ -9,6 +9,8 @@ from typing import Any
 from alembic import op
 from sqlalchemy import Column, inspect, text
 
+from app.db.sql.databases import uses_sqlite
+
 
 def release_locks() -> None:
     """Commit what a migration has done on PostgreSQL, so that requests need not wait for it.
@@ -102,7 +104,7 @@ def set_oldest_compatible(revision: str) -> None:
 
 
 def _is_postgresql() -> bool:
-    return op.get_bind().dialect.name == "postgresql"
+    return not uses_sqlite(op.get_bind())
 
 
 def _drop(name: str, table: str) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, Executable, Result, Row, Select
 from sqlalchemy.exc import DBAPIError
 
 from app.db import timeouts
+from app.db.sql.databases import uses_sqlite
 
 READ, STREAM = "read", "stream"
 """The names of the read engines in ``SQLALCHEMY_BINDS``."""
@@ -43,7 +44,7 @@ def read_engine() -> Engine:
 
 def on_postgresql() -> bool:
     """Return whether the database is PostgreSQL."""
-    return read_engine().dialect.name == "postgresql"
+    return not uses_sqlite(read_engine())
 
 
 def _engine(name: str) -> Engine:
@@ -136,14 +137,14 @@ def stream_connection() -> Connection:
     Invalidate it afterwards, because its transaction is open.
     """
     connection = _open(STREAM)
-    if connection.dialect.name == "sqlite":
+    if uses_sqlite(connection):
         connection.exec_driver_sql("BEGIN")
     return connection
 
 
 def begin_snapshot(connection: Connection) -> None:
     """Begin a transaction that only reads, and whose selects see one state of the database."""
-    if connection.dialect.name == "sqlite":
+    if uses_sqlite(connection):
         connection.exec_driver_sql("BEGIN")
     else:
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)

@@ -21,13 +21,14 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 
 from app.db.read_pool import fetch, on_postgresql
 from app.db.session import db
+from app.db.sql.databases import uses_sqlite
 
 _SQLITE = table("sqlite_sequence", column("name"), column("seq"))
 
 
 def new_ids(connection: Connection, of: Table, number: int) -> list[int]:
     """Return new IDs of a table, ascending."""
-    if connection.dialect.name == "sqlite":
+    if uses_sqlite(connection):
         last = last_ids(connection, [of]).get(of.name, 0)
         set_last_id(connection, of, last + number)
         return list(range(last + 1, last + number + 1))
@@ -45,7 +46,7 @@ def advance(connection: Connection, of: Table, last: int) -> None:
 
 def last_ids(connection: Connection, tables: Sequence[Table]) -> dict[str, int]:
     """Return the last ID that each table has assigned, by its name."""
-    if connection.dialect.name == "sqlite":
+    if uses_sqlite(connection):
         names = [each.name for each in tables]
         rows = connection.execute(select(_SQLITE).where(_SQLITE.c.name.in_(names)))
         return {row.name: row.seq for row in rows}
@@ -59,7 +60,7 @@ def last_ids(connection: Connection, tables: Sequence[Table]) -> dict[str, int]:
 
 def set_last_id(connection: Connection, of: Table, last: int) -> None:
     """Let a table assign IDs that follow ``last``."""
-    if connection.dialect.name == "sqlite":
+    if uses_sqlite(connection):
         is_of_table = _SQLITE.c.name == of.name
         if not connection.execute(update(_SQLITE).where(is_of_table).values(seq=last)).rowcount:
             # SQLite adds the row of a table with its first row.

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import Executable, MetaData, text
+from sqlalchemy import Executable, MetaData, Table, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
@@ -43,6 +43,7 @@ from app.db.read_pool import (
     reading_connection,
 )
 from app.db.replicas import routing as replicas
+from app.db.sql.databases import uses_sqlite
 
 T = TypeVar("T")
 
@@ -85,6 +86,8 @@ _AFTER_COMMIT = "shop_api_after_commit"
 
 class Model(DeclarativeBase):
     """Base class of all models, with a naming convention for constraints in migrations."""
+
+    __table__: ClassVar[Table]  # every model is one table
 
     metadata = MetaData(
         naming_convention={
@@ -205,7 +208,7 @@ def _run_once(session: Session, work: Callable[[Session], T], *, is_internal: bo
     try:
         with _write_lock(), session, session.begin():
             session.info[_IS_RUNNING] = True
-            if is_internal and db.engine.dialect.name == "postgresql":
+            if is_internal and not uses_sqlite(db.engine):
                 session.execute(DO_NOT_WAIT_FOR_STANDBY)
             result = work(session)
             session.flush()
@@ -227,7 +230,7 @@ def truncate_write_ahead_log() -> None:
     it stays, and a later call empties it.
     """
     engine = db.engines[READ]
-    if engine.dialect.name == "sqlite":
+    if uses_sqlite(engine):
         with engine.connect() as connection, sqlite.without_waiting(connection):
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
 

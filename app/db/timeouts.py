@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 
 from app.db import deadline
+from app.db.sql.databases import uses_sqlite
 
 STEPS = 100_000
 """Number of SQLite steps between two checks of the time, which take a few milliseconds.
@@ -145,7 +146,7 @@ def _lift_session_limit(connection: Connection) -> None:
     connection.info[_UNLIMITED] = True
     if LOCAL_LIMIT in connection.get_execution_options():
         return  # `SET` would change the session of other clients
-    if connection.dialect.name == "postgresql":
+    if not uses_sqlite(connection):
         connection.exec_driver_sql("SET statement_timeout = 0")
         connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
         connection.commit()
@@ -155,7 +156,7 @@ def _lift_session_limit(connection: Connection) -> None:
 
 def lift_limit(connection: Connection) -> None:
     """Remove the timeout of a transaction, for commands."""
-    if connection.dialect.name == "postgresql":
+    if not uses_sqlite(connection):
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         return

@@ -1,28 +1,16 @@
 """Tables, one noun per file."""
 
-from app.models.admin_session import ADMIN_SESSIONS, SIGN_IN_LINKS
-from app.models.api_key import API_KEYS, ApiKey
+from app.models.api_key import ADMIN_SESSIONS, API_KEYS, SIGN_IN_LINKS, ApiKey
 from app.models.campaign import CAMPAIGNS, Campaign
-from app.models.coupon import COUPONS, Coupon
-from app.models.coupon_batch import COUPON_BATCHES, CouponBatch
-from app.models.coupon_refusal import COUPON_REFUSALS
-from app.models.customer_total import (
-    CUSTOMER_TOTALS,
-    STALE_TOTALS,
-    TOTAL_STATUSES,
-    CustomerTotal,
-    StaleTotal,
-    TotalStatuses,
-)
+from app.models.coupon import COUPON_BATCHES, COUPON_REFUSALS, COUPONS, Coupon, CouponBatch
 from app.models.demo_run import DEMO_RUNS, DemoRun
-from app.models.download import DOWNLOADS, DownloadPermission
 from app.models.event import EVENT_FEED, EVENTS, Event, EventFeed
 from app.models.idempotency_record import (
     IDEMPOTENCY_PERSONS,
     IDEMPOTENCY_RECORDS,
     IdempotencyRecord,
 )
-from app.models.import_run import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS, ImportRun
+from app.models.import_run import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS, ImportRun, Upload
 from app.models.imported_record import IMPORT_SOURCES, IMPORTED_RECORDS, ImportedRecord
 from app.models.metadata import (
     COUPON_METADATA,
@@ -33,25 +21,33 @@ from app.models.metadata import (
 )
 from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
 from app.models.order import (
+    DOWNLOADS,
     ITEM_IDS,
+    ORDER_NOTES,
     ORDER_PRODUCTS,
     ORDER_SUMS,
     ORDERS,
+    DownloadPermission,
     Order,
+    OrderNote,
     OrderProduct,
     OrderSum,
 )
-from app.models.order_note import ORDER_NOTES, OrderNote
 from app.models.order_refund import ORDER_REFUNDS, OrderRefund
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
-from app.models.upload import Upload
 from app.models.user import (
+    CUSTOMER_TOTALS,
     MERGED_ACCOUNTS,
+    STALE_TOTALS,
+    TOTAL_STATUSES,
     USER_ROLES,
     USER_TAGS,
     USERS,
+    CustomerTotal,
     MergedAccount,
+    StaleTotal,
+    TotalStatuses,
     User,
     UserRole,
     UserTag,

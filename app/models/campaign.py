@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import TypedDict, cast
+from typing import TypedDict
 
-from sqlalchemy import Index, Table, or_, text, true
+from sqlalchemy import Index, or_, text, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -41,7 +41,7 @@ class Campaign(Model):
     __table_args__ = (Index("ix_campaigns_created", "created_at", "id"), AUTOINCREMENT)
 
 
-CAMPAIGNS = cast("Table", Campaign.__table__)
+CAMPAIGNS = Campaign.__table__
 
 IS_LIMITED = or_(
     CAMPAIGNS.c.usage_limit > 0,

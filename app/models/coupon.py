@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text, true
+from sqlalchemy import CheckConstraint, ForeignKey, Index, text, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -179,7 +179,7 @@ class Coupon(Model):
     )
 
 
-COUPONS = cast("Table", Coupon.__table__)
+COUPONS = Coupon.__table__
 
 ON_REQUEST: Mapping[str, Any] = {
     "active": True,
@@ -230,3 +230,56 @@ class CouponRow(TypedDict):
     starts_at: datetime | None
     campaign_id: int | None
     options: CouponOptions
+
+
+class CouponBatch(Model):
+    """Coupons that were generated together. Its coupons have its ID in ``batch_id``."""
+
+    __tablename__ = "coupon_batches"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    # The author of the coupons. None for a batch of the command line without a user.
+    author_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("users.id", ondelete="SET NULL"), index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    # Number of generated coupons, including those that were deleted since.
+    count: Mapped[int] = mapped_column(Id)
+    # How the codes were made, normalized.
+    prefix: Mapped[str] = mapped_column(Key)
+    pattern: Mapped[str] = mapped_column(Key)
+    charset: Mapped[str] = mapped_column(Key)
+
+    # What people call the batch, such as the campaign.
+    name: Mapped[str] = mapped_column(Key, server_default=text("''"))
+
+    # The campaign for which it was generated.
+    campaign_id: Mapped[int | None] = mapped_column(Id)
+
+    __table_args__ = (
+        CheckConstraint("count > 0", name="count_positive"),
+        Index("ix_coupon_batches_created", "created_at", "id"),
+        AUTOINCREMENT,
+    )
+
+
+COUPON_BATCHES = CouponBatch.__table__
+
+
+class CouponRefusal(Model):
+    """Number of times that a code was refused for a reason, on a day of the shop's time zone."""
+
+    __tablename__ = "coupon_refusals"
+
+    day: Mapped[date] = mapped_column(primary_key=True)
+    # The first 100 characters. Empty for codes that are not kept.
+    code: Mapped[str] = mapped_column(Key, primary_key=True)
+    reason: Mapped[str] = mapped_column(Key, primary_key=True)
+    # Whether a coupon had the code. Only the number of other codes is limited.
+    is_known: Mapped[bool]
+    count: Mapped[int] = mapped_column(Id)
+    first_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    last_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+COUPON_REFUSALS = CouponRefusal.__table__

@@ -1,9 +1,7 @@
 """Runs of ``shop-api demo``, stored so that an interrupted run can be resumed."""
 
 from datetime import datetime
-from typing import cast
 
-from sqlalchemy import Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -36,4 +34,4 @@ class DemoRun(Model):
     __table_args__ = (AUTOINCREMENT,)
 
 
-DEMO_RUNS = cast("Table", DemoRun.__table__)
+DEMO_RUNS = DemoRun.__table__

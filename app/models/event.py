@@ -1,9 +1,8 @@
 """Events: what changed, written in the transaction of the change (events 1)."""
 
 from datetime import datetime
-from typing import cast
 
-from sqlalchemy import Index, Table, text
+from sqlalchemy import Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -120,5 +119,5 @@ class EventFeed(Model):
     removed_id: Mapped[int] = mapped_column(Id)
 
 
-EVENTS = cast("Table", Event.__table__)
-EVENT_FEED = cast("Table", EventFeed.__table__)
+EVENTS = Event.__table__
+EVENT_FEED = EventFeed.__table__

@@ -1,9 +1,8 @@
 """Idempotency records: stored responses to requests with an ``Idempotency-Key``."""
 
 from datetime import datetime, timedelta
-from typing import cast
 
-from sqlalchemy import ForeignKey, LargeBinary, Table
+from sqlalchemy import ForeignKey, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -40,5 +39,5 @@ class IdempotencyPerson(Model):
     person: Mapped[str] = mapped_column(Key, primary_key=True, index=True)
 
 
-IDEMPOTENCY_RECORDS = cast("Table", IdempotencyRecord.__table__)
-IDEMPOTENCY_PERSONS = cast("Table", IdempotencyPerson.__table__)
+IDEMPOTENCY_RECORDS = IdempotencyRecord.__table__
+IDEMPOTENCY_PERSONS = IdempotencyPerson.__table__

@@ -1,9 +1,8 @@
 """Records that were imported from another system, and where they came from."""
 
 from datetime import datetime
-from typing import cast
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, Table
+from sqlalchemy import ForeignKey, Index, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -62,5 +61,5 @@ ERASED = b"erased"
 USES = ("order_coupon", "coupon_use")
 """Kinds of redemptions."""
 
-IMPORTED_RECORDS = cast("Table", ImportedRecord.__table__)
-IMPORT_SOURCES = cast("Table", ImportSource.__table__)
+IMPORTED_RECORDS = ImportedRecord.__table__
+IMPORT_SOURCES = ImportSource.__table__

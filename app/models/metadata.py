@@ -1,8 +1,8 @@
 """Metadata: data that integrations attach to records (records 1)."""
 
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Table, false
+from sqlalchemy import ForeignKey, Index, false
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 
 from app.db.session import Model
@@ -92,8 +92,8 @@ class ItemMetadata(MetadataColumns, Model):
     __table_args__ = (Index("ix_item_metadata_order", "order_id", "id"), AUTOINCREMENT)
 
 
-COUPON_METADATA = cast("Table", CouponMetadata.__table__)
-CUSTOMER_METADATA = cast("Table", CustomerMetadata.__table__)
-ORDER_METADATA = cast("Table", OrderMetadata.__table__)
-REFUND_METADATA = cast("Table", RefundMetadata.__table__)
-ITEM_METADATA = cast("Table", ItemMetadata.__table__)
+COUPON_METADATA = CouponMetadata.__table__
+CUSTOMER_METADATA = CustomerMetadata.__table__
+ORDER_METADATA = OrderMetadata.__table__
+REFUND_METADATA = RefundMetadata.__table__
+ITEM_METADATA = ItemMetadata.__table__

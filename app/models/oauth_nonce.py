@@ -1,8 +1,6 @@
 """Used nonces of OAuth 1.0a signatures (decisions 12)."""
 
-from typing import cast
-
-from sqlalchemy import BigInteger, Table
+from sqlalchemy import BigInteger
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -23,4 +21,4 @@ class OAuthNonce(Model):
     timestamp: Mapped[int] = mapped_column(BigInteger, index=True)
 
 
-OAUTH_NONCES = cast("Table", OAuthNonce.__table__)
+OAUTH_NONCES = OAuthNonce.__table__

@@ -2,14 +2,13 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     ForeignKey,
     Index,
-    Table,
     UniqueConstraint,
     false,
     text,
@@ -199,7 +198,7 @@ class Order(BillingColumns, ShippingColumns, Model):
     )
 
 
-ORDERS = cast("Table", Order.__table__)
+ORDERS = Order.__table__
 
 
 class OrderProduct(Model):
@@ -223,7 +222,7 @@ class OrderProduct(Model):
     )
 
 
-ORDER_PRODUCTS = cast("Table", OrderProduct.__table__)
+ORDER_PRODUCTS = OrderProduct.__table__
 
 
 class OrderSum(Model):
@@ -253,7 +252,7 @@ class OrderSum(Model):
     __table_args__ = {"sqlite_with_rowid": False}
 
 
-ORDER_SUMS = cast("Table", OrderSum.__table__)
+ORDER_SUMS = OrderSum.__table__
 
 
 class ItemId(Model):
@@ -271,4 +270,47 @@ class ItemId(Model):
     __table_args__ = (UniqueConstraint("single"), AUTOINCREMENT)
 
 
-ITEM_IDS = cast("Table", ItemId.__table__)
+ITEM_IDS = ItemId.__table__
+
+
+class DownloadPermission(Model):
+    """Permission of an order's customer to download a file."""
+
+    __tablename__ = "download_permissions"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    order_id: Mapped[int] = mapped_column(Id, ForeignKey("orders.id", ondelete="CASCADE"))
+    product_id: Mapped[int] = mapped_column(Id)
+    download_id: Mapped[str] = mapped_column(Key)
+    download_name: Mapped[str] = mapped_column(Key)
+    download_url: Mapped[str] = mapped_column(Key)
+    file_name: Mapped[str] = mapped_column(Key)
+    file_url: Mapped[str] = mapped_column(Key)
+    # None means unlimited.
+    downloads_remaining: Mapped[int | None] = mapped_column(Id)
+    access_expires: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = (Index("ix_download_permissions_order", "order_id", "id"), AUTOINCREMENT)
+
+
+DOWNLOADS = DownloadPermission.__table__
+
+
+class OrderNote(Model):
+    """Note of an order. Deleted with the order."""
+
+    __tablename__ = "order_notes"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    order_id: Mapped[int] = mapped_column(Id, ForeignKey("orders.id", ondelete="CASCADE"))
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    note: Mapped[str] = mapped_column(Key)
+    # Whether the note is addressed to the customer.
+    customer_note: Mapped[bool]
+    # Empty for the system.
+    author: Mapped[str] = mapped_column(Key, server_default=text("''"))
+
+    __table_args__ = (Index("ix_order_notes_order", "order_id", "id"), AUTOINCREMENT)
+
+
+ORDER_NOTES = OrderNote.__table__

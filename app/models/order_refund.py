@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -73,4 +73,4 @@ class OrderRefund(Model):
     )
 
 
-ORDER_REFUNDS = cast("Table", OrderRefund.__table__)
+ORDER_REFUNDS = OrderRefund.__table__

@@ -8,9 +8,9 @@ transaction stores the expiry before it uses the slot (``services.redemptions.sl
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, and_, bindparam, or_, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, and_, bindparam, or_, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.records import with_columns
@@ -159,7 +159,7 @@ class Redemption(Model):
     )
 
 
-REDEMPTIONS = cast("Table", Redemption.__table__)
+REDEMPTIONS = Redemption.__table__
 
 
 class RedemptionRow(TypedDict):

@@ -1,9 +1,7 @@
 """Row counts per week, kept by triggers."""
 
 from datetime import date
-from typing import cast
 
-from sqlalchemy import Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -36,4 +34,4 @@ class RowCount(Model):
     __table_args__ = {"sqlite_with_rowid": False}
 
 
-ROW_COUNTS = cast("Table", RowCount.__table__)
+ROW_COUNTS = RowCount.__table__

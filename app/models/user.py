@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, cast
+from decimal import Decimal
+from typing import Any
 
 from sqlalchemy import (
     CheckConstraint,
@@ -11,7 +12,6 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Table,
     UniqueConstraint,
     func,
     text,
@@ -22,7 +22,7 @@ from app.conversions.emails import comparable_email
 from app.conversions.text import comparable, searchable
 from app.db.search import search_text
 from app.db.session import Model
-from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, MoneySum, UtcDateTime
 from app.models.address import AddressRow, BillingColumns, ShippingColumns
 
 
@@ -173,10 +173,10 @@ def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
     return {"user_id": user_id, "role": role, "position": 0, "registered_at": registered_at}
 
 
-USERS = cast("Table", User.__table__)
-USER_ROLES = cast("Table", UserRole.__table__)
-USER_TAGS = cast("Table", UserTag.__table__)
-MERGED_ACCOUNTS = cast("Table", MergedAccount.__table__)
+USERS = User.__table__
+USER_ROLES = UserRole.__table__
+USER_TAGS = UserTag.__table__
+MERGED_ACCOUNTS = MergedAccount.__table__
 
 
 class UserRow(AddressRow):
@@ -196,3 +196,59 @@ class UserRow(AddressRow):
     search_text: str
     revision: int
     tags: list[str] | None
+
+
+class CustomerTotal(Model):
+    """The ``orders_count`` and ``total_spent`` of a user, in indexes that lists are read from.
+
+    Database triggers add a row for each new user (migration 0046). The values are those of the
+    statuses in ``TotalStatuses``, and are out of date for the customers in ``StaleTotal``. So a
+    list is exact at any time, although writers of orders never change these rows, which writers of
+    one customer would wait for.
+    """
+
+    __tablename__ = "customer_totals"
+
+    customer_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    orders_count: Mapped[int] = mapped_column(Id)
+    total_spent: Mapped[Decimal] = mapped_column(MoneySum)
+
+    __table_args__ = (
+        Index("ix_customer_totals_orders_count", "orders_count", "customer_id"),
+        Index("ix_customer_totals_total_spent", "total_spent", "customer_id"),
+        {"sqlite_with_rowid": False},
+    )
+
+
+class StaleTotal(Model):
+    """Customer whose orders have changed since the row in ``CustomerTotal`` was computed.
+
+    Database triggers add a row with each change of ``OrderSum``, in the same transaction. Each
+    transaction adds a shard of its own on PostgreSQL, so that none waits for another one.
+    """
+
+    __tablename__ = "stale_totals"
+
+    customer_id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    shard: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+
+    __table_args__ = {"sqlite_with_rowid": False}
+
+
+class TotalStatuses(Model):
+    """The statuses that count in ``CustomerTotal``: a single row.
+
+    A process in which other statuses count does not use the totals.
+    """
+
+    __tablename__ = "total_statuses"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    statuses: Mapped[str] = mapped_column(Key)
+
+
+CUSTOMER_TOTALS = CustomerTotal.__table__
+STALE_TOTALS = StaleTotal.__table__
+TOTAL_STATUSES = TotalStatuses.__table__

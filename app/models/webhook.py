@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import TypedDict, cast
+from typing import TypedDict
 
-from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, Table, case, false
+from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, case, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -70,7 +70,7 @@ class Webhook(Model):
     )
 
 
-WEBHOOKS = cast("Table", Webhook.__table__)
+WEBHOOKS = Webhook.__table__
 
 FORM: ColumnElement[str] = case((WEBHOOKS.c.is_bare, WebhookFormat.BARE), else_=WEBHOOKS.c.format)
 """The form of a webhook."""

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -85,8 +85,8 @@ class DeliveryCount(Model):
     count: Mapped[int] = mapped_column(Id)
 
 
-DELIVERY_COUNTS = cast("Table", DeliveryCount.__table__)
-WEBHOOK_DELIVERIES = cast("Table", WebhookDelivery.__table__)
+DELIVERY_COUNTS = DeliveryCount.__table__
+WEBHOOK_DELIVERIES = WebhookDelivery.__table__
 
 
 class WebhookDeliveryRow(TypedDict):

@@ -217,7 +217,7 @@ def remove_unused_tags(document: Document) -> None:
 
 def _tag(name: str, dialect: Dialect) -> str:
     """Return the tag of a blueprint: ``Coupon batches`` of ``coupon_batches``."""
-    words = name.removeprefix(f"{dialect.name}-").replace("_", " ")
+    words = name.removeprefix(f"{dialect.mount}-").replace("_", " ")
     return re.sub("^Api ", "API ", words[:1].upper() + words[1:])
 
 

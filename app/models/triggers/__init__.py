@@ -10,6 +10,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from app.db.sql.databases import database_name
+
 _SEARCHED = "users", "coupons", "orders"
 
 _COUNTED = {
@@ -29,7 +31,7 @@ def recreate(connection: Connection) -> None:
 
     Only one migration may do so, because its effect must stay the same (CONTRIBUTING.md).
     """
-    database = connection.dialect.name
+    database = database_name(connection)
     for statement in _statements(Path(__file__).with_name(f"{database}.sql").read_text()):
         if found := _TRIGGER.search(statement):
             name, table = found.groups()

@@ -8,7 +8,7 @@ from flask import current_app
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.auth.passwords import hash_passwords
+from app.auth.hashes import hash_passwords
 from app.db.session import now
 from app.errors import ShopError
 from app.models import USERS

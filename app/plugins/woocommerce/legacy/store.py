@@ -98,7 +98,7 @@ def get_store() -> Response:
     """
     dialect = current_dialect()
     here = request_address().rstrip("/")
-    version = API_VERSIONS.get(dialect.name)
+    version = API_VERSIONS.get(dialect.mount)
     about = {
         "name": current_app.config["SHOP_NAME"],
         "description": f"Shop Administration API {VERSION}",

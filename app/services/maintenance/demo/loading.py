@@ -1,10 +1,10 @@
 """Loading of a reproducible demo shop in bulk."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from flask import current_app
 from sqlalchemy import Table, func, insert, or_, select, update
@@ -14,7 +14,7 @@ from app.auth.principals import Permission
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records
 from app.db.read_pool import fetch
-from app.db.session import now, run_in_transaction
+from app.db.session import Model, now, run_in_transaction
 from app.models import (
     COUPON_METADATA,
     CUSTOMER_METADATA,
@@ -33,11 +33,6 @@ from app.services.common.metadata_rules import found_text, json_text
 from app.services.customers import totals
 from app.services.customers.columns import NEW_ROLE
 from app.services.maintenance.demo.examples import add_examples
-from app.services.maintenance.demo.metadata import (
-    metadata_of_coupons,
-    metadata_of_customers,
-    metadata_of_orders,
-)
 from app.services.maintenance.demo.names import PRODUCTS
 from app.services.maintenance.demo.redemptions import (
     add_cart_redemptions,
@@ -70,7 +65,7 @@ class DemoKind(NamedTuple):
     """
 
     name: str
-    model: type
+    model: type[Model]
     make: Callable[[DemoShop, int], Record]
     then: Callable[[Session, list[int], list[Record]], None] | None = None
 
@@ -82,7 +77,7 @@ class DemoKind(NamedTuple):
     @property
     def table(self) -> Table:
         """The table of the records."""
-        return cast("Table", self.model.__table__)  # type: ignore[attr-defined] # defined on every model
+        return self.model.__table__
 
 
 class DemoError(Exception):
@@ -324,3 +319,34 @@ CUSTOMERS = DemoKind("customers", User, DemoShop.customer, _add_roles)
 COUPONS = DemoKind("coupons", Coupon, DemoShop.coupon, _add_coupon_metadata)
 ORDERS = DemoKind("orders", Order, DemoShop.order, _add_downloads)
 PARTS = (CUSTOMERS, COUPONS, ORDERS)
+
+
+_LEVELS = ("bronze", "silver", "gold")
+
+
+def metadata_of_customers(ids: Sequence[int]) -> Iterator[Record]:
+    """Yield three entries for each customer."""
+    for customer_id in ids:
+        loyalty = {"level": _LEVELS[customer_id % 3], "points": customer_id * 7 % 500}
+        for key, value in (
+            ("erp_id", f"K-{customer_id:06}"),
+            ("newsletter", customer_id % 4 != 0),
+            ("loyalty", loyalty),
+        ):
+            yield {"customer_id": customer_id, "key": key, "value": value}
+
+
+def metadata_of_coupons(ids: Sequence[int], coupons: Sequence[Record]) -> Iterator[Record]:
+    """Yield an entry for each coupon."""
+    for coupon_id, coupon in zip(ids, coupons, strict=True):
+        campaign = coupon["description"].removesuffix(" campaign").lower()
+        yield {"coupon_id": coupon_id, "key": "campaign", "value": campaign}
+
+
+def metadata_of_orders(ids: Sequence[int], orders: Sequence[Record]) -> Iterator[Record]:
+    """Yield an entry for each order, and a second one for orders that were sent."""
+    for order_id, order in zip(ids, orders, strict=True):
+        yield {"order_id": order_id, "key": "erp_id", "value": f"A-{order_id:07}"}
+        if order["status"] == "completed":
+            tracking = {"carrier": "dhl", "number": f"{order_id * 7919:012}"}
+            yield {"order_id": order_id, "key": "tracking", "value": tracking}

@@ -27,7 +27,7 @@ from app.models import (
     USERS,
     WEBHOOKS,
 )
-from app.models.download import DOWNLOADS
+from app.models.order import DOWNLOADS
 from app.models.user import with_normalized
 from app.services.common.metadata_writes import with_found_value
 from app.services.orders.columns import derived_columns

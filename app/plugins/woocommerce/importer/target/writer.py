@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from sqlalchemy import Table, bindparam, select, update
 from sqlalchemy.orm import Session
@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.conversions.numbers import MAX_COUNT
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records
-from app.db.session import run_in_transaction
+from app.db.session import Model, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models.imported_record import ERASED
@@ -46,7 +46,7 @@ class TargetKind:
     """
 
     name: str
-    model: type
+    model: type[Model]
     resolve_conflicts: Hook = lambda _session, _pending: None
     after_write: Hook = lambda _session, _pending: None
     metadata: MetadataTable | None = None
@@ -55,7 +55,7 @@ class TargetKind:
     @property
     def table(self) -> Table:
         """The table of the records."""
-        return cast("Table", self.model.__table__)  # type: ignore[attr-defined] # of every model
+        return self.model.__table__
 
 
 @dataclass(slots=True)
