@@ -17,6 +17,7 @@ from app.schemas.examples import api_keys as examples
 from app.schemas.queries import ReadQuery
 from app.services.api_keys import queries as api_key_queries
 from app.services.api_keys import writes as api_keys
+from app.services.api_keys.queries import KeyQuery
 
 SECRETS = ("consumer_key", "consumer_secret")
 
@@ -56,7 +57,7 @@ def list_api_keys(query: Query) -> Response:
     Returns all keys, newest first. A caller without `manage_api_keys` gets only their own keys.
     """
     serializer = API_KEY.only(query["selection"])
-    page = api_key_queries.list_keys(current_principal(), query, serializer.columns)
+    page = api_key_queries.list_keys(current_principal(), KeyQuery.of(query), serializer.columns)
     return page_response("keys", serializer.rows, page)
 
 

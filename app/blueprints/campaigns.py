@@ -18,6 +18,7 @@ from app.schemas.examples import campaigns as examples
 from app.schemas.queries import ReadQuery
 from app.services.campaigns import queries as campaign_queries
 from app.services.campaigns import writes as campaigns
+from app.services.campaigns.queries import CampaignQuery
 
 blp = Blueprint(
     "campaigns",
@@ -49,7 +50,9 @@ def list_campaigns(query: Query) -> Response:
     read coupons. `uses` and `discount` are computed only if the response contains them.
     """
     serializer = CAMPAIGN.only(query["selection"])
-    page = campaign_queries.list_campaigns(current_principal(), query, serializer.columns)
+    page = campaign_queries.list_campaigns(
+        current_principal(), CampaignQuery.of(query), serializer.columns
+    )
     return page_response("campaigns", serializer.rows, page)
 
 
@@ -80,7 +83,9 @@ def count_campaigns(query: Query) -> Response:
 
     Returns the number of campaigns that match.
     """
-    return json_response({"count": campaign_queries.count_campaigns(current_principal(), query)})
+    return json_response(
+        {"count": campaign_queries.count_campaigns(current_principal(), CampaignQuery.of(query))}
+    )
 
 
 @blp.route("/<id:campaign_id>")

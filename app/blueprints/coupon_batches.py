@@ -20,6 +20,7 @@ from app.schemas.examples import coupons as examples
 from app.schemas.queries import ReadQuery
 from app.services.coupons import batch_queries as coupon_batch_queries
 from app.services.coupons import batches as coupon_batches
+from app.services.coupons.batch_queries import BatchQuery
 
 blp = Blueprint(
     "coupon_batches",
@@ -68,7 +69,9 @@ def list_coupon_batches(query: Query) -> Response:
     The list is empty for a caller who cannot read coupons.
     """
     serializer = COUPON_BATCH.only(query["selection"])
-    page = coupon_batch_queries.list_batches(current_principal(), query, serializer.columns)
+    page = coupon_batch_queries.list_batches(
+        current_principal(), BatchQuery.of(query), serializer.columns
+    )
     return page_response("batches", serializer.rows, page)
 
 

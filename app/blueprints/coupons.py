@@ -20,6 +20,7 @@ from app.schemas.examples import coupons as examples
 from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, RecordQuery
 from app.services.coupons import queries as coupon_queries
 from app.services.coupons import writes as coupons
+from app.services.coupons.queries import CouponQuery
 
 blp = Blueprint(
     "coupons",
@@ -49,7 +50,9 @@ def list_coupons(query: Query) -> Response:
     read are neither listed nor counted.
     """
     serializer = coupons_of(query)
-    page = coupon_queries.list_coupons(current_principal(), query, serializer.columns)
+    page = coupon_queries.list_coupons(
+        current_principal(), CouponQuery.of(query), serializer.columns
+    )
     return page_response("coupons", serializer.rows, page)
 
 
@@ -85,7 +88,9 @@ def count_coupons(query: Query) -> Response:
 
     Returns the number of published coupons that match.
     """
-    return json_response({"count": coupon_queries.count_coupons(current_principal(), query)})
+    return json_response(
+        {"count": coupon_queries.count_coupons(current_principal(), CouponQuery.of(query))}
+    )
 
 
 @blp.route("/<id:coupon_id>")

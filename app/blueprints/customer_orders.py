@@ -16,6 +16,7 @@ from app.schemas.orders.order import DownloadList, OrderList
 from app.schemas.queries import CustomerOrdersQuery, ReadQuery
 from app.services.common.pagination import Page
 from app.services.orders import queries as order_queries
+from app.services.orders.queries import OrderQuery
 
 READ_ERRORS = (
     "shop_api_invalid_customer_id",
@@ -46,7 +47,11 @@ def list_customer_orders(query: Query, customer_id: int) -> Response:
     """
     serializer = OrderSerializer(query)
     page = order_queries.orders_of_customer(
-        current_principal(), customer_id, query, serializer.columns
+        current_principal(),
+        customer_id,
+        serializer.columns,
+        OrderQuery.of(query) if "page" in query else None,
+        with_total=query.get("totals", False),
     )
     return page_response("orders", serializer.rows, page)
 

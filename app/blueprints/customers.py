@@ -19,6 +19,7 @@ from app.schemas.examples import customers as examples
 from app.schemas.queries import CustomerCountQuery, CustomerListQuery, RecordQuery
 from app.services.customers import queries as customer_queries
 from app.services.customers import writes as customers
+from app.services.customers.queries import CustomerQuery
 
 blp = Blueprint(
     "customers",
@@ -51,7 +52,9 @@ def list_customers(query: Query) -> Response:
     `filter[limit]=-1` returns all accounts in one response.
     """
     serializer = customers_of(query)
-    page = customer_queries.list_customers(current_principal(), query, serializer.columns)
+    page = customer_queries.list_customers(
+        current_principal(), CustomerQuery.of(query), serializer.columns
+    )
     return page_response("customers", serializer.rows, page)
 
 
@@ -88,7 +91,9 @@ def count_customers(query: Query) -> Response:
 
     Returns the number of accounts that match.
     """
-    return json_response({"count": customer_queries.count_customers(current_principal(), query)})
+    return json_response(
+        {"count": customer_queries.count_customers(current_principal(), CustomerQuery.of(query))}
+    )
 
 
 @blp.route("/<id:customer_id>")

@@ -16,6 +16,7 @@ from app.schemas.examples import coupons as coupon_examples
 from app.schemas.examples import events as examples
 from app.schemas.queries import ReadQuery
 from app.services.events import queries as event_queries
+from app.services.events.queries import EventQuery
 
 blp = Blueprint(
     "events", __name__, url_prefix="/events", description="Read the feed of all changes of records."
@@ -52,7 +53,7 @@ def list_events(query: Query) -> Response:
     `filter[resource]=coupon&filter[resource_id]=12&filter[order]=desc`.
     """
     serializer = EVENT.only(query["selection"])
-    page = event_queries.list_events(current_principal(), query, serializer.columns)
+    page = event_queries.list_events(current_principal(), EventQuery.of(query), serializer.columns)
     cursor = "filter[before]" if query["order"] == "desc" else "filter[after]"
     links = next_link(cursor, page.rows[-1][-1]) if page.has_more else {}
     return json_response({"events": serializer.rows(page.rows)}, headers=links)

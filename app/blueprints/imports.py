@@ -20,6 +20,7 @@ from app.schemas.examples import imports as examples
 from app.schemas.queries import ReadQuery
 from app.services.imports import queries as import_queries
 from app.services.imports import runs as imports
+from app.services.imports.queries import ImportQuery
 
 View = Callable[..., Response]
 
@@ -70,7 +71,9 @@ def list_imports(query: Query) -> Response:
     They are kept for `SHOP_EVENTS_DAYS`.
     """
     serializer = IMPORT.only(query["selection"])
-    page = import_queries.list_imports(current_principal(), query, serializer.columns)
+    page = import_queries.list_imports(
+        current_principal(), ImportQuery.of(query), serializer.columns
+    )
     return page_response("imports", serializer.rows, page)
 
 
@@ -139,7 +142,9 @@ def list_import_errors(query: Query, import_id: int) -> Response:
     Returns the lines that failed, the first 10,000 of them, in their order.
     """
     serializer = IMPORT_ERROR.only(query["selection"])
-    page = import_queries.list_errors(current_principal(), import_id, query, serializer.columns)
+    page = import_queries.list_errors(
+        current_principal(), import_id, ImportQuery.of(query), serializer.columns
+    )
     links = next_link("filter[after]", page.rows[-1][-1]) if page.has_more else {}
     return json_response({"import_errors": serializer.rows(page.rows)}, headers=links)
 

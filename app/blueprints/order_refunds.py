@@ -26,6 +26,7 @@ from app.schemas.orders.refund import (
 from app.schemas.queries import RecordQuery
 from app.services.common.pagination import Page
 from app.services.orders import refunds
+from app.services.orders.refunds import RefundQuery
 
 blp = Blueprint(
     "order_refunds",
@@ -161,7 +162,7 @@ def list_refunds(query: Query) -> Response:
     read orders.
     """
     serializer = RefundSerializer(query)
-    page = refunds.list_all_refunds(current_principal(), query, serializer.columns)
+    page = refunds.list_all_refunds(current_principal(), RefundQuery.of(query), serializer.columns)
     return page_response("order_refunds", serializer.rows, page)
 
 
@@ -174,4 +175,6 @@ def count_refunds(query: Query) -> Response:
 
     Returns the number of refunds that match.
     """
-    return json_response({"count": refunds.count_all_refunds(current_principal(), query)})
+    return json_response(
+        {"count": refunds.count_all_refunds(current_principal(), RefundQuery.of(query))}
+    )

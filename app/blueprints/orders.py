@@ -25,6 +25,7 @@ from app.schemas.queries import DeleteQuery, OrderCountQuery, OrderListQuery, Re
 from app.services.common.bulk import BulkItem, WriteResult
 from app.services.orders import queries as order_queries
 from app.services.orders import writes as orders
+from app.services.orders.queries import OrderQuery
 
 blp = Blueprint(
     "orders",
@@ -52,7 +53,7 @@ def list_orders(query: Query) -> Response:
     user of the key cannot read orders.
     """
     serializer = OrderSerializer(query)
-    page = order_queries.list_orders(current_principal(), query, serializer.columns)
+    page = order_queries.list_orders(current_principal(), OrderQuery.of(query), serializer.columns)
     return page_response("orders", serializer.rows, page)
 
 
@@ -91,7 +92,9 @@ def count_orders(query: Query) -> Response:
 
     Returns the number of orders that match.
     """
-    return json_response({"count": order_queries.count_orders(current_principal(), query)})
+    return json_response(
+        {"count": order_queries.count_orders(current_principal(), OrderQuery.of(query))}
+    )
 
 
 @blp.route("/statuses")

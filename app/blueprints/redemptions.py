@@ -25,6 +25,7 @@ from app.schemas.redemptions import (
 from app.services.redemptions import queries as redemption_queries
 from app.services.redemptions import reservations
 from app.services.redemptions import writes as redemptions
+from app.services.redemptions.queries import RedemptionQuery
 
 blp = Blueprint(
     "redemptions",
@@ -55,7 +56,9 @@ def list_redemptions(query: Query) -> Response:
     cannot read orders.
     """
     serializer = REDEMPTION.only(query["selection"])
-    page = redemption_queries.list_redemptions(current_principal(), query, serializer.columns)
+    page = redemption_queries.list_redemptions(
+        current_principal(), RedemptionQuery.of(query), serializer.columns
+    )
     return page_response("redemptions", serializer.rows, page)
 
 
@@ -93,7 +96,11 @@ def count_redemptions(query: Query) -> Response:
     Returns the number of redemptions that match.
     """
     return json_response(
-        {"count": redemption_queries.count_redemptions(current_principal(), query)}
+        {
+            "count": redemption_queries.count_redemptions(
+                current_principal(), RedemptionQuery.of(query)
+            )
+        }
     )
 
 

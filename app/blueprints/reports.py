@@ -17,7 +17,7 @@ from app.services.reports.coupons import coupon_report, coupon_reports
 from app.services.reports.customers import customer_reports
 from app.services.reports.figures import COUPON_FIGURES, SALES_FIGURES
 from app.services.reports.lists import Report
-from app.services.reports.period import Period, currency_of, period_of
+from app.services.reports.period import Period, ReportQuery, currency_of, period_of
 from app.services.reports.refusals import refusal_reports
 from app.services.reports.sales import order_reports, sales_report
 
@@ -53,8 +53,9 @@ def get_sales_report(query: Query) -> Response:
     Orders count in the statuses of `SHOP_PAID_STATUSES` and `refunded`, on the day of their
     creation. Refunds count on their own day, and uses of coupons on the day of their confirmation.
     """
-    period = period_of(query)
-    sales = sales_report(current_principal(), period, currency_of(query), query["figures"])
+    wanted = ReportQuery.of(query)
+    period = period_of(wanted)
+    sales = sales_report(current_principal(), period, currency_of(wanted), wanted.figures)
     if _is_csv(query):
         name, rows = _file("sales", period), [sales["intervals"]]
         without = {*SALES_FIGURES} - {*query["figures"]}
@@ -79,8 +80,9 @@ def list_coupon_reports(query: Query) -> Response:
     Returns the coupons with a use or an order in the period. An order with two coupons counts for
     both.
     """
-    period = period_of(query)
-    report = coupon_reports(current_principal(), period, currency_of(query), query)
+    wanted = ReportQuery.of(query)
+    period = period_of(wanted)
+    report = coupon_reports(current_principal(), period, currency_of(wanted), wanted)
     return _list("coupon", schemas.CouponSummarySchema, report, period, query)
 
 
@@ -95,8 +97,9 @@ def get_coupon_report(query: Query, coupon_id: int) -> Response:
 
     The coupon can be in the trash.
     """
-    period = period_of(query)
-    report = coupon_report(current_principal(), coupon_id, period, currency_of(query))
+    wanted = ReportQuery.of(query)
+    period = period_of(wanted)
+    report = coupon_report(current_principal(), coupon_id, period, currency_of(wanted))
     if _is_csv(query):
         name = _file(f"coupon-{coupon_id}", period)
         return report_response(name, schemas.CouponInterval, [report["intervals"]])
@@ -120,8 +123,9 @@ def list_customer_reports(query: Query) -> Response:
     Returns the customers with an order or a refund in the period. Requires the capability
     `list_users` in addition.
     """
-    period = period_of(query)
-    report = customer_reports(current_principal(), period, currency_of(query), query)
+    wanted = ReportQuery.of(query)
+    period = period_of(wanted)
+    report = customer_reports(current_principal(), period, currency_of(wanted), wanted)
     return _list("customer", schemas.CustomerReportSchema, report, period, query)
 
 
@@ -135,8 +139,9 @@ def list_order_reports(query: Query) -> Response:
 
     Returns the number and total of the orders in each known status.
     """
-    period = period_of(query)
-    rows = order_reports(current_principal(), period, currency_of(query))
+    wanted = ReportQuery.of(query)
+    period = period_of(wanted)
+    rows = order_reports(current_principal(), period, currency_of(wanted))
     if _is_csv(query):
         return report_response(_file("orders", period), schemas.OrderReportSchema, [rows])
     return json_response({"order_reports": rows})
@@ -161,8 +166,9 @@ def list_refusal_reports(query: Query) -> Response:
     e-mail address or has more than six digits in a row counts as an empty code, unless a coupon has
     it, and so do further codes after 5,000 different ones on a day.
     """
-    period = period_of(query)
-    report = refusal_reports(current_principal(), period, query)
+    wanted = ReportQuery.of(query)
+    period = period_of(wanted)
+    report = refusal_reports(current_principal(), period, wanted)
     return _list("refusal", schemas.RefusalReportSchema, report, period, query)
 
 

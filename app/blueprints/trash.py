@@ -15,8 +15,10 @@ from app.schemas.examples import orders as order_examples
 from app.schemas.orders.order import OrderResponse, TrashedOrderList
 from app.schemas.queries import CouponListQuery, OrderListQuery, TrashQuery
 from app.services.coupons import queries as coupon_queries
+from app.services.coupons.queries import CouponQuery
 from app.services.maintenance import trash
 from app.services.orders import queries as order_queries
+from app.services.orders.queries import OrderQuery
 
 coupon_trash = Blueprint(
     "coupon_trash",
@@ -51,7 +53,9 @@ def list_trashed_coupons(query: Query) -> Response:
     cannot read coupons.
     """
     serializer = coupons_of(query, TRASHED_COUPON)
-    page = coupon_queries.list_coupons(current_principal(), query, serializer.columns, trashed=True)
+    page = coupon_queries.list_coupons(
+        current_principal(), CouponQuery.of(query), serializer.columns, trashed=True
+    )
     return page_response("coupons", serializer.rows, page)
 
 
@@ -98,7 +102,9 @@ def list_trashed_orders(query: Query) -> Response:
     read orders.
     """
     serializer = OrderSerializer(query, TRASHED_ORDER)
-    page = order_queries.list_orders(current_principal(), query, serializer.columns, trashed=True)
+    page = order_queries.list_orders(
+        current_principal(), OrderQuery.of(query), serializer.columns, trashed=True
+    )
     return page_response("orders", serializer.rows, page)
 
 

@@ -21,6 +21,7 @@ from app.services.webhooks import pings as webhook_pings
 from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import replays as webhook_replays
 from app.services.webhooks import writes as webhooks
+from app.services.webhooks.queries import DeliveryQuery, WebhookQuery
 
 blp = Blueprint(
     "webhooks",
@@ -56,7 +57,9 @@ def list_webhooks(query: Query) -> Response:
     webhooks.
     """
     serializer = WEBHOOK.only(query["selection"])
-    page = webhook_queries.list_webhooks(current_principal(), query, serializer.columns)
+    page = webhook_queries.list_webhooks(
+        current_principal(), WebhookQuery.of(query), serializer.columns
+    )
     return page_response("webhooks", serializer.rows, page)
 
 
@@ -86,7 +89,9 @@ def count_webhooks(query: Query) -> Response:
 
     Returns the number of webhooks that match the filter.
     """
-    return json_response({"count": webhook_queries.count_webhooks(current_principal(), query)})
+    return json_response(
+        {"count": webhook_queries.count_webhooks(current_principal(), WebhookQuery.of(query))}
+    )
 
 
 @blp.route("/<id:webhook_id>")
@@ -188,7 +193,7 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     """
     serializer = WEBHOOK_DELIVERY.only(query["selection"])
     page = webhook_queries.list_deliveries(
-        current_principal(), webhook_id, query, serializer.columns
+        current_principal(), webhook_id, DeliveryQuery.of(query), serializer.columns
     )
     return page_response("webhook_deliveries", serializer.rows, page)
 

@@ -1,7 +1,8 @@
 """Filters of exports: the filters of the lists of the API, for records with any status."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import marshmallow as ma
 from sqlalchemy import ColumnElement, exists
@@ -20,15 +21,19 @@ from app.schemas.orders.refund import RefundFilter
 from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query, Times
 from app.schemas.redemptions import RedemptionFilter
 from app.services.campaigns import queries as campaign_queries
+from app.services.campaigns.queries import CampaignQuery
 from app.services.common import metadata
-from app.services.common.filtering import between, require_known_status
+from app.services.common.filtering import ListQuery, between, require_known_status
 from app.services.coupons import queries as coupon_queries
-from app.services.customers.queries import ALL_ROLES, tag_conditions
+from app.services.coupons.batch_queries import BatchQuery
+from app.services.coupons.queries import CouponQuery
+from app.services.customers.queries import ALL_ROLES, CustomerQuery, tag_conditions
 from app.services.orders import queries as order_queries
 from app.services.orders import refunds
+from app.services.orders.queries import OrderQuery
+from app.services.orders.refunds import RefundQuery
 from app.services.redemptions import queries as redemption_queries
-
-Loaded = Mapping[str, Any]
+from app.services.redemptions.queries import RedemptionQuery
 
 
 class _CouponFilter(CouponFilter):
@@ -37,23 +42,17 @@ class _CouponFilter(CouponFilter):
     status = ChoiceParam("filter[status]", "Status.", *CouponStatus)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _CouponQuery(CouponQuery):
+    status: str | None = None
+
+
 class _CustomerFilter(CustomerFilter):
     """Filters of customers. Without a role, all accounts are exported."""
 
     role = TextParam(
         "filter[role]", "A single role. `all` includes every role.", load_default=ALL_ROLES
     )
-
-
-_QUERIES: Mapping[str, type[Query]] = {
-    "coupons": _CouponFilter,
-    "customers": _CustomerFilter,
-    "orders": OrderFilter,
-    "refunds": RefundFilter,
-    "redemptions": RedemptionFilter,
-    "batches": Times,
-    "campaigns": CampaignFilter,
-}
 
 
 def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
@@ -65,11 +64,12 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
     Raises:
         InvalidParams: a filter is unknown, or its value is invalid.
     """
-    schema: Any = _QUERIES[kind]()
+    found_by = _FILTERS[kind]
+    schema = found_by.schema()
     names = {
         str(field.data_key).removeprefix("filter[").rstrip("]") for field in schema.fields.values()
     }
-    further = getattr(schema, "further", None)
+    further = schema.further
     query: MultiDict[str, str] = MultiDict()
     for text in given:
         name, equals, value = text.partition("=")
@@ -86,7 +86,7 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
             raise InvalidParams({"--filter": f"unknown filter {name!r}{hint}"})
         query[parameter] = value
     try:
-        return _CONDITIONS[kind](schema.load(query))
+        return found_by.conditions(found_by.query.of(schema.load(query)))
     except (ma.ValidationError, InvalidParams) as error:
         found = error if isinstance(error, InvalidParams) else invalid_params(error)
         reasons = {f"--filter {_name(each.param or '')}": each.reason for each in found.parts}
@@ -104,53 +104,63 @@ def _name(parameter: str) -> str:
     return parameter.removeprefix("filter[").replace("]", "", 1)
 
 
-def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
+def _of_coupons(query: _CouponQuery) -> list[ColumnElement[bool]]:
     coupon_queries.require_known_filter(query)
     found = coupon_queries.conditions_of(query)
-    if query["type"] is not None:
-        found.append(COUPONS.c.type == query["type"])
-    if query["status"] is not None:
-        found.append(COUPONS.c.status == query["status"])
-    if query["q"] is not None:
-        found.append(contains(COUPONS.c.search_text, query["q"], COUPONS.c.id).by_index)
-    return [*found, *metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query["metadata"])]
+    if query.type is not None:
+        found.append(COUPONS.c.type == query.type)
+    if query.status is not None:
+        found.append(COUPONS.c.status == query.status)
+    if query.q is not None:
+        found.append(contains(COUPONS.c.search_text, query.q, COUPONS.c.id).by_index)
+    return [*found, *metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query.metadata)]
 
 
-def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
+def _of_customers(query: CustomerQuery) -> list[ColumnElement[bool]]:
     found = between(USERS.c, query)
-    if query["role"] != ALL_ROLES:
+    if query.role != ALL_ROLES:
         found.append(
-            exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query["role"])
+            exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role)
         )
     names = ("email_normalized", "username_normalized", "name_normalized")
     texts = [USERS.c[name] for name in names]
-    search = matches(USERS.c.search_text, texts, query["q"] or "", USERS.c.id)
+    search = matches(USERS.c.search_text, texts, query.q or "", USERS.c.id)
     found += [] if search is None else [search.by_index]
     found += tag_conditions(query)
-    return [*found, *metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"])]
+    return [*found, *metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)]
 
 
-def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
-    require_known_status(query, [*current_catalog().order_statuses, TRASH])
+def _of_orders(query: OrderQuery) -> list[ColumnElement[bool]]:
+    require_known_status(query.status, [*current_catalog().order_statuses, TRASH])
     found = order_queries.conditions_of(query)
-    if query["status"] is not None:
-        found.append(ORDERS.c.status.in_(query["status"]))
-    if query["q"] is not None:
-        found.append(contains(ORDERS.c.search_text, query["q"], ORDERS.c.id).by_index)
-    return [*found, *metadata.conditions_of(metadata.ORDER, ORDERS.c.id, query["metadata"])]
+    if query.status is not None:
+        found.append(ORDERS.c.status.in_(query.status))
+    if query.q is not None:
+        found.append(contains(ORDERS.c.search_text, query.q, ORDERS.c.id).by_index)
+    return [*found, *metadata.conditions_of(metadata.ORDER, ORDERS.c.id, query.metadata)]
 
 
-def _of_refunds(query: Loaded) -> list[ColumnElement[bool]]:
-    of_metadata = metadata.conditions_of(metadata.REFUND, ORDER_REFUNDS.c.id, query["metadata"])
+def _of_refunds(query: RefundQuery) -> list[ColumnElement[bool]]:
+    of_metadata = metadata.conditions_of(metadata.REFUND, ORDER_REFUNDS.c.id, query.metadata)
     return [*refunds.conditions_of(query), *of_metadata]
 
 
-_CONDITIONS: Mapping[str, Callable[[Loaded], list[ColumnElement[bool]]]] = {
-    "coupons": _of_coupons,
-    "customers": _of_customers,
-    "orders": _of_orders,
-    "refunds": _of_refunds,
-    "redemptions": redemption_queries.conditions_of,
-    "campaigns": campaign_queries.conditions_of,
-    "batches": lambda query: between({"created_at": COUPON_BATCHES.c.created_at}, query),
+class _Filter(NamedTuple):
+    schema: type[Query]
+    query: type[ListQuery]
+    conditions: Callable[[Any], list[ColumnElement[bool]]]  # of that query
+
+
+def _of_batches(query: BatchQuery) -> list[ColumnElement[bool]]:
+    return between({"created_at": COUPON_BATCHES.c.created_at}, query)
+
+
+_FILTERS: Mapping[str, _Filter] = {
+    "coupons": _Filter(_CouponFilter, _CouponQuery, _of_coupons),
+    "customers": _Filter(_CustomerFilter, CustomerQuery, _of_customers),
+    "orders": _Filter(OrderFilter, OrderQuery, _of_orders),
+    "refunds": _Filter(RefundFilter, RefundQuery, _of_refunds),
+    "redemptions": _Filter(RedemptionFilter, RedemptionQuery, redemption_queries.conditions_of),
+    "batches": _Filter(Times, BatchQuery, _of_batches),
+    "campaigns": _Filter(CampaignFilter, CampaignQuery, campaign_queries.conditions_of),
 }

@@ -18,7 +18,7 @@ from app.plugins.admin import html
 from app.plugins.admin.calls import call, can
 from app.plugins.admin.texts import gettext as _
 from app.services.reports.coupons import uses_of_batch
-from app.services.reports.period import period_of
+from app.services.reports.period import ReportQuery, period_of
 from app.services.reports.refusals import refusals_by_day
 
 T = TypeVar("T")
@@ -240,7 +240,7 @@ def _plots_of(
 def refusal_plots(days: str) -> list[Plot]:
     """Return the plot of the codes that were refused in the last days."""
     last = html.today()
-    period = period_of({"since": last - timedelta(days=int(days) - 1), "until": last})
+    period = period_of(ReportQuery(since=last - timedelta(days=int(days) - 1), until=last))
     labels = {"refused": _("Refused codes by day")}
     return _plots_of(lambda: refusals_by_day(current_principal(), period), labels)
 
@@ -249,7 +249,7 @@ def batch_plots(batch_id: int) -> list[Plot]:
     """Return the plot of the uses of a batch in the last 30 days, if the session may read it."""
     if not can("get_coupon_report"):
         return []
-    period = period_of({"since": None, "until": None})
+    period = period_of(ReportQuery())
     uses = {"uses": _("Uses")}
     return _plots_of(
         lambda: uses_of_batch(current_principal(), batch_id, period), uses, _("last 30 days")

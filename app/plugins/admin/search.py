@@ -24,10 +24,11 @@ from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
 from app.schemas.campaigns import CampaignListQuery
 from app.schemas.queries import CouponListQuery, CustomerListQuery, OrderListQuery
-from app.services.campaigns.queries import first_campaigns
-from app.services.coupons.queries import first_coupons
-from app.services.customers.queries import first_customers
-from app.services.orders.queries import first_orders
+from app.services.campaigns.queries import CampaignQuery, first_campaigns
+from app.services.common.filtering import ListQuery
+from app.services.coupons.queries import CouponQuery, first_coupons
+from app.services.customers.queries import CustomerQuery, first_customers
+from app.services.orders.queries import OrderQuery, first_orders
 
 blp = AdminBlueprint("admin_search")
 
@@ -46,6 +47,7 @@ class NounSearch(NamedTuple):
 
     noun: Noun
     schema: type[Base]
+    query_type: type[ListQuery]
     find: Callable[..., Any]  # of its service
     serializer: Callable[[dict[str, Any]], Any]
     fields: str
@@ -61,6 +63,7 @@ SEARCHES = (
     NounSearch(
         ORDERS,
         OrderListQuery,
+        OrderQuery,
         first_orders,
         OrderSerializer,
         "id,order_number,total,currency,customer_id,billing_address",
@@ -69,13 +72,18 @@ SEARCHES = (
     NounSearch(
         CUSTOMERS,
         CustomerListQuery,
+        CustomerQuery,
         first_customers,
         customers,
         "id,email,first_name,last_name,username",
         {"role": "all"},
     ),
-    NounSearch(COUPONS, CouponListQuery, first_coupons, coupons, "id,code,description", {}),
-    NounSearch(CAMPAIGNS, CampaignListQuery, first_campaigns, campaigns, "id,name", {}),
+    NounSearch(
+        COUPONS, CouponListQuery, CouponQuery, first_coupons, coupons, "id,code,description", {}
+    ),
+    NounSearch(
+        CAMPAIGNS, CampaignListQuery, CampaignQuery, first_campaigns, campaigns, "id,name", {}
+    ),
 )
 
 SHOWN = 10
@@ -107,7 +115,9 @@ def _found(search: NounSearch, text: str) -> tuple[str, list[Hit], ApiRequest | 
         return _(noun.title), [], None, ""  # a text that the API does not accept as a search
     selection = dict.fromkeys(search.fields.split(","))
     serializer = search.serializer(query | {"selection": selection})
-    rows = search.find(current_principal(), query, serializer.columns, SHOWN + 1)
+    rows = search.find(
+        current_principal(), search.query_type.of(query), serializer.columns, SHOWN + 1
+    )
     hits = [_hit(noun, row, text) for row in serializer.rows(rows[:SHOWN])]
     # Tables also search for one or two letters, which no index contains.
     more = noun.url("show_list", None, q=text) if len(rows) > SHOWN or len(text) < 3 else ""

@@ -1,6 +1,7 @@
 """The rules for reading API keys (decisions 2)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
@@ -11,7 +12,7 @@ from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
 from app.models import API_KEYS, USERS
-from app.services.common.filtering import Matching
+from app.services.common.filtering import ListQuery, Matching
 from app.services.common.pagination import Page
 from app.services.common.plans import fetch_page
 
@@ -34,17 +35,24 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {"date": API_KEYS.c.created_at, "id": API_KEYS.c.id}
 
 
-def list_keys(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
-    """Return a page of an ``ApiKeyListQuery``: all keys for a manager of keys, or their own."""
+@dataclass(frozen=True, kw_only=True)
+class KeyQuery(ListQuery):
+    """What a list of API keys may ask."""
+
+    user_id: int | None = None
+
+
+def list_keys(actor: Principal, query: KeyQuery, columns: Columns) -> Page:
+    """Return a page of the keys: all keys for a manager of keys, or their own."""
     conditions = []
     if not actor.can(Capability.MANAGE_API_KEYS):
         conditions.append(API_KEYS.c.user_id == actor.user_id)
-    if query["user_id"] is not None:
+    if query.user_id is not None:
         conditions.append(
-            API_KEYS.c.user_id == min(query["user_id"], INT64_MAX)
+            API_KEYS.c.user_id == min(query.user_id, INT64_MAX)
         )  # larger IDs match no user
     matching = Matching(API_KEYS.c.id, conditions)
-    return fetch_page(columns, matching, query, key=SORT_KEYS[query["orderby"]], may_read=True)
+    return fetch_page(columns, matching, query, key=SORT_KEYS[query.orderby], may_read=True)
 
 
 def get_key(actor: Principal, key_id: int, columns: Columns) -> Row:

@@ -1,6 +1,7 @@
 """The rules for reading campaigns (campaigns 2)."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -30,7 +31,7 @@ from app.errors import ShopError
 from app.models import CAMPAIGNS, REDEMPTIONS
 from app.models.campaign import IS_LIMITED
 from app.models.redemption import IS_EXPIRED_RESERVATION, IS_LIVE, NOW
-from app.services.common.filtering import Matching, between
+from app.services.common.filtering import ListQuery, Matching, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 
@@ -95,8 +96,17 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
-def list_campaigns(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
-    """Return a page of the campaigns that match a ``CampaignListQuery``, newest first.
+@dataclass(frozen=True, kw_only=True)
+class CampaignQuery(ListQuery):
+    """What a list of campaigns may ask (campaigns 2)."""
+
+    state: str | None = None
+    q: str | None = None
+    tag: str | None = None
+
+
+def list_campaigns(actor: Principal, query: CampaignQuery, columns: Columns) -> Page:
+    """Return a page of the campaigns that match, newest first.
 
     The page is empty without the capability.
     """
@@ -110,16 +120,16 @@ def list_campaigns(actor: Principal, query: Mapping[str, Any], columns: Columns)
 
 
 def first_campaigns(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, limit: int
+    actor: Principal, query: CampaignQuery, columns: Columns, limit: int
 ) -> Sequence[Row]:
-    """Return the newest campaigns that match a loaded ``CampaignListQuery``."""
+    """Return the newest campaigns that match."""
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return []
     matches, newest = and_(*conditions_of(query)), CAMPAIGNS.c.id.desc()
     return fetch(select_where(tuple(columns), CAMPAIGNS.c.id, matches, newest).limit(limit))
 
 
-def count_campaigns(actor: Principal, query: Mapping[str, Any]) -> int:
+def count_campaigns(actor: Principal, query: CampaignQuery) -> int:
     """Return the number of campaigns that match, or raise ShopError without the capability."""
     actor.require("shop_api_user_cannot_read_campaigns_count")
     return count(Matching(CAMPAIGNS.c.id, conditions_of(query)))
@@ -135,11 +145,11 @@ def get_campaign(actor: Principal, campaign_id: int, columns: Columns) -> Row:
     return rows[0]
 
 
-def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int]:
+def counts_by_state(actor: Principal, query: CampaignQuery) -> dict[str, int]:
     """Return the number of campaigns in each state that occurs.
 
     Args:
-        query: a loaded ``CampaignFilter``.
+        query: a ``CampaignQuery``.
 
     Raises:
         ShopError: the capability is missing.
@@ -169,15 +179,15 @@ def states_of(ids: Collection[int]) -> dict[int, dict[str, Any]]:
     return {row.id: row._asdict() for row in rows}
 
 
-def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``CampaignFilter``."""
+def conditions_of(query: CampaignQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of a ``CampaignQuery``."""
     conditions = between({"created_at": CAMPAIGNS.c.created_at}, query)
-    if query["state"] is not None:
-        conditions.append(query["state"] == STATE)
-    if query["q"] is not None:
-        conditions.append(first_line_has_part(CAMPAIGNS.c.search_text, searchable(query["q"])))
-    if query["tag"] is not None:
-        conditions.append(has_part(CAMPAIGNS.c.search_text, f"\n{query['tag']}\n"))
+    if query.state is not None:
+        conditions.append(COLUMNS["state"] == query.state)
+    if query.q is not None:
+        conditions.append(first_line_has_part(CAMPAIGNS.c.search_text, searchable(query.q)))
+    if query.tag is not None:
+        conditions.append(has_part(CAMPAIGNS.c.search_text, f"\n{query.tag}\n"))
     return conditions
 
 

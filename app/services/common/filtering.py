@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Column, ColumnElement, Select, select, true
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
@@ -13,6 +14,37 @@ from app.errors import InvalidParams
 from app.services.common.row_counts import RowCountFilter
 
 _ALL = true()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListQuery:
+    """What a list, a count, a report or an export may ask. Each noun adds its own filters.
+
+    Args:
+        page: number of the page, from 1.
+        limit: records on a page; None or 0 for the default, -1 for all records.
+        offset: records to skip, which takes precedence over ``page``.
+        order: ``asc`` or ``desc``.
+        orderby: the sort key, one of those of the list.
+        created_at_min: bound of the creation time, inclusive, as the other three.
+        metadata: keys that records have in their metadata, each with its value, or None for any.
+    """
+
+    page: int = 1
+    limit: int | None = None
+    offset: int | None = None
+    order: str = "desc"
+    orderby: str = "date"
+    created_at_min: datetime | None = None
+    created_at_max: datetime | None = None
+    updated_at_min: datetime | None = None
+    updated_at_max: datetime | None = None
+    metadata: Sequence[tuple[str, str | None]] = ()
+
+    @classmethod
+    def of(cls, loaded: Mapping[str, Any]) -> Self:
+        """Return the query that a schema has loaded, without what only its response depends on."""
+        return cls(**{name: loaded[name] for name in cls.__dataclass_fields__ if name in loaded})
 
 
 class OtherIndex(NamedTuple):
@@ -75,9 +107,9 @@ Find = Matching | Callable[[Fetch], Matching]
 """The matching records, or a function that returns them after selects in the list's snapshot."""
 
 
-def require_known_status(query: Mapping[str, Any], known: Collection[str]) -> None:
+def require_known_status(statuses: Sequence[str] | None, known: Collection[str]) -> None:
     """Raise InvalidParams, which lists the known statuses, if ``filter[status]`` has another."""
-    for status in query["status"] or ():
+    for status in statuses or ():
         if status not in known:
             reason = f"unknown status {status!r}. Known statuses: {', '.join(known)}."
             raise InvalidParams({"filter[status]": reason})
@@ -85,18 +117,19 @@ def require_known_status(query: Mapping[str, Any], known: Collection[str]) -> No
 
 def between(
     columns: Mapping[str, ColumnElement[Any]] | ReadOnlyColumnCollection[str, Column[Any]],
-    query: Mapping[str, Any],
+    query: ListQuery,
 ) -> list[ColumnElement[bool]]:
     """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive.
 
     Args:
         columns: ``created_at`` and ``updated_at``, or one of them.
     """
-    conditions = []
-    for name in ("created_at", "updated_at"):
+    conditions: list[ColumnElement[bool]] = []
+    for name, first, last in (
+        ("created_at", query.created_at_min, query.created_at_max),
+        ("updated_at", query.updated_at_min, query.updated_at_max),
+    ):
         if name in columns:
-            if (timestamp := query[f"{name}_min"]) is not None:
-                conditions.append(columns[name] >= timestamp)
-            if (timestamp := query[f"{name}_max"]) is not None:
-                conditions.append(columns[name] <= timestamp)
+            conditions += [] if first is None else [columns[name] >= first]
+            conditions += [] if last is None else [columns[name] <= last]
     return conditions

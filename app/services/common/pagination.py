@@ -1,6 +1,6 @@
 """Pages of lists and their headers (decisions 6, 13)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -65,9 +65,11 @@ class Page:
         return headers | {"Link": links} if 0 < len(links) <= MAX_LINK_BYTES else headers
 
 
-def page_size(query: Mapping[str, Any]) -> int | None:
-    """Return the rows per page: ``limit``, where -1 means no limit and 0 the default (spec 4.2)."""
-    limit = query.get("limit")  # some lists have no limit parameter
+def page_size(limit: int | None) -> int | None:
+    """Return the rows per page: ``limit``, where -1 means no limit and 0 the default (spec 4.2).
+
+    None is a list without this parameter.
+    """
     return None if limit == -1 else limit or default_page_size()
 
 

@@ -9,7 +9,7 @@ A query module says which records match (``Matching``), and never how to find th
 The totals of lists without a filter are those of ``row_counts``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -27,7 +27,7 @@ from sqlalchemy import (
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import STREAM_ABOVE, Fetch, RowStream, fetch, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
-from app.services.common.filtering import Find, Matching
+from app.services.common.filtering import Find, ListQuery, Matching
 from app.services.common.pagination import Page, default_page_size, page_size
 
 FEW = 20_000
@@ -84,7 +84,7 @@ def first_matches(
 def fetch_page(
     columns: Columns,
     find: Find,
-    query: Mapping[str, Any],
+    query: ListQuery,
     *,
     key: ColumnElement[Any],
     may_read: bool,
@@ -93,16 +93,15 @@ def fetch_page(
 
     Args:
         columns: the columns to select, which the record's ID follows.
-        query: ``order``, ``limit``, ``offset`` (if absent or 0, ``page`` determines it) and
-            ``page``.
+        query: its order and page. Without an offset, ``page`` determines it.
         key: the sort key. Nulls come last. Equal keys are sorted by ID in the same direction, so
             that pages never overlap.
     """
-    size = page_size(query)
+    size = page_size(query.limit)
     if not may_read:
-        return Page([], 0, query["page"], size or default_page_size())
+        return Page([], 0, query.page, size or default_page_size())
     # Without a limit, the list has a single page, and all later pages are empty.
-    offset = query["offset"] or (size or INT64_MAX) * (query["page"] - 1)
+    offset = query.offset or (size or INT64_MAX) * (query.page - 1)
     is_collected = size is not None and size <= STREAM_ABOVE
     rows: Sequence[Row] | RowStream = ()
     with snapshot() as fetch:
@@ -116,7 +115,7 @@ def fetch_page(
         is_few = total <= FEW and not is_more and not matching.is_whole
         is_few &= matching.index is None or not matching.index.finds_few
         plan = _search if is_few else _count_and_page
-        page = plan(matching, key, query["order"], is_backward=after < offset)
+        page = plan(matching, key, query.order, is_backward=after < offset)
         if limit > 0 and is_collected:
             ids = [row[0] for row in fetch(page, window)]
             ids = ids[::-1] if after < offset else ids
@@ -125,9 +124,9 @@ def fetch_page(
         page, window = (matching.found(), {}) if limit == total else (page, window)
         printed, record_id = map(as_printed, columns), matching.record_id
         every = select(*printed, record_id).where(record_id.in_(page))
-        rows = RowStream(every.order_by(*_order(key, record_id, query["order"])), window)
+        rows = RowStream(every.order_by(*_order(key, record_id, query.order)), window)
     goes_on = isinstance(rows, list) and len(rows) == size if is_more else None
-    return Page(rows, most if is_more else total, query["page"], size, goes_on=goes_on)
+    return Page(rows, most if is_more else total, query.page, size, goes_on=goes_on)
 
 
 def _matching(find: Find, fetch: Fetch) -> Matching:

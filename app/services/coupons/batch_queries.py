@@ -1,6 +1,7 @@
 """The rules for reading batches of generated coupons (migration 3)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, exists, func, literal_column, select
@@ -14,7 +15,7 @@ from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
 from app.models.redemption import IS_LIVE_RESERVATION
-from app.services.common.filtering import Matching, between
+from app.services.common.filtering import ListQuery, Matching, between
 from app.services.common.pagination import Page
 from app.services.common.plans import fetch_page
 from app.services.coupons.queries import PUBLISHED
@@ -53,17 +54,21 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
-def list_batches(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
+@dataclass(frozen=True, kw_only=True)
+class BatchQuery(ListQuery):
+    """What a list of batches may ask."""
+
+    campaign: int | None = None
+
+
+def list_batches(actor: Principal, query: BatchQuery, columns: Columns) -> Page:
     """Return a page of the batches, newest first unless ``query`` says otherwise.
 
     The page is empty without the capability to read coupons (decisions 13).
-
-    Args:
-        query: a loaded ``CouponBatchListQuery``.
     """
     conditions = between({"created_at": COUPON_BATCHES.c.created_at}, query)
-    if query["campaign"] is not None:
-        conditions.append(COUPON_BATCHES.c.campaign_id == min(query["campaign"], INT64_MAX))
+    if query.campaign is not None:
+        conditions.append(COUPON_BATCHES.c.campaign_id == min(query.campaign, INT64_MAX))
     matching = Matching(COUPON_BATCHES.c.id, conditions)
     return fetch_page(
         columns,

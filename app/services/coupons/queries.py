@@ -1,6 +1,7 @@
 """The rules for reading coupons (spec 4.1, 5; decisions 4)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
 from operator import sub
@@ -32,7 +33,7 @@ from app.errors import InvalidParams, ShopError
 from app.models import COUPONS
 from app.models.coupon import CouponStatus
 from app.services.common import metadata, plans
-from app.services.common.filtering import Matching, between
+from app.services.common.filtering import ListQuery, Matching, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -73,15 +74,29 @@ SORT_KEYS: Mapping[str, Column[Any]] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class CouponQuery(ListQuery):
+    """What a list of coupons may ask (decisions 4)."""
+
+    q: str | None = None
+    type: str | None = None
+    code: str | None = None
+    state: str | None = None
+    in_: Sequence[int] | None = None
+    not_in: Sequence[int] | None = None
+    batch: int | None = None
+    campaign: int | None = None
+
+
 def list_coupons(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, *, trashed: bool = False
+    actor: Principal, query: CouponQuery, columns: Columns, *, trashed: bool = False
 ) -> Page:
     """Return a page of the published coupons that match, by default newest first.
 
     The page is empty without the capability to read coupons (spec 4.1).
 
     Args:
-        query: a loaded ``CouponListQuery``.
+        query: a ``CouponQuery``.
         trashed: whether to list the coupons in the trash instead.
 
     Raises:
@@ -92,28 +107,28 @@ def list_coupons(
         columns,
         _in_trash(query) if trashed else _matching(query),
         query,
-        key=SORT_KEYS[query["orderby"]],
+        key=SORT_KEYS[query.orderby],
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
     )
 
 
 def first_coupons(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, limit: int
+    actor: Principal, query: CouponQuery, columns: Columns, limit: int
 ) -> Sequence[Row]:
     """Return the first coupons that a search finds, the one with this code first.
 
     Args:
-        query: a loaded ``CouponListQuery`` with ``q``.
+        query: a ``CouponQuery`` with ``q``.
     """
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return []
-    is_exact, key = COUPONS.c.code == coupon_code(query["q"]), SORT_KEYS["date"]
+    is_exact, key = COUPONS.c.code == coupon_code(query.q or ""), SORT_KEYS["date"]
     return plans.first_matches(
         columns, _matching(query), limit, key=key, is_exact=is_exact, exact=is_exact & PUBLISHED
     )
 
 
-def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
+def count_coupons(actor: Principal, query: CouponQuery) -> int:
     """Return the number of published coupons that match.
 
     Raises:
@@ -153,9 +168,9 @@ def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code
     return rows[0]
 
 
-def require_known_filter(query: Mapping[str, Any]) -> None:
+def require_known_filter(query: CouponQuery) -> None:
     """Raise InvalidParams if the coupon type in a filter is unknown."""
-    if query["type"] and query["type"] not in current_catalog().coupon_types:
+    if query.type and query.type not in current_catalog().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {known_types()}."})
 
 
@@ -164,30 +179,30 @@ def known_types() -> str:
     return ", ".join(current_catalog().coupon_types)
 
 
-def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``CouponFilter`` without its type and its search."""
+def conditions_of(query: CouponQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of a ``CouponQuery`` without its type and its search."""
     conditions = [*between(COUPONS.c, query), *state_of(query)]
-    if query["in_"] is not None:
-        conditions.append(COUPONS.c.id.in_(query["in_"]))
-    if query["not_in"] is not None:
-        conditions.append(COUPONS.c.id.not_in(query["not_in"]))
-    if query["code"] is not None:
-        conditions.append(COUPONS.c.code == query["code"])
-    if (campaign_id := query.get("campaign")) is not None:  # other dialects have no campaigns
-        conditions.append(COUPONS.c.campaign_id == min(campaign_id, INT64_MAX))
-    if query["batch"] is not None:
+    if query.in_ is not None:
+        conditions.append(COUPONS.c.id.in_(query.in_))
+    if query.not_in is not None:
+        conditions.append(COUPONS.c.id.not_in(query.not_in))
+    if query.code is not None:
+        conditions.append(COUPONS.c.code == query.code)
+    if query.campaign is not None:
+        conditions.append(COUPONS.c.campaign_id == min(query.campaign, INT64_MAX))
+    if query.batch is not None:
         conditions.append(
-            COUPONS.c.batch_id == min(query["batch"], INT64_MAX)
+            COUPONS.c.batch_id == min(query.batch, INT64_MAX)
         )  # no batch has a larger ID
     return conditions
 
 
-def state_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``CouponFilter`` on the state.
+def state_of(query: CouponQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of a ``CouponQuery`` on the state.
 
     A coupon has exactly one state, the first that holds.
     """
-    if query["state"] is None:
+    if query.state is None:
         return []
     time = datetime.now(UTC)
     is_expired = COUPONS.c.expiry_date <= time.date()
@@ -201,16 +216,16 @@ def state_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     }
     conditions: list[ColumnElement[bool]] = []
     for name, (has_state, has_not) in states.items():
-        if name == query["state"]:
+        if name == query.state:
             return [*conditions, has_state]
         conditions.append(has_not)
     return conditions
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
-    """Return the published coupons that match a loaded ``CouponFilter``."""
+def _matching(query: CouponQuery) -> Matching:
+    """Return the published coupons that match a ``CouponQuery``."""
     search, conditions = _filters_of(query)
-    only_active = query["state"] == "active" and len(conditions) == len(state_of(query))
+    only_active = query.state == "active" and len(conditions) == len(state_of(query))
     number = _number_of_active() if only_active and search is None else None
     return Matching(COUPONS.c.id, conditions, PUBLISHED, COUNTED, search, TRASHED, number)
 
@@ -221,33 +236,33 @@ def _number_of_active() -> ColumnElement[int]:
     Indexes contain only the latter. To compare each of a million coupons takes three times as long.
     """
     others = (
-        select(func.count()).where(PUBLISHED, *state_of({"state": state})).scalar_subquery()
+        select(func.count()).where(PUBLISHED, *state_of(CouponQuery(state=state))).scalar_subquery()
         for state in NOT_ACTIVE
     )
     return reduce(sub, others, COUNTED.of_weeks(None, None))
 
 
-def _in_trash(query: Mapping[str, Any]) -> Matching:
-    """Return the coupons in the trash that match a loaded ``CouponFilter``."""
+def _in_trash(query: CouponQuery) -> Matching:
+    """Return the coupons in the trash that match a ``CouponQuery``."""
     search, conditions = _filters_of(query)
     return Matching(COUPONS.c.id, conditions, TRASHED, search=search)
 
 
-def _filters_of(query: Mapping[str, Any]) -> tuple[Search | None, list[ColumnElement[bool]]]:
-    """Return the search and the conditions of a loaded ``CouponFilter``."""
-    conditions, q = conditions_of(query), query["q"]
-    if query["type"] is not None:
-        conditions.append(COUPONS.c.type == query["type"])
+def _filters_of(query: CouponQuery) -> tuple[Search | None, list[ColumnElement[bool]]]:
+    """Return the search and the conditions of a ``CouponQuery``."""
+    conditions, q = conditions_of(query), query.q
+    if query.type is not None:
+        conditions.append(COUPONS.c.type == query.type)
     search = None if q is None else contains(COUPONS.c.search_text, q, COUPONS.c.id)
-    filters = metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query["metadata"])
+    filters = metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query.metadata)
     search, compared = metadata.with_metadata(search, filters)
     return search, [*conditions, *compared]
 
 
 def ids_after(
-    actor: Principal, query: Mapping[str, Any], after: int, limit: int, *, trashed: bool = False
+    actor: Principal, query: CouponQuery, after: int, limit: int, *, trashed: bool = False
 ) -> list[int]:
-    """Return the IDs of the coupons that match a loaded ``CouponFilter`` and follow an ID.
+    """Return the IDs of the coupons that match a ``CouponQuery`` and follow an ID.
 
     Raises:
         InvalidParams: the type in the filter is unknown.
@@ -258,21 +273,21 @@ def ids_after(
     return plans.ids_after(_in_trash(query) if trashed else _matching(query), after, limit)
 
 
-def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int]:
+def counts_by_state(actor: Principal, query: CouponQuery) -> dict[str, int]:
     """Return the numbers of coupons in each state but ``active``, and of the ``trash``, at once.
 
     Args:
-        query: a loaded ``CouponFilter`` without a search. Its state is ignored.
+        query: a ``CouponQuery`` without a search. Its state is ignored.
 
     Raises:
         ShopError: the capability is missing.
     """
     actor.require("shop_api_user_cannot_read_coupons")
     states = {
-        name: select(func.count()).where(PUBLISHED, *_filters_of({**query, "state": name})[1])
+        name: select(func.count()).where(PUBLISHED, *_filters_of(replace(query, state=name))[1])
         for name in NOT_ACTIVE
     }
-    in_trash = _filters_of({**query, "state": None})[1]
+    in_trash = _filters_of(replace(query, state=None))[1]
     states["trash"] = select(func.count()).where(TRASHED, *in_trash)
     counts = (
         each.select_from(COUPONS).scalar_subquery().label(name) for name, each in states.items()

@@ -1,7 +1,7 @@
 """The rules for reading customers (spec 4.2, 5, 7.2; decisions 5)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from app.errors import InvalidParams, ShopError
 from app.models import ROW_COUNTS, USER_ROLES, USER_TAGS, USERS
 from app.models.user import sort_key
 from app.services.common import metadata, plans
-from app.services.common.filtering import Matching, OtherIndex, between
+from app.services.common.filtering import ListQuery, Matching, OtherIndex, between
 from app.services.common.pagination import Page
 from app.services.common.plans import FEW, count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -66,13 +66,25 @@ _FEW_OTHERS = 5000
 _TEXTS = [USERS.c.email_normalized, USERS.c.username_normalized, USERS.c.name_normalized]
 
 
-def list_customers(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
+@dataclass(frozen=True, kw_only=True)
+class CustomerQuery(ListQuery):
+    """What a list of customers may ask (spec 4.2, decisions 5)."""
+
+    order: str = "asc"
+    orderby: str = "registered"
+    orderby_meta_key: str | None = None
+    role: str = "customer"
+    q: str | None = None
+    tag: str | None = None
+
+
+def list_customers(actor: Principal, query: CustomerQuery, columns: Columns) -> Page:
     """Return a page of the users that match, by default in the order of their registration.
 
     The page is empty without the capability to list users (spec 4.2).
 
     Args:
-        query: a loaded ``CustomerListQuery``.
+        query: a ``CustomerQuery``.
 
     Raises:
         InvalidParams: ``orderby`` requires a field to sort by.
@@ -87,24 +99,24 @@ def list_customers(actor: Principal, query: Mapping[str, Any], columns: Columns)
 
 
 def first_customers(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, limit: int
+    actor: Principal, query: CustomerQuery, columns: Columns, limit: int
 ) -> Sequence[Row]:
     """Return the first users that a search finds, the one with this e-mail address first.
 
     Args:
-        query: a loaded ``CustomerListQuery`` with ``q``, and all roles.
+        query: a ``CustomerQuery`` with ``q``, and all roles.
     """
     if not actor.can(Capability.LIST_USERS):
         return []
-    is_exact = USERS.c.email_normalized == comparable_email(query["q"])
+    is_exact = USERS.c.email_normalized == comparable_email(query.q or "")
     key = SORT_KEYS["registered"]
     return plans.first_matches(columns, _matching(query, fetch), limit, key=key, is_exact=is_exact)
 
 
 def ids_after(
-    actor: Principal, query: Mapping[str, Any], after: int, limit: int, *, trashed: bool = False
+    actor: Principal, query: CustomerQuery, after: int, limit: int, *, trashed: bool = False
 ) -> list[int]:
-    """Return the IDs of the users that match a loaded ``CustomerFilter`` and follow an ID.
+    """Return the IDs of the users that match a ``CustomerQuery`` and follow an ID.
 
     Customers have no trash, so ``trashed`` is false.
 
@@ -115,7 +127,7 @@ def ids_after(
     return [] if trashed else plans.ids_after(_matching(query, fetch), after, limit)
 
 
-def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
+def count_customers(actor: Principal, query: CustomerQuery) -> int:
     """Return the number of users that match.
 
     Raises:
@@ -177,27 +189,27 @@ def _readable(
     return rows[0]
 
 
-def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
-    """Return the users that match a loaded ``CustomerFilter``."""
-    by_text = matches(USERS.c.search_text, _TEXTS, query["q"] or "", USERS.c.id)
+def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
+    """Return the users that match a ``CustomerQuery``."""
+    by_text = matches(USERS.c.search_text, _TEXTS, query.q or "", USERS.c.id)
     filters = tag_conditions(query)
-    filters += metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"])
+    filters += metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)
     search, compared = metadata.with_metadata(by_text, filters)
-    is_changed_then = query["updated_at_min"] or query["updated_at_max"]
+    is_changed_then = query.updated_at_min or query.updated_at_max
     has_only_role = search is None and not compared and not is_changed_then
-    if query["orderby"] == "registered" and query["role"] != ALL_ROLES and has_only_role:
+    if query.orderby == "registered" and query.role != ALL_ROLES and has_only_role:
         return _by_registration(query)
-    matching = of_role(query["role"], [*between(USERS.c, query), *compared], search, fetch)
-    if query["orderby"] in SUMS:
+    matching = of_role(query.role, [*between(USERS.c, query), *compared], search, fetch)
+    if query.orderby in SUMS:
         return replace(matching, index=_by_sum(query, matching, fetch))
     return matching
 
 
-def tag_conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the condition of a loaded ``CustomerFilter`` on a tag, if it has one."""
-    if query.get("tag") is None:  # other dialects have no tags
+def tag_conditions(query: CustomerQuery) -> list[ColumnElement[bool]]:
+    """Return the condition of a ``CustomerQuery`` on a tag, if it has one."""
+    if query.tag is None:
         return []
-    tagged = select(USER_TAGS.c.user_id).where(USER_TAGS.c.tag == query["tag"])
+    tagged = select(USER_TAGS.c.user_id).where(USER_TAGS.c.tag == query.tag)
     return [USERS.c.id.in_(tagged)]
 
 
@@ -226,30 +238,30 @@ def _is_in(role: str, record_id: ColumnElement[int]) -> ColumnElement[bool]:
     return record_id.in_(select(USER_ROLES.c.user_id).where(USER_ROLES.c.role == role))
 
 
-def _by_registration(query: Mapping[str, Any]) -> Matching:
+def _by_registration(query: CustomerQuery) -> Matching:
     """Return the users of a role, in the order of their registration in the index of roles.
 
     With several roles, a page in the middle of a million users takes two seconds without it.
     """
-    role, periods = query["role"], between({"created_at": USERS.c.created_at}, query)
+    role, periods = query.role, between({"created_at": USERS.c.created_at}, query)
     of_roles = between({"created_at": USER_ROLES.c.registered_at}, query)
     ids = select(USER_ROLES.c.user_id).where(USER_ROLES.c.role == role, *of_roles)
     index = OtherIndex(ids, USER_ROLES.c.user_id, USER_ROLES.c.registered_at, finds_few=True)
     return Matching(USERS.c.id, periods, _is_in(role, USERS.c.id), _counted(role), index=index)
 
 
-def _by_sum(query: Mapping[str, Any], matching: Matching, fetch: Fetch) -> OtherIndex:
+def _by_sum(query: CustomerQuery, matching: Matching, fetch: Fetch) -> OtherIndex:
     """Return the index of users by a sum of their orders.
 
     A million sums are computed in three seconds without it.
     """
-    ranks = totals.ranks(query["orderby"], fetch)
+    ranks = totals.ranks(query.orderby, fetch)
     record_id, value = ranks.selected_columns
     if not matching.is_whole:
         of_users: Any = matching.compared().whereclause
         ranks = ranks.where(record_id == USERS.c.id, of_users)
-    elif query["role"] != ALL_ROLES:
-        ranks = ranks.where(_has_role(query["role"], record_id, fetch)[0])
+    elif query.role != ALL_ROLES:
+        ranks = ranks.where(_has_role(query.role, record_id, fetch)[0])
     return OtherIndex(ranks, record_id, value)
 
 
@@ -272,8 +284,8 @@ def _has_role(
     return _is_in(role, record_id), number <= FEW
 
 
-def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
-    orderby, meta_key = query["orderby"], query["orderby_meta_key"]
+def _sort_key(query: CustomerQuery) -> ColumnElement[Any]:
+    orderby, meta_key = query.orderby, query.orderby_meta_key
     if orderby not in {"meta_value", "meta_value_num"}:
         return SORT_KEYS[orderby]
     if meta_key is None:

@@ -1,6 +1,7 @@
 """The rules for reading imports and their errors (people 7)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from app.db.session import now
 from app.errors import ShopError
 from app.models import IMPORT_ERRORS, IMPORT_RUNS
 from app.models.import_run import ImportStatus
-from app.services.common.filtering import Matching
+from app.services.common.filtering import ListQuery, Matching
 from app.services.common.pagination import Page, default_page_size
 from app.services.common.plans import fetch_page
 from app.services.events.queries import EventPage as FeedPage
@@ -52,7 +53,15 @@ def _readable(actor: Principal) -> list[str]:
     ]
 
 
-def list_imports(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
+@dataclass(frozen=True, kw_only=True)
+class ImportQuery(ListQuery):
+    """What a list of imports, or of the lines that failed, may ask (people 7)."""
+
+    status: str | None = None
+    after: int | None = None
+
+
+def list_imports(actor: Principal, query: ImportQuery, columns: Columns) -> Page:
     """Return a page of the imports of the kinds that the actor may read, newest first.
 
     Imports of several kinds, of commands, are listed for an actor who may read all kinds.
@@ -66,10 +75,10 @@ def list_imports(actor: Principal, query: Mapping[str, Any], columns: Columns) -
     conditions: list[ColumnElement[bool]] = [IMPORT_RUNS.c.kind.in_(kinds)]
     if len(kinds) == len(READS):
         conditions = [or_(*conditions, IMPORT_RUNS.c.kind.is_(None))]
-    if query["status"] is not None:
-        conditions.append(COLUMNS["status"] == query["status"])
+    if query.status is not None:
+        conditions.append(COLUMNS["status"] == query.status)
     matching = Matching(IMPORT_RUNS.c.id, conditions)
-    newest_first = {**query, "order": "desc"}
+    newest_first = replace(query, order="desc")
     return fetch_page(columns, matching, newest_first, key=IMPORT_RUNS.c.id, may_read=True)
 
 
@@ -87,16 +96,14 @@ def get_import(actor: Principal, import_id: int, columns: Columns) -> Row:
     return rows[0]  # type: ignore[no-any-return] # a row
 
 
-def list_errors(
-    actor: Principal, import_id: int, query: Mapping[str, Any], columns: Columns
-) -> FeedPage:
+def list_errors(actor: Principal, import_id: int, query: ImportQuery, columns: Columns) -> FeedPage:
     """Return the lines of an import that failed after a line, in their order.
 
     Raises:
         ShopError: the import or a right is missing.
     """
     get_import(actor, import_id, ())
-    size = query["limit"] or default_page_size()
+    size = query.limit or default_page_size()
     printed = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
     found = (
         select(*printed, IMPORT_ERRORS.c.line)
@@ -107,7 +114,7 @@ def list_errors(
         .order_by(IMPORT_ERRORS.c.line)
         .limit(bindparam("size", type_=BigInteger))
     )
-    given = {"import": import_id, "after": query["after"] or 0, "size": size + 1}
+    given = {"import": import_id, "after": query.after or 0, "size": size + 1}
     rows = fetch(found, given)
     return FeedPage(rows[:size], has_more=len(rows) > size)
 

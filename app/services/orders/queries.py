@@ -1,6 +1,7 @@
 """The rules for reading orders and downloads (decisions 7 and 8, orders 4)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, type_coerce
@@ -16,7 +17,7 @@ from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import DOWNLOADS, ORDERS
 from app.services.common import metadata, plans
-from app.services.common.filtering import Matching, between, require_known_status
+from app.services.common.filtering import ListQuery, Matching, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -53,13 +54,22 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class OrderQuery(ListQuery):
+    """What a list of orders may ask (decisions 7)."""
+
+    status: Sequence[str] | None = None
+    customer_id: int | None = None
+    q: str | None = None
+
+
 def list_orders(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, *, trashed: bool = False
+    actor: Principal, query: OrderQuery, columns: Columns, *, trashed: bool = False
 ) -> Page:
     """Return a page of the orders that match, newest first by default.
 
     Args:
-        query: a loaded ``OrderListQuery``; its status is that before the trash in the trash.
+        query: an ``OrderQuery``; its status is that before the trash in the trash.
         columns: what to select, of COLUMNS or TRASH_COLUMNS.
         trashed: whether to list the orders in the trash instead.
 
@@ -72,31 +82,31 @@ def list_orders(
 
 
 def first_orders(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, limit: int
+    actor: Principal, query: OrderQuery, columns: Columns, limit: int
 ) -> Sequence[Row]:
     """Return the first orders that a search finds, the one with this number first.
 
     Args:
-        query: a loaded ``OrderListQuery`` with ``q``.
+        query: an ``OrderQuery`` with ``q``.
     """
     if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
         return []
-    is_exact, key = ORDERS.c.order_number == query["q"], SORT_KEYS["date"]
+    is_exact, key = ORDERS.c.order_number == query.q, SORT_KEYS["date"]
     # Usually, the number of an order is its ID, which has an index.
-    exact = is_exact & (ORDERS.c.id == (whole_number(query["q"]) or 0))
+    exact = is_exact & (ORDERS.c.id == (whole_number(query.q or "") or 0))
     return plans.first_matches(
         columns, _matching(query), limit, key=key, is_exact=is_exact, exact=exact
     )
 
 
-def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
+def count_orders(actor: Principal, query: OrderQuery) -> int:
     """Return the number of orders that match.
 
     Raises:
         InvalidParams: a status in the filter is unknown.
         ShopError: the capability is missing.
     """
-    require_known_status(query, current_catalog().order_statuses)
+    require_known_status(query.status, current_catalog().order_statuses)
     actor.require("shop_api_user_cannot_read_orders_count")
     return count(_matching(query))
 
@@ -117,22 +127,27 @@ def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
 
 
 def orders_of_customer(
-    actor: Principal, customer_id: int, query: Mapping[str, Any], columns: Columns
+    actor: Principal,
+    customer_id: int,
+    columns: Columns,
+    query: OrderQuery | None = None,
+    *,
+    with_total: bool = False,
 ) -> Page:
     """Return all orders of a customer, oldest first (spec 4.2, decisions 7), or a page of them.
 
     Args:
-        query: a loaded ``CustomerOrdersQuery``. If the API version filters and pages these orders,
-            and the client asked for it, a loaded ``OrderListQuery`` (decisions 14). ``totals``:
-            whether the list of all orders has totals.
+        query: what to list, if the dialect filters and pages these orders, and the client asked
+            for it (decisions 14).
+        with_total: whether the list of all orders has totals.
     """
     get_customer(actor, customer_id, [])
-    if "page" in query:
-        query = {**query, "customer_id": customer_id}
+    if query is not None:
+        query = replace(query, customer_id=customer_id)
         return _fetch_orders(_matching(query), query, columns, may_read=True)
     theirs = select_where(tuple(columns), ORDERS.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
     rows = every_row(theirs, {WANTED: customer_id})
-    if not query.get("totals"):
+    if not with_total:
         return Page(rows, total=None)
     return Page(rows, _number_of(customer_id, rows) if isinstance(rows, RowStream) else len(rows))
 
@@ -188,39 +203,39 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
 
 
 def _fetch_orders(
-    matching: Matching, query: Mapping[str, Any], columns: Columns, *, may_read: bool
+    matching: Matching, query: OrderQuery, columns: Columns, *, may_read: bool
 ) -> Page:
     """Return a page of the matching orders in the sort order of ``query``."""
-    require_known_status(query, current_catalog().order_statuses)
-    return fetch_page(columns, matching, query, key=SORT_KEYS[query["orderby"]], may_read=may_read)
+    require_known_status(query.status, current_catalog().order_statuses)
+    return fetch_page(columns, matching, query, key=SORT_KEYS[query.orderby], may_read=may_read)
 
 
-def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``OrderFilter`` without its status and its search."""
+def conditions_of(query: OrderQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of an ``OrderQuery`` without its status and its search."""
     conditions = between(ORDERS.c, query)
-    if query["customer_id"]:
+    if query.customer_id:
         # An ID beyond 64 bits identifies no account.
-        conditions.append(ORDERS.c.customer_id == min(query["customer_id"], INT64_MAX))
-    elif query["customer_id"] is not None:
+        conditions.append(ORDERS.c.customer_id == min(query.customer_id, INT64_MAX))
+    elif query.customer_id is not None:
         # 0 is the customer ID of guest orders (spec 2.3).
         conditions.append(ORDERS.c.customer_id.is_(None))
     return conditions
 
 
 def _search_of(
-    query: Mapping[str, Any],
+    query: OrderQuery,
 ) -> tuple[Search | None, Sequence[ColumnElement[bool]]]:
-    """Return the search of a loaded ``OrderFilter`` by text and metadata, and its conditions."""
-    q, of_metadata = query["q"], query["metadata"]
+    """Return the search of an ``OrderQuery`` by text and metadata, and its conditions."""
+    q, of_metadata = query.q, query.metadata
     search = None if q is None else contains(ORDERS.c.search_text, q, ORDERS.c.id)
     filters = metadata.conditions_of(metadata.ORDER, ORDERS.c.id, of_metadata)
     return metadata.with_metadata(search, filters)
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
-    """Return the orders that match a loaded ``OrderFilter``, without those in the trash."""
+def _matching(query: OrderQuery) -> Matching:
+    """Return the orders that match an ``OrderQuery``, without those in the trash."""
     search, compared = _search_of(query)
-    return of_statuses(query["status"], [*conditions_of(query), *compared], search)
+    return of_statuses(query.status, [*conditions_of(query), *compared], search)
 
 
 def of_statuses(
@@ -235,24 +250,24 @@ def of_statuses(
     return Matching(ORDERS.c.id, conditions, ORDERS.c.status.in_(names), counted, search)
 
 
-def _in_trash(query: Mapping[str, Any]) -> Matching:
-    """Return the orders in the trash that match a loaded ``OrderFilter``."""
+def _in_trash(query: OrderQuery) -> Matching:
+    """Return the orders in the trash that match an ``OrderQuery``."""
     search, compared = _search_of(query)
     conditions = [IS_TRASHED, *conditions_of(query), *compared]
-    if query["status"] is not None:
-        conditions.append(ORDERS.c.status_before_trash.in_(query["status"]))
+    if query.status is not None:
+        conditions.append(ORDERS.c.status_before_trash.in_(query.status))
     return Matching(ORDERS.c.id, conditions, search=search)
 
 
 def ids_after(
-    actor: Principal, query: Mapping[str, Any], after: int, limit: int, *, trashed: bool = False
+    actor: Principal, query: OrderQuery, after: int, limit: int, *, trashed: bool = False
 ) -> list[int]:
-    """Return the IDs of the orders that match a loaded ``OrderFilter`` and follow an ID.
+    """Return the IDs of the orders that match an ``OrderQuery`` and follow an ID.
 
     Raises:
         InvalidParams: a status in the filter is unknown.
         ShopError: the capability is missing.
     """
-    require_known_status(query, current_catalog().order_statuses)
+    require_known_status(query.status, current_catalog().order_statuses)
     actor.require("shop_api_user_cannot_read_orders_count")
     return plans.ids_after(_in_trash(query) if trashed else _matching(query), after, limit)

@@ -4,6 +4,7 @@ A transaction locks the order before its refunds, so that the limits hold for co
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
@@ -24,7 +25,7 @@ from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
 from app.models.order_refund import OrderRefundRow
 from app.services.common import metadata as metadata_tables
 from app.services.common.bulk import Precondition, Record
-from app.services.common.filtering import Matching, between
+from app.services.common.filtering import ListQuery, Matching, between
 from app.services.common.metadata import METADATA
 from app.services.common.metadata_writes import delete_items, without_metadata
 from app.services.common.pagination import Page
@@ -72,8 +73,15 @@ def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns
     return rows[0]
 
 
-def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
-    """Return a page of the refunds of all orders that match a ``RefundListQuery``, newest first."""
+@dataclass(frozen=True, kw_only=True)
+class RefundQuery(ListQuery):
+    """What a list of the refunds of all orders may ask."""
+
+    order_id: int | None = None
+
+
+def list_all_refunds(actor: Principal, query: RefundQuery, columns: Columns) -> Page:
+    """Return a page of the refunds of all orders that match, newest first."""
     return fetch_page(
         columns,
         _matching(query),
@@ -83,7 +91,7 @@ def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Column
     )
 
 
-def count_all_refunds(actor: Principal, query: Mapping[str, Any]) -> int:
+def count_all_refunds(actor: Principal, query: RefundQuery) -> int:
     """Return the number of refunds that match, or raise ShopError without the capability."""
     code = "shop_api_user_cannot_read_order_refunds_count"
     actor.require(code)
@@ -309,20 +317,20 @@ _OF_ORDERS = (
 )
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
-    """Return the refunds that match a loaded ``RefundFilter``, without those of trashed orders."""
+def _matching(query: RefundQuery) -> Matching:
+    """Return the refunds that match a ``RefundQuery``, without those of trashed orders."""
     filters = metadata_tables.conditions_of(
-        metadata_tables.REFUND, ORDER_REFUNDS.c.id, query["metadata"]
+        metadata_tables.REFUND, ORDER_REFUNDS.c.id, query.metadata
     )
     return Matching(ORDER_REFUNDS.c.id, [*conditions_of(query), *filters], ~_IS_OF_TRASHED)
 
 
-def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``RefundFilter`` on columns, for refunds of any order."""
+def conditions_of(query: RefundQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of a ``RefundQuery`` on columns, for refunds of any order."""
     conditions = between(ORDER_REFUNDS.c, query)
-    if query["order_id"] is not None:
+    if query.order_id is not None:
         # Larger IDs identify no order.
-        conditions.append(ORDER_REFUNDS.c.order_id == min(query["order_id"], INT64_MAX))
+        conditions.append(ORDER_REFUNDS.c.order_id == min(query.order_id, INT64_MAX))
     return conditions
 
 

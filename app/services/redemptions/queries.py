@@ -1,6 +1,7 @@
 """The rules for reading redemptions (redemptions 4 and 6)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, literal, not_, or_, select
@@ -19,7 +20,7 @@ from app.models.redemption import (
     IS_LIVE_RESERVATION,
     RedemptionStatus,
 )
-from app.services.common.filtering import Matching, between, require_known_status
+from app.services.common.filtering import ListQuery, Matching, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -54,18 +55,32 @@ _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
 }
 
 
-def list_redemptions(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
-    """Return a page of the redemptions that match a ``RedemptionListQuery``, in its order."""
+@dataclass(frozen=True, kw_only=True)
+class RedemptionQuery(ListQuery):
+    """What a list of redemptions may ask (redemptions 6)."""
+
+    status: Sequence[str] | None = None
+    code: str | None = None
+    coupon_id: int | None = None
+    campaign: int | None = None
+    order_id: int | None = None
+    customer_id: int | None = None
+    reference: str | None = None
+    email: str | None = None
+
+
+def list_redemptions(actor: Principal, query: RedemptionQuery, columns: Columns) -> Page:
+    """Return a page of the redemptions that match, in the order of the query."""
     return fetch_page(
         columns,
         _matching(query),
         query,
-        key=SORT_KEYS[query["orderby"]],
+        key=SORT_KEYS[query.orderby],
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
     )
 
 
-def count_redemptions(actor: Principal, query: Mapping[str, Any]) -> int:
+def count_redemptions(actor: Principal, query: RedemptionQuery) -> int:
     """Return the number of redemptions that match.
 
     Raises:
@@ -87,15 +102,15 @@ def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Ro
     return rows[0]
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
-    """Return the redemptions that match a loaded ``RedemptionFilter``."""
+def _matching(query: RedemptionQuery) -> Matching:
+    """Return the redemptions that match a ``RedemptionQuery``."""
     conditions = conditions_of(query)
-    is_only = len(conditions) == 1 and (query["updated_at_min"] or query["updated_at_max"])
+    is_only = len(conditions) == 1 and (query.updated_at_min or query.updated_at_max)
     number = _number_of_changed(query) if is_only else None
     return Matching(REDEMPTIONS.c.id, conditions, counted=_COUNTED, number=number)
 
 
-def _number_of_changed(query: Mapping[str, Any]) -> ColumnElement[int]:
+def _number_of_changed(query: RedemptionQuery) -> ColumnElement[int]:
     """Return the number of redemptions that changed in a period.
 
     Those that changed according to the index of changes are counted, and then the few corrected
@@ -110,39 +125,39 @@ def _number_of_changed(query: Mapping[str, Any]) -> ColumnElement[int]:
     return stored.scalar_subquery() - wrong + missing
 
 
-def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``RedemptionFilter``."""
+def conditions_of(query: RedemptionQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of a ``RedemptionQuery``."""
     conditions = between({"created_at": REDEMPTIONS.c.created_at}, query)
-    if query["updated_at_min"] is not None or query["updated_at_max"] is not None:
+    if query.updated_at_min is not None or query.updated_at_max is not None:
         # Each of the two conditions has an index.
         is_stored = and_(_IS_AS_STORED, *_updated(REDEMPTIONS.c.updated_at, query))
         is_expired = and_(IS_EXPIRED_RESERVATION, *_updated(REDEMPTIONS.c.expires_at, query))
         conditions.append(or_(is_stored, is_expired))
-    if query["code"] is not None:
-        conditions.append(REDEMPTIONS.c.code == query["code"])
-    if query["reference"] is not None:
-        conditions.append(REDEMPTIONS.c.reference == query["reference"])
-    if query["email"] is not None:
-        conditions.append(REDEMPTIONS.c.email_normalized == email_key(query["email"].strip()))
+    if query.code is not None:
+        conditions.append(REDEMPTIONS.c.code == query.code)
+    if query.reference is not None:
+        conditions.append(REDEMPTIONS.c.reference == query.reference)
+    if query.email is not None:
+        conditions.append(REDEMPTIONS.c.email_normalized == email_key(query.email.strip()))
     # Larger IDs identify no record.
-    if query["coupon_id"] is not None:
-        conditions.append(REDEMPTIONS.c.coupon_id == min(query["coupon_id"], INT64_MAX))
-    if query["campaign"] is not None:
-        conditions.append(REDEMPTIONS.c.campaign_id == min(query["campaign"], INT64_MAX))
-    if query["order_id"] is not None:
-        conditions.append(is_of_order(min(query["order_id"], INT64_MAX)))
-    if (customer_id := query["customer_id"]) is not None:
+    if query.coupon_id is not None:
+        conditions.append(REDEMPTIONS.c.coupon_id == min(query.coupon_id, INT64_MAX))
+    if query.campaign is not None:
+        conditions.append(REDEMPTIONS.c.campaign_id == min(query.campaign, INT64_MAX))
+    if query.order_id is not None:
+        conditions.append(is_of_order(min(query.order_id, INT64_MAX)))
+    if (customer_id := query.customer_id) is not None:
         conditions.append(
             REDEMPTIONS.c.customer_id
             == min(customer_id, INT64_MAX)  # larger IDs identify no account
             if customer_id
             else REDEMPTIONS.c.customer_id.is_(None)
         )
-    require_known_status(query, _HAS_STATUS)
-    if query["status"] is not None:
-        conditions.append(or_(*(_HAS_STATUS[status] for status in query["status"])))
+    require_known_status(query.status, _HAS_STATUS)
+    if query.status is not None:
+        conditions.append(or_(*(_HAS_STATUS[status] for status in query.status)))
     return conditions
 
 
-def _updated(column: ColumnElement[Any], query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+def _updated(column: ColumnElement[Any], query: RedemptionQuery) -> list[ColumnElement[bool]]:
     return between({"updated_at": column}, query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from app.services.reports.figures import (
     with_intervals,
 )
 from app.services.reports.lists import Report, fetch_list, in_order
-from app.services.reports.period import Period
+from app.services.reports.period import Period, ReportQuery
 from app.services.reports.sales import uses_of
 from app.services.reports.scope import (
     Scope,
@@ -56,16 +56,14 @@ _DELETED_CODE = case((REDEMPTIONS.c.coupon_id.is_(None), REDEMPTIONS.c.code))
 _COUPON = select(*(COUPONS.c[name] for name in COUPON)).where(COUPONS.c.id == bindparam("this"))
 
 
-def coupon_reports(
-    actor: Principal, period: Period, currency: str, query: Mapping[str, Any]
-) -> Report:
+def coupon_reports(actor: Principal, period: Period, currency: str, query: ReportQuery) -> Report:
     """Return a page of the coupons with a use or an order in a period."""
     # A row is a coupon with a use or an order, so both are counted.
-    names = {*query["figures"], query["orderby"], "uses", "orders"}
-    chosen = _of_campaign(query["campaign"])
+    names = {*query.figures, query.orderby, "uses", "orders"}
+    chosen = _of_campaign(query.campaign)
 
     def in_sequence(rows: Select[Any], columns: Any) -> Select[Any]:
-        key = in_order(columns[query["orderby"]], query)
+        key = in_order(columns[query.orderby], query)
         return rows.order_by(key, columns.code, columns.coupon_id)
 
     def build(scope: Scope) -> Select[Any]:
@@ -91,7 +89,7 @@ def coupon_reports(
         columns[ORDER_IDS] = new.scalar_subquery().label("new_customers")
         return in_sequence(select(*columns.values()), page)
 
-    shown_rows = partial(_shown_coupons, query["figures"])
+    shown_rows = partial(_shown_coupons, query.figures)
     return fetch_list(actor, build, shown_rows, currency, query, complete=complete)
 
 

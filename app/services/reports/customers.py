@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -30,7 +30,7 @@ from app.models import ORDERS, USERS
 from app.services.common.pagination import page_size
 from app.services.reports.figures import ORDER_FIGURES, FigureRows, figures_of, shown
 from app.services.reports.lists import Report, fetch_list, in_order
-from app.services.reports.period import CANNOT_VIEW, Period
+from app.services.reports.period import CANNOT_VIEW, Period, ReportQuery
 from app.services.reports.sales import ORDER_SUMS, REFUND_SUMS, orders_of, refunds_of
 from app.services.reports.scope import Scope, within
 
@@ -40,19 +40,17 @@ _ACCOUNT = ORDERS.c.customer_id
 _NO_GUEST = cast(null(), ORDERS.c.billing_email.type)
 
 
-def customer_reports(
-    actor: Principal, period: Period, currency: str, query: Mapping[str, Any]
-) -> Report:
+def customer_reports(actor: Principal, period: Period, currency: str, query: ReportQuery) -> Report:
     """Return a page of the customers with an order or a refund in a period."""
     actor.require(CANNOT_VIEW, Capability.LIST_USERS)
     # PostgreSQL sorts one figure of all customers, and adds up the others of those on the page.
-    is_page = on_postgresql() and page_size(query) is not None
-    names = {query["orderby"]} if is_page else FIGURES
+    is_page = on_postgresql() and page_size(query.limit) is not None
+    names = {query.orderby} if is_page else FIGURES
 
     def build(scope: Scope) -> Select[Any]:
         found = _by_customer(_every_part(scope), period, names).subquery().c
         ties = func.coalesce(found.customer_id, 0), found.guest
-        return select(*found).order_by(in_order(found[query["orderby"]], query), *ties)
+        return select(*found).order_by(in_order(found[query.orderby], query), *ties)
 
     def shown_rows(rows: Sequence[Any], scope: Scope, fetch: Fetch) -> list[dict[str, Any]]:
         keys = [(row.customer_id, row.guest) for row in rows]

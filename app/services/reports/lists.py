@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db import read_pool
 from app.db.read_pool import Fetch
 from app.services.common.pagination import Page, page_size
+from app.services.reports.period import ReportQuery
 from app.services.reports.scope import Scope, reading, scope_of, streaming
 
 TOTAL = "number_of_rows"
@@ -27,14 +28,14 @@ class Report:
     shown: Callable[[Sequence[Any]], list[dict[str, Any]]]  # returns rows as the API shows them
 
 
-def in_order(key: ColumnElement[Any], query: Mapping[str, Any]) -> ColumnElement[Any]:
+def in_order(key: ColumnElement[Any], query: ReportQuery) -> ColumnElement[Any]:
     """Return the clause that sorts by a key in the direction of a query."""
-    return key.asc() if query["order"] == "asc" else key.desc()
+    return key.asc() if query.order == "asc" else key.desc()
 
 
-def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Select[Any]:
+def on_page(rows: Select[Any], query: ReportQuery, size: int | None) -> Select[Any]:
     """Return a select for the rows of a page. Page and limit can have any number of digits."""
-    offset = (query["page"] - 1) * (size or 0)
+    offset = (query.page - 1) * (size or 0)
     return rows.limit(size and min(size, INT64_MAX)).offset(min(offset, INT64_MAX))
 
 
@@ -43,7 +44,7 @@ def fetch_list(
     build: Callable[[Scope], Select[Any]],
     shown: Callable[[Sequence[Any], Scope, Fetch], list[dict[str, Any]]],
     currency: str,
-    query: Mapping[str, Any],
+    query: ReportQuery,
     *,
     complete: Callable[[Select[Any], Scope], Select[Any]] = lambda rows, _: rows,
 ) -> Report:
@@ -55,7 +56,7 @@ def fetch_list(
         query: ``page`` and ``limit``.
         complete: function that adds figures to a select of the rows of a page.
     """
-    size = page_size(query)
+    size = page_size(query.limit)
 
     def build_page(scope: Scope) -> Select[Any]:
         rows = build(scope).add_columns(func.count().over().label(TOTAL))
@@ -68,7 +69,7 @@ def fetch_list(
         first = rows.first
         total = first[0]._mapping[TOTAL] if first else 0
         # Further reads of a batch are on the connection of the stream (``RowStream.reading``).
-        page = Page(rows, total, query["page"])
+        page = Page(rows, total, query.page)
         return Report(page, lambda batch: shown(batch, scope, read_pool.fetch))
     with reading(actor) as fetch:
         scope = scope_of(currency)
@@ -79,4 +80,4 @@ def fetch_list(
             every_row = build(scope).order_by(None).subquery()
             total = fetch(select(func.count()).select_from(every_row))[0][0]
         values = shown(rows, scope, fetch)
-    return Report(Page(values, total, query["page"], size), list)
+    return Report(Page(values, total, query.page, size), list)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask import current_app
@@ -15,6 +14,7 @@ from app.auth.principals import Principal
 from app.conversions.intervals import DAY, Interval, intervals, start_of_day
 from app.db.session import now
 from app.errors import InvalidParams
+from app.services.common.filtering import ListQuery
 
 DEFAULT_DAYS = 30
 MAX_INTERVALS = 1000
@@ -62,6 +62,18 @@ class Period:
         return [self.previous, *listed]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportQuery(ListQuery):
+    """What a report may ask (reports 1). Its period is in days of the shop's time zone."""
+
+    since: date | None = None
+    until: date | None = None
+    interval: str | None = None
+    currency: str | None = None
+    figures: Sequence[str] = ()
+    campaign: int | None = None
+
+
 def require_reports(actor: Principal) -> None:
     """Raise ShopError unless the user may view reports."""
     actor.require(CANNOT_VIEW)
@@ -72,19 +84,19 @@ def shop_zone() -> ZoneInfo:
     return ZoneInfo(current_app.config["SHOP_TIMEZONE"])
 
 
-def period_of(query: Mapping[str, Any]) -> Period:
-    """Return the period of a loaded ``PeriodQuery``: by default, 30 days until today."""
+def period_of(query: ReportQuery) -> Period:
+    """Return the period of a query: by default, 30 days until today."""
     zone = shop_zone()
-    last = query["until"] or now().astimezone(zone).date()
-    first = query["since"] or last - timedelta(days=DEFAULT_DAYS - 1)
+    last = query.until or now().astimezone(zone).date()
+    first = query.since or last - timedelta(days=DEFAULT_DAYS - 1)
     if last < first:
         raise InvalidParams({TO: f"must not be before {FROM}."})
-    return Period(first, last, zone, query.get("interval") or DAY)
+    return Period(first, last, zone, query.interval or DAY)
 
 
-def currency_of(query: Mapping[str, Any]) -> str:
-    """Return the currency of a loaded ``ReportQuery``, by default that of the shop."""
-    return str(query["currency"] or current_app.config["SHOP_CURRENCY"])
+def currency_of(query: ReportQuery) -> str:
+    """Return the currency of a query, by default that of the shop."""
+    return str(query.currency or current_app.config["SHOP_CURRENCY"])
 
 
 def text_of(instant: datetime) -> str:

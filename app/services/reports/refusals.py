@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import func, select
@@ -11,7 +11,7 @@ from app.auth.principals import Principal
 from app.models import COUPON_REFUSALS, COUPONS
 from app.services.common.pagination import Page, page_size
 from app.services.reports.lists import Report, on_page
-from app.services.reports.period import Period, text_of
+from app.services.reports.period import Period, ReportQuery, text_of
 from app.services.reports.scope import reading, streaming
 
 # A published coupon, or else one in the trash.
@@ -25,7 +25,7 @@ _COUPON_ID = (
 )
 
 
-def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) -> Report:
+def refusal_reports(actor: Principal, period: Period, query: ReportQuery) -> Report:
     """Return a page of the codes that were refused in a period, each reason by itself."""
     key = COUPON_REFUSALS.c.code, COUPON_REFUSALS.c.reason
     of_period = COUPON_REFUSALS.c.day.between(period.first, period.last)
@@ -37,7 +37,7 @@ def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) 
         func.min(COUPON_REFUSALS.c.first_at, type_=COUPON_REFUSALS.c.first_at.type).label("first"),
         func.max(COUPON_REFUSALS.c.last_at, type_=COUPON_REFUSALS.c.last_at.type).label("last"),
     ).order_by(number.desc(), *key)
-    size = page_size(query)
+    size = page_size(query.limit)
     count = select(func.count()).select_from(grouped.subquery())
     found: Any
     if size is None:
@@ -46,7 +46,7 @@ def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) 
     else:
         with reading(actor) as fetch:
             total, found = fetch(count)[0][0], fetch(on_page(rows, query, size))
-    return Report(Page(found, total, query["page"], size), _shown)
+    return Report(Page(found, total, query.page, size), _shown)
 
 
 def refusals_by_day(actor: Principal, period: Period) -> list[dict[str, Any]]:

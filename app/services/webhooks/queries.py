@@ -1,7 +1,7 @@
 """The rules for reading webhooks and their deliveries (events 2 and 3)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, literal, select
 
@@ -13,7 +13,7 @@ from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
 from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import FORM, WebhookFormat
-from app.services.common.filtering import Matching
+from app.services.common.filtering import ListQuery, Matching
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.webhooks.topics import can_read
@@ -30,9 +30,24 @@ def has_form(forms: Forms = None) -> ColumnElement[bool]:
     return FORM.in_(known if forms is None else forms)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WebhookQuery(ListQuery):
+    """What a list of webhooks may ask (events 2)."""
+
+    status: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryQuery(ListQuery):
+    """What a list of the deliveries of a webhook may ask (events 3)."""
+
+    state: str | None = None
+    event_id: int | None = None
+
+
 def list_webhooks(
     actor: Principal,
-    query: Mapping[str, Any],
+    query: WebhookQuery,
     columns: Columns,
     forms: Forms = None,
 ) -> Page:
@@ -41,7 +56,6 @@ def list_webhooks(
     The page is empty without the capability (decisions 13).
 
     Args:
-        query: a loaded ``WebhookListQuery``.
         forms: the forms of deliveries to include.
     """
     matching = _matching(query, forms)
@@ -50,7 +64,7 @@ def list_webhooks(
     )
 
 
-def count_webhooks(actor: Principal, query: Mapping[str, Any], forms: Forms = None) -> int:
+def count_webhooks(actor: Principal, query: WebhookQuery, forms: Forms = None) -> int:
     """Return the number of webhooks that match, or raise ShopError without the capability."""
     actor.require("shop_api_user_cannot_read_webhooks_count")
     matching = _matching(query, forms)
@@ -73,7 +87,7 @@ def get_webhook(actor: Principal, webhook_id: int, columns: Columns, forms: Form
 def list_deliveries(
     actor: Principal,
     webhook_id: int,
-    query: Mapping[str, Any],
+    query: DeliveryQuery,
     columns: Columns,
     *,
     forms: Forms = None,
@@ -81,16 +95,13 @@ def list_deliveries(
     """Return a page of the deliveries of a webhook, newest first unless ``query`` differs.
 
     A receiver can repeat what it was sent. Responses are empty for a key that may not read it.
-
-    Args:
-        query: a loaded ``WebhookDeliveryListQuery``.
     """
     columns = _shown(actor, webhook_id, columns, forms)
     conditions = [WEBHOOK_DELIVERIES.c.webhook_id == webhook_id]
-    if query["state"] is not None:
-        conditions.append(WEBHOOK_DELIVERIES.c.state == query["state"])
-    if query["event_id"] is not None:
-        conditions.append(WEBHOOK_DELIVERIES.c.event_id == min(query["event_id"], INT64_MAX))
+    if query.state is not None:
+        conditions.append(WEBHOOK_DELIVERIES.c.state == query.state)
+    if query.event_id is not None:
+        conditions.append(WEBHOOK_DELIVERIES.c.event_id == min(query.event_id, INT64_MAX))
     matching = Matching(WEBHOOK_DELIVERIES.c.id, conditions)
     return fetch_page(columns, matching, query, key=WEBHOOK_DELIVERIES.c.id, may_read=True)
 
@@ -128,8 +139,8 @@ def _shown(actor: Principal, webhook_id: int, columns: Columns, forms: Forms) ->
     return [_NO_RESPONSE if column is response else column for column in columns]
 
 
-def _matching(query: Mapping[str, Any], forms: Forms) -> Matching:
+def _matching(query: WebhookQuery, forms: Forms) -> Matching:
     conditions: list[ColumnElement[bool]] = [has_form(forms)]
-    if query["status"] is not None:
-        conditions.append(WEBHOOKS.c.status == query["status"])
+    if query.status is not None:
+        conditions.append(WEBHOOKS.c.status == query.status)
     return Matching(WEBHOOKS.c.id, conditions)

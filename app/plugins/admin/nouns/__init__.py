@@ -47,6 +47,7 @@ from app.plugins.admin.selections import Action, process, shown_states
 from app.plugins.admin.tables import Column, Filter, Tab, Table, list_query
 from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
+from app.services.common.filtering import ListQuery
 
 UNDO_SECONDS = 60
 """How long a table offers to restore what was moved to the trash."""
@@ -74,6 +75,7 @@ class Noun:
     create_schema: type[Base] | None = None
     update_schema: type[Base] | None = None
     list_schema: type[Base] = Base  # the parameters of its list
+    query_type: type[ListQuery] = ListQuery  # of its service
     queries: Any = None  # the module of its service that finds IDs, if several can be selected
     given: Mapping[str, Any] = {}  # what the form of a new record shows at first
     has_trash = False
@@ -174,7 +176,8 @@ class Noun:
     def _is_trashed(self, record_id: int) -> bool:
         if not self.has_trash:
             return False
-        every, actor = loaded_query(self.list_schema, {}), current_principal()
+        actor = current_principal()
+        every = self.query_type.of(loaded_query(self.list_schema, {}))
         found = self.queries.ids_after(actor, every, record_id - 1, 1, trashed=True)
         return list(found) == [record_id]
 
@@ -633,7 +636,7 @@ class Noun:
         wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
         return self.queries.ids_after(  # type: ignore[no-any-return]  # of any of its modules
             current_principal(),
-            loaded_query(self.list_schema, wanted),
+            self.query_type.of(loaded_query(self.list_schema, wanted)),
             after,
             limit,
             trashed=_in_trash(given),

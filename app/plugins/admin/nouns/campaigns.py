@@ -20,6 +20,7 @@ from app.plugins.admin.tables import Column, Tab
 from app.plugins.admin.texts import gettext as _
 from app.schemas.campaigns import CampaignCreate, CampaignListQuery, CampaignUpdate
 from app.services.campaigns import queries
+from app.services.campaigns.queries import CampaignQuery
 
 STATES = {
     "active": ("Active", "ok"),
@@ -72,7 +73,7 @@ class CampaignPages(Noun):
 
     def tabs(self, reply: Reply) -> list[Tab]:
         q = request.args.get("q", "")
-        given = loaded_query(CampaignListQuery, {"q": q})
+        given = CampaignQuery.of(loaded_query(CampaignListQuery, {"q": q}))
         counts = queries.counts_by_state(current_principal(), given)
         words = {name: _(word) for name, (word, _tone) in STATES.items()}
         tabs = [Tab(name, word, counts.get(name, 0)) for name, word in words.items()]

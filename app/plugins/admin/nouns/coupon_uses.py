@@ -21,7 +21,7 @@ from app.schemas.base import OptionalFields
 from app.schemas.fields import input as inputs
 from app.schemas.fields.form import FormField, set_form
 from app.schemas.redemptions import RedemptionCreate, RedemptionListQuery
-from app.services.redemptions.queries import list_redemptions
+from app.services.redemptions.queries import RedemptionQuery, list_redemptions
 
 
 @blp.page("/coupons/<id:coupon_id>/redemptions.csv", "list_redemptions")
@@ -29,7 +29,7 @@ def download(coupon_id: int) -> Response:
     """Download the redemptions of a coupon as CSV."""
     query = loaded_query(RedemptionListQuery, {"coupon_id": str(coupon_id), "limit": "-1"})
     actor, columns = current_principal(), REDEMPTION.columns
-    found = from_replica(lambda: list_redemptions(actor, query, columns)).rows
+    found = from_replica(lambda: list_redemptions(actor, RedemptionQuery.of(query), columns)).rows
     batches = map(REDEMPTION.rows, found.batches()) if isinstance(found, RowStream) else ()
     return csv_file(f"redemptions-of-coupon-{coupon_id}", REDEMPTION.names, batches, found)
 

@@ -23,6 +23,7 @@ from app.plugins.admin.texts import ngettext
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.queries import CustomerListQuery
 from app.services.customers import queries
+from app.services.customers.queries import CustomerQuery
 from app.services.orders.queries import latest_downloads
 
 FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date,tags"
@@ -45,7 +46,7 @@ class CustomerPages(Noun):
     )
     named_by = ("first_name", "last_name")
     create_schema, update_schema = CustomerCreate, CustomerUpdate
-    list_schema, queries = CustomerListQuery, queries
+    list_schema, query_type, queries = CustomerListQuery, CustomerQuery, queries
     searches = "Search name or e-mail address"
     delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
 

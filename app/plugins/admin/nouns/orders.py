@@ -23,6 +23,7 @@ from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
 from app.services.orders.children import events_of_children
+from app.services.orders.queries import OrderQuery
 
 TONES = {
     "pending": "warning",
@@ -63,7 +64,7 @@ class OrderPages(Noun):
         "swagger_ui.show",
         "Open the API documentation",
     )
-    list_schema, queries = OrderListQuery, queries
+    list_schema, query_type, queries = OrderListQuery, OrderQuery, queries
     has_trash, searches = True, "Search number, name or address"
 
     def name_of(self, record: Record) -> str:

@@ -1,6 +1,5 @@
 """Reading webhooks and deliveries for the legacy API (events 3)."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import select
@@ -15,6 +14,8 @@ from app.models.webhook import WebhookFormat
 from app.plugins.woocommerce.webhook_forms import legacy_bodies
 from app.services.common.pagination import Page
 from app.services.webhooks.queries import (
+    DeliveryQuery,
+    WebhookQuery,
     get_delivery,
     get_webhook,
     list_deliveries,
@@ -30,7 +31,7 @@ _WEBHOOK: Columns = tuple(WEBHOOKS.c)
 _DELIVERY: Columns = tuple(WEBHOOK_DELIVERIES.c)
 
 
-def list_legacy_webhooks(actor: Principal, query: Mapping[str, Any]) -> Page:
+def list_legacy_webhooks(actor: Principal, query: WebhookQuery) -> Page:
     """Return a page of the legacy webhooks, for ``webhook_record``."""
     return list_webhooks(actor, query, _WEBHOOK, LEGACY_ONLY)
 
@@ -40,7 +41,7 @@ def get_legacy_webhook(actor: Principal, webhook_id: int) -> Record:
     return webhook_record(get_webhook(actor, webhook_id, _WEBHOOK, LEGACY_ONLY))
 
 
-def list_legacy_deliveries(actor: Principal, webhook_id: int, query: Mapping[str, Any]) -> Page:
+def list_legacy_deliveries(actor: Principal, webhook_id: int, query: DeliveryQuery) -> Page:
     """Return a page of the deliveries of a legacy webhook, for ``delivery_record``.
 
     Raises:

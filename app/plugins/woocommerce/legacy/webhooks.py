@@ -19,6 +19,7 @@ from app.schemas.queries import ReadQuery
 from app.schemas.webhooks import WebhookDeliveryListQuery
 from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import writes as webhooks
+from app.services.webhooks.queries import DeliveryQuery, WebhookQuery
 
 blp = Blueprint(
     "webhooks",
@@ -37,7 +38,7 @@ def list_webhooks(query: Query) -> Response:
     Returns the webhooks that match, newest first, without those that were created in the native
     API.
     """
-    page = legacy_webhooks.list_legacy_webhooks(current_principal(), query)
+    page = legacy_webhooks.list_legacy_webhooks(current_principal(), WebhookQuery.of(query))
     return page_response(
         "webhooks",
         lambda rows: [_selected(legacy_webhooks.webhook_record(row), query) for row in rows],
@@ -71,7 +72,9 @@ def count_webhooks(query: Query) -> Response:
 
     Returns the number of webhooks that match the filter.
     """
-    number = webhook_queries.count_webhooks(current_principal(), query, legacy_webhooks.LEGACY_ONLY)
+    number = webhook_queries.count_webhooks(
+        current_principal(), WebhookQuery.of(query), legacy_webhooks.LEGACY_ONLY
+    )
     return json_response({"count": number})
 
 
@@ -126,7 +129,7 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     """
     actor = current_principal()
     url = legacy_webhooks.get_legacy_webhook(actor, webhook_id)["delivery_url"]
-    page = legacy_webhooks.list_legacy_deliveries(actor, webhook_id, query)
+    page = legacy_webhooks.list_legacy_deliveries(actor, webhook_id, DeliveryQuery.of(query))
     return page_response(
         "webhook_deliveries",
         lambda rows: [

@@ -13,7 +13,7 @@ from app.db.read_pool import fetch
 from app.db.records import Columns, fetch_by_ids
 from app.db.search import Search, contains, has_part
 from app.db.sql.functions import json_text
-from app.services.common.filtering import Find
+from app.services.common.filtering import Find, ListQuery
 from app.services.common.plans import fetch_page
 
 Record = dict[str, Any]
@@ -51,15 +51,14 @@ class RecordListQuery:
     exclude: Sequence[int] = ()
 
     @property
-    def window(self) -> dict[str, Any]:
+    def window(self) -> ListQuery:
         """Return the query of ``fetch_page``."""
-        order = "asc" if self.orderby == "include" else self.order
-        return {
-            "page": min(self.page, INT64_MAX // 1000),
-            "limit": self.size,
-            "offset": min(self.offset or 0, INT64_MAX // 2),
-            "order": order,
-        }
+        return ListQuery(
+            page=min(self.page, INT64_MAX // 1000),
+            limit=self.size,
+            offset=min(self.offset or 0, INT64_MAX // 2),
+            order="asc" if self.orderby == "include" else self.order,
+        )
 
 
 def conditions_of(

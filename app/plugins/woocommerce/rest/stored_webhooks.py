@@ -57,13 +57,13 @@ def list_records(
     if not actor.can(Capability.MANAGE_WEBHOOKS):
         return [], 0
     window = query.window
-    direction = asc if window["order"] == "asc" else desc
+    direction = asc if window.order == "asc" else desc
     found = (
         select(*map(as_printed, _COLUMNS))
         .where(*conditions)
         .order_by(direction(_KEYS[query.orderby]), WEBHOOKS.c.id)
-        .limit(window["limit"])
-        .offset(window["offset"] or window["limit"] * (window["page"] - 1))
+        .limit(query.size)
+        .offset(window.offset or query.size * (window.page - 1))
     )
     number = select(func.count()).select_from(WEBHOOKS).where(*conditions)
     with snapshot() as fetch:
