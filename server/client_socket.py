@@ -112,7 +112,7 @@ class ClientSocket:
         since = self._waits_since
         return since is not None and self.waited + time.monotonic() - since >= seconds
 
-    def _wait(self, call: Callable[[Any], Any], argument: Any) -> Any:
+    def _wait(self, call: Callable[[Any], Any], argument: object) -> Any:
         if self.slot:
             self.slot.release()
         before = self._waits_since = time.monotonic()

@@ -140,7 +140,7 @@ class Worker(ThreadWorker):
                         conn.sock.shutdown(socket.SHUT_RDWR)
         super().wait_for_and_dispatch_events(min(timeout, STOP_POLL_SECONDS))
 
-    def accept(self, listener: Any) -> None:
+    def accept(self, listener: object) -> None:
         """Accept a connection. Of several that arrive at once, leave others to other workers.
 
         The first worker that wakes would accept all of them, and clients that keep them open would
@@ -151,7 +151,7 @@ class Worker(ThreadWorker):
         super().accept(listener)
         self._accepted = time.monotonic()
 
-    def finish_request(self, conn: Any, fs: Future[Any]) -> None:
+    def finish_request(self, conn: object, fs: Future[Any]) -> None:
         """Hand over to the poller, unless ``handle`` has closed the connection."""
         if fs.exception() or fs.result():
             super().finish_request(conn, fs)

@@ -8,7 +8,6 @@
 """
 
 from dataclasses import replace
-from typing import Any
 
 from flask import Flask, current_app, g, request
 
@@ -79,7 +78,7 @@ def limit_body() -> None:
 
 
 def require_operation(
-    principal: Principal, method: str, resource: str, view: Any, *, any_permission: bool
+    principal: Principal, method: str, resource: str, view: object, *, any_permission: bool
 ) -> None:
     """Raise ShopError unless the key of a principal allows an operation.
 

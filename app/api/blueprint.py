@@ -55,14 +55,14 @@ class Blueprint(flask_smorest.Blueprint):
 
     def __init__(
         self,
-        *args: Any,
+        *args: object,
         public: bool = False,
         any_permission: bool = False,
         extends_orders: bool = False,
         resource: str | None = None,
         reads_replicas: bool = False,
         always_strict: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.public = public
@@ -99,7 +99,9 @@ class Blueprint(flask_smorest.Blueprint):
         document(view_func, "has_variable", "<" in rule)
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
-    def arguments(self, schema: Any, *, needs: Any = None, **kwargs: Any) -> Callable[[Any], Any]:
+    def arguments(
+        self, schema: object, *, needs: object = None, **kwargs: object
+    ) -> Callable[[Any], Any]:
         """Load and document input with one schema instance for all requests.
 
         webargs would create an instance for each request and copy all of its fields.
@@ -119,7 +121,7 @@ class Blueprint(flask_smorest.Blueprint):
     def errors(*codes: str) -> Callable[[Any], Any]:
         """Document the error codes of an operation, in addition to the common error codes."""
 
-        def decorate(view: Any) -> Any:
+        def decorate(view: object) -> Any:
             found = {code: ERRORS[code][0] for code in codes}
             return document(view, "codes", documented(view, "codes", {}) | found)
 
@@ -129,7 +131,7 @@ class Blueprint(flask_smorest.Blueprint):
     def errors_as(status: int, *codes: str) -> Callable[[Any], Any]:
         """Document error codes that also have another status in this operation (spec 4.2)."""
 
-        def decorate(view: Any) -> Any:
+        def decorate(view: object) -> Any:
             more = [*documented(view, "codes_as", []), *((code, status) for code in codes)]
             return document(view, "codes_as", more)
 

@@ -20,7 +20,7 @@ def csv_response(
     name: str,
     columns: Iterable[str],
     batches: Iterable[Iterable[Iterable[str]]],
-    rows: Any = None,
+    rows: object = None,
     *,
     mark: bool = False,
 ) -> Response:
@@ -44,7 +44,7 @@ def report_response(
     schema: type[ma.Schema],
     batches: Iterable[Iterable[Mapping[str, Any]]],
     headers: Mapping[str, str] | None = None,
-    stream: Any = None,
+    stream: object = None,
     *,
     without: Container[str] = (),
 ) -> Response:
@@ -85,7 +85,7 @@ def _lines(
     yield text.getvalue().encode()
 
 
-def _cell(value: Any, field: Any) -> str:
+def _cell(value: object, field: object) -> str:
     """Return the text of a value. Figures, which can be negative, are numbers for spreadsheets."""
     if value is None:
         return ""

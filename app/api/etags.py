@@ -29,7 +29,7 @@ def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
     """
 
     @wraps(view)
-    def read(*args: Any, **kwargs: Any) -> Response:
+    def read(*args: object, **kwargs: object) -> Response:
         response = view(*args, **kwargs)
         tag = response.headers.pop("ETag", None) or _hash(response.get_data())
         if not _if_match_holds(tag):

@@ -114,7 +114,7 @@ _PLAIN = _Form()
 
 def _idempotent(view: View, form: _Form) -> View:
     @wraps(view)
-    def wrapper(*args: Any, **kwargs: Any) -> Response:
+    def wrapper(*args: object, **kwargs: object) -> Response:
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return view(*args, **kwargs)

@@ -48,7 +48,7 @@ class PositionDecoder(json.JSONDecoder):
         self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # missing in typeshed
 
     def _parse_object(
-        self, text_and_position: tuple[str, int], *args: Any
+        self, text_and_position: tuple[str, int], *args: object
     ) -> tuple[PositionedObject, int]:
         parsed, end = json.decoder.JSONObject(text_and_position, *args)  # type: ignore[attr-defined]  # missing in typeshed
         found = PositionedObject(parsed)

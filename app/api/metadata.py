@@ -192,7 +192,7 @@ class RecordSerializer:
         objects = self._serializer.rows(rows)
         return self._wanted.add(self._kind, objects, [row[-1] for row in rows])
 
-    def plain(self, row: Any) -> Object:
+    def plain(self, row: object) -> Object:
         """Return the object of a row without metadata."""
         return self._serializer.row(row)
 

@@ -116,7 +116,7 @@ def _is_documented_with_orders() -> bool | None:
     return cache[operation]
 
 
-def _contains_orders(part: Any, seen: frozenset[type]) -> bool:
+def _contains_orders(part: object, seen: frozenset[type]) -> bool:
     """Return whether a schema or field is or contains an OrderSchema."""
     if isinstance(part, ma.fields.Nested):
         part = part.schema
@@ -140,7 +140,7 @@ def _orders_in(body: Any) -> Iterator[dict[str, Any]]:
             yield from _orders_in(inner)
 
 
-def _wrapped_orders(body: Any) -> list[dict[str, Any]]:
+def _wrapped_orders(body: object) -> list[dict[str, Any]]:
     """Return the orders under the wrapper keys, except from lists with other values."""
     if not isinstance(body, dict):
         return []
@@ -150,7 +150,7 @@ def _wrapped_orders(body: Any) -> list[dict[str, Any]]:
     return [order for orders in lists if all(map(_is_order, orders)) for order in orders]
 
 
-def _is_order(value: Any) -> bool:
+def _is_order(value: object) -> bool:
     return isinstance(value, dict) and all(
         type(value.get(key)) is int and value[key] >= 0 for key in ("id", "customer_id")
     )

@@ -81,7 +81,7 @@ def _routed(view: Callable[..., Any]) -> Callable[..., Any]:
         return view
 
     @wraps(view)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         how = wanted()
         if how is None:
             return view(*args, **kwargs)

@@ -214,11 +214,11 @@ class RefundSerializer:
             for refund, row, (_, items) in zip(refunds, rows, stored, strict=True)
         ]
 
-    def plain(self, row: Any) -> Body:
+    def plain(self, row: object) -> Body:
         """Return the refund of a row without metadata."""
         return self._serializer.row(row)
 
-    def with_metadata(self, shown: Body, row: Any) -> Body:
+    def with_metadata(self, shown: Body, row: object) -> Body:
         """Return the refund of a row with its metadata."""
         return self._with_metadata([shown], [row])[0]
 
@@ -274,11 +274,11 @@ class OrderSerializer:
             for order, record in zip(orders, records, strict=True)
         ]
 
-    def row(self, row: Any) -> dict[str, Any]:
+    def row(self, row: object) -> dict[str, Any]:
         """Return the order for one row."""
         return self.rows([row])[0]
 
-    def plain(self, row: Any) -> dict[str, Any]:
+    def plain(self, row: object) -> dict[str, Any]:
         """Return the order of a row without metadata."""
         return self._extended([self._serializer.row(row)])[0]
 

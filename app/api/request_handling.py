@@ -86,7 +86,7 @@ class PreparedRequests:
         return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
 
 
-def _log_nothing(exc_info: Any) -> None:
+def _log_nothing(exc_info: object) -> None:
     """Replace ``Flask.log_exception``."""
 
 

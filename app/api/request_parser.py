@@ -88,9 +88,9 @@ class ArgumentParser(FlaskParser):
     def handle_error(
         self,
         error: ValidationError,
-        req: Any,
-        schema: Any,
-        **_: Any,
+        req: object,
+        schema: object,
+        **_: object,
     ) -> Any:
         """Raise InvalidParams with an entry for each invalid input."""
         raise invalid_params(error, depth=1)

@@ -34,20 +34,20 @@ Make = Callable[[Sequence[Any]], Sequence[Any] | Mapping[str, Any]]
 class JsonProvider(JSONProvider):
     """Extension point: ``Flask.json_provider_class``."""
 
-    def dumps(self, obj: Any, *, indent: int | None = None, **_: Any) -> str:
+    def dumps(self, obj: object, *, indent: int | None = None, **_: object) -> str:
         """Return JSON text."""
         return _dumps(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
 
-    def loads(self, s: str | bytes, **_: Any) -> Any:
+    def loads(self, s: str | bytes, **_: object) -> Any:
         """Parse JSON text."""
         return orjson.loads(s)
 
-    def response(self, *args: Any, **kwargs: Any) -> Response:
+    def response(self, *args: object, **kwargs: object) -> Response:
         """Return a response with the arguments as the JSON body."""
         return json_response(self._prepare_response_obj(args, kwargs))
 
 
-def _dumps(value: Any, option: int = 0) -> bytes:
+def _dumps(value: object, option: int = 0) -> bytes:
     try:
         return orjson.dumps(value, option=option)
     except TypeError:
@@ -57,7 +57,7 @@ def _dumps(value: Any, option: int = 0) -> bytes:
         return f"{text}\n".encode() if option & orjson.OPT_APPEND_NEWLINE else text.encode()
 
 
-def _parse_fragment(value: Any) -> Any:
+def _parse_fragment(value: object) -> Any:
     """Return the value of a JSON fragment."""
     if isinstance(value, orjson.Fragment):
         return orjson.loads(orjson.dumps(value))
@@ -78,13 +78,13 @@ def delete_response(record: str, *, permanently: bool = True) -> Response:
 
 
 def json_response(
-    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return a finished JSON response, which flask-smorest does not serialize again."""
     return Response(json_bytes(body), status, headers, content_type="application/json")
 
 
-def json_bytes(body: Any) -> bytes:
+def json_bytes(body: object) -> bytes:
     """Return the body of a JSON response."""
     return _dumps(body, orjson.OPT_APPEND_NEWLINE)
 
@@ -151,7 +151,7 @@ def streamed_list(make: Make, rows: RowStream, before: bytes = b"", after: bytes
     return streamed_response(pieces, "application/json", rows)
 
 
-def streamed_response(pieces: Iterator[bytes], mimetype: str, rows: Any = None) -> Response:
+def streamed_response(pieces: Iterator[bytes], mimetype: str, rows: object = None) -> Response:
     """Return a response that is sent while it is made.
 
     The first piece is made now, so that an error in it has a response of its own. A later one

@@ -201,7 +201,7 @@ def _narrowing(selection: Mapping[str, Any]) -> Convert:
     return partial(narrowed, selection=selection)
 
 
-def _item(column: Any, index: int, wire: Convert | None) -> Convert:
+def _item(column: object, index: int, wire: Convert | None) -> Convert:
     """Return a function that reads a value within a column of a row."""
     if wire is None:
         return lambda row: row[column][index]
@@ -260,7 +260,7 @@ def _dotted(names: Mapping[str, Any], *, within: bool) -> Iterator[str]:
             yield f"{name}.{inner}"
 
 
-def narrowed(value: Any, selection: Mapping[str, Any] | None) -> Any:
+def narrowed(value: object, selection: Mapping[str, Any] | None) -> Any:
     """Return the selected keys of an object, or of each object in a list, in original order."""
     if selection is None:
         return value

@@ -70,7 +70,7 @@ class Api(flask_smorest.Api):
         return self._spec
 
     @spec.setter
-    def spec(self, spec: Any) -> None:
+    def spec(self, spec: object) -> None:
         self._spec = spec
 
     def _build(self) -> None:

@@ -24,18 +24,18 @@ def document(view: Any, name: str, value: Any) -> Any:
     return view
 
 
-def documented(view: Any, name: str, default: Any = None) -> Any:
+def documented(view: object, name: str, default: object = None) -> Any:
     """Return a part of the documentation of a view."""
     return _documentation(view).get(name, default)
 
 
-def resources_of(view: Any) -> Sequence[str]:
+def resources_of(view: object) -> Sequence[str]:
     """Return the resources that a key must allow, in addition to that of the blueprint."""
     resources: Sequence[str] = documented(view, "resources", ())
     return resources
 
 
-def rights_of(view: Any) -> Sequence[str]:
+def rights_of(view: object) -> Sequence[str]:
     """Return the error codes of the rights of a view, one of which is enough to run it.
 
     They are those of ``Blueprint.rights``, or the first of its documented errors that is in
@@ -49,19 +49,19 @@ def rights_of(view: Any) -> Sequence[str]:
     return rights or [code for code in codes if code in CAPABILITIES][:1]
 
 
-def has_query(view: Any) -> bool:
+def has_query(view: object) -> bool:
     """Return whether a schema loads the query of a view."""
     parameters = documented(view, "arguments", {}).get("parameters", ())
     return any(parameter["in"] == "query" for parameter in parameters)
 
 
-def response_schemas(view: Any) -> Iterator[type[Schema] | Schema | None]:
+def response_schemas(view: object) -> Iterator[type[Schema] | Schema | None]:
     """Yield the schemas of the documented responses of a view."""
     responses = documented(view, "response", {}).get("responses", {})
     for response in responses.values():
         yield from (part.get("schema") for part in response if isinstance(part, dict))
 
 
-def _documentation(view: Any) -> dict[str, Any]:
+def _documentation(view: object) -> dict[str, Any]:
     documentation: dict[str, Any] = getattr(view, "_apidoc", {})
     return documentation

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 from flask import Response, current_app, request
 
@@ -180,5 +179,5 @@ def cancel_import(import_id: int) -> Response:
     return _import(imports.cancel_import(current_principal(), import_id))
 
 
-def _import(run: Any, status: int = 200) -> Response:
+def _import(run: object, status: int = 200) -> Response:
     return json_response({"import": IMPORT.record(run)}, status)

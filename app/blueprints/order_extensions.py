@@ -87,7 +87,7 @@ def _guest(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _address(given: Any, parts: Sequence[str]) -> dict[str, str]:
+def _address(given: object, parts: Sequence[str]) -> dict[str, str]:
     parts_given = given if isinstance(given, dict) else {}
     return {
         part: value if type(value := parts_given.get(part, "")) is str else _text(value)
@@ -95,7 +95,7 @@ def _address(given: Any, parts: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a part of an address as a string (spec 2.2). Views of plugins can write any value."""
     is_number = isinstance(value, int | JsonFloat | Decimal) and not isinstance(value, bool)
     return str(value) if is_number else ""

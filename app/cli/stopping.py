@@ -4,7 +4,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
@@ -27,7 +26,7 @@ def stopping_between_batches() -> Iterator[Callable[[], None]]:
     """
     received: list[int] = []
 
-    def note(number: int, _frame: Any) -> None:
+    def note(number: int, _frame: object) -> None:
         if received:
             sys.exit(128 + number)
         received.append(number)

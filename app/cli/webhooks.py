@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import click
 from flask import current_app
@@ -79,7 +78,7 @@ def _handler(secret: str | None) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, *_: object) -> None:
             """Print no line of the server."""
 
     return Handler

@@ -17,7 +17,7 @@ POSTGRESQL = frozenset({"postgresql", "postgresql+psycopg"})
 class PathPrefix(ma.fields.String):
     """A path with a leading slash and without a trailing slash, or an empty string."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
         path = text.strip("/ ")
         if not re.fullmatch(r"[A-Za-z0-9._~/-]*", path):
@@ -28,7 +28,7 @@ class PathPrefix(ma.fields.String):
 class DelimitedList(ma.fields.String):
     """A comma-separated list of strings."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> Any:
         entries = value.split(",") if isinstance(value, str) else value
         if not isinstance(entries, list | tuple) or not all(isinstance(e, str) for e in entries):
             raise ma.ValidationError("Must be a comma-separated list.")
@@ -54,7 +54,7 @@ class DatabaseUrl(ma.fields.String):
     libpq (``postgresql://a,b:5433/shop``), which SQLAlchemy expects in the query.
     """
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
         text = re.sub(r"^postgres(?=(\+psycopg)?:)", "postgresql", text)
         several = _SEVERAL_HOSTS.fullmatch(text)
@@ -93,7 +93,7 @@ def _with_hosts_in_query(url: Mapping[str, str]) -> str:
 class ReplicaUrlList(ma.fields.String):
     """SQLAlchemy URLs of PostgreSQL, separated by blanks, or by commas before ``postgres``."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> Any:
         texts = re.split(r"\s+|,(?=postgres)", value) if isinstance(value, str) else value
         if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
             raise ma.ValidationError("Must be a list of URLs.")
@@ -104,7 +104,7 @@ class ReplicaUrlList(ma.fields.String):
 class OriginList(DelimitedList):
     """A list of origins as browsers send them, or ``*``."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> Any:
         origins = super()._deserialize(value, attr, data, **kwargs)
         for origin in origins:
             if not re.fullmatch(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]+)?", origin):
@@ -117,7 +117,7 @@ class OriginList(DelimitedList):
 class NetworkList(DelimitedList):
     """A list of networks in CIDR notation, or single addresses."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> Any:
         networks = super()._deserialize(value, attr, data, **kwargs)
         for network in networks:
             try:
@@ -130,7 +130,7 @@ class NetworkList(DelimitedList):
 class TimeZone(ma.fields.String):
     """The IANA name of a time zone."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> str:
         name: str = super()._deserialize(value, attr, data, **kwargs)
         try:
             return ZoneInfo(name).key
@@ -143,7 +143,7 @@ class TimeZone(ma.fields.String):
 class Contact(ma.fields.String):
     """An e-mail address, an http or https URL, or an empty string."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs).strip()
         is_url = ma.validate.URL(schemes={"http", "https"}, require_tld=False)
         check = is_url if "://" in text else ma.validate.Email()
@@ -159,7 +159,7 @@ class Contact(ma.fields.String):
 class RedisUrl(ma.fields.String):
     """A URL of a Redis server."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> str:
         url: str = super()._deserialize(value, attr, data, **kwargs)
         try:
             check_redis_url(url)

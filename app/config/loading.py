@@ -41,7 +41,7 @@ def load_settings(config: MutableMapping[str, Any], overrides: Mapping[str, Any]
         raise SettingsError("; ".join(reasons)) from None
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(name: str, value: object) -> str:
     """Return the value of a setting that is a number, for a message. Others can be secret."""
     is_number = isinstance(_FIELDS[name], ma.fields.Integer | ma.fields.Float)
     return f" The value is {value!r}." if is_number else ""

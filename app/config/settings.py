@@ -34,7 +34,7 @@ def _setting(field: Field, default: Any, description: str, **kwargs: Any) -> Any
     return field(load_default=default, metadata={"description": description}, **kwargs)
 
 
-def _string(default: str | None, description: str, **kwargs: Any) -> Any:
+def _string(default: str | None, description: str, **kwargs: object) -> Any:
     return _setting(ma.fields.String, default, description, **kwargs)
 
 

@@ -35,7 +35,7 @@ _ZONES = {
 }
 
 
-def parse_timestamp(value: Any) -> datetime:
+def parse_timestamp(value: object) -> datetime:
     """Parse an ISO date, an ISO date-time or Unix seconds into a UTC date-time (decisions 6).
 
     A date means midnight. A time without a time zone is UTC.
@@ -54,7 +54,7 @@ def parse_timestamp(value: Any) -> datetime:
     return found
 
 
-def with_plus(value: Any) -> Any:
+def with_plus(value: object) -> Any:
     """Return a date-time with the ``+`` of its offset, and other values as they are.
 
     A ``+`` that a client did not percent-encode arrives as a blank.
@@ -73,7 +73,7 @@ def _iso(text: str) -> datetime | None:
         return None
 
 
-def parse_date(value: Any, today: date) -> date | None:
+def parse_date(value: object, today: date) -> date | None:
     """Parse the UTC date of ``parse_moment``. Returns None for empty text.
 
     Args:
@@ -83,7 +83,7 @@ def parse_date(value: Any, today: date) -> date | None:
     return found.date() if found else None
 
 
-def parse_moment(value: Any, now: datetime) -> datetime | None:
+def parse_moment(value: object, now: datetime) -> datetime | None:
     """Parse a UTC date-time from text or a number of Unix seconds. Returns None for empty text.
 
     Args:
@@ -109,7 +109,7 @@ def parse_moment(value: Any, now: datetime) -> datetime | None:
     raise ValueError("must be a date such as 2030-12-31.")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("must be a date.")
     text = value.strip()

@@ -1,10 +1,9 @@
 """Keys and values of metadata in requests (records 1 and 5)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 
-def contains_nul(value: Any) -> bool:
+def contains_nul(value: object) -> bool:
     """Return whether a text in parsed JSON contains NUL, which PostgreSQL cannot store."""
     waiting = [value]
     while waiting:

@@ -14,7 +14,7 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1
 _DECIMAL_MAX_LENGTH = 1000
 
 
-def integer(value: Any) -> int:
+def integer(value: object) -> int:
     """Return the integer at the start of a value, or 0 if there is no integer (decisions 3, 13)."""
     if isinstance(value, str):
         match = _LEADING_INTEGER.match(value.strip())
@@ -45,7 +45,7 @@ def whole_number(text: str) -> int | None:
     return min(int(digits), INT64_MAX) if len(digits) <= 19 else INT64_MAX
 
 
-def exact_integer(value: Any) -> int:
+def exact_integer(value: object) -> int:
     """Return an integer, a number without a fraction such as 2.0, or a text of digits.
 
     For quantities, because a part of another value would be another amount of money.
@@ -60,7 +60,7 @@ def exact_integer(value: Any) -> int:
     return integer(value)
 
 
-def int_if_integral(value: Any) -> Any:
+def int_if_integral(value: object) -> Any:
     """Return a Decimal without a fraction as an int, because 5.0 and 5 are equal in JSON.
 
     A number beyond 64 bits remains a Decimal, because its digits could need gigabytes.
@@ -70,14 +70,14 @@ def int_if_integral(value: Any) -> Any:
     return int(value) if value == value.to_integral() else value
 
 
-def count(value: Any) -> int:
+def count(value: object) -> int:
     """Return the absolute value of the integer at the start of a value (spec 2.1)."""
     if (number := abs(integer(value))) > MAX_COUNT:
         raise ValueError("has more than 15 digits.")
     return number
 
 
-def money(value: Any) -> Decimal | None:
+def money(value: object) -> Decimal | None:
     """Return an amount rounded to the cent, half away from zero, or None for empty text.
 
     Args:
@@ -86,12 +86,12 @@ def money(value: Any) -> Decimal | None:
     return _rounded(value, Decimal("0.01"))
 
 
-def price(value: Any) -> Decimal | None:
+def price(value: object) -> Decimal | None:
     """Return a price per unit, rounded to 6 decimals (orders 9), or None for empty text."""
     return _rounded(value, Decimal("0.000001"))
 
 
-def _rounded(value: Any, unit: Decimal) -> Decimal | None:
+def _rounded(value: object, unit: Decimal) -> Decimal | None:
     if isinstance(value, str):
         value = value.strip()
         if not value:

@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from html import unescape
 from html.entities import html5
 from itertools import groupby
-from typing import Any
 
 CODE_MAX_LENGTH = 500
 """Longest coupon code. An index entry of PostgreSQL holds about 2,700 bytes."""
@@ -46,7 +45,7 @@ _CONTROL = {
 }
 
 
-def to_string(value: Any) -> str:
+def to_string(value: object) -> str:
     """Return a string unchanged, or a number as JSON formats it (decisions 3).
 
     A number with more digits than a double keeps its digits.

@@ -85,16 +85,16 @@ class PatientPool(QueuePool):
         me = threading.get_ident()
         return any(holder != me for holder in list(self._holders.values()))
 
-    def _note_use(self, _: Any, record: Any, __: Any) -> None:
+    def _note_use(self, _: object, record: object, __: object) -> None:
         self._idle.pop(id(record), None)
         self._holders[id(record)] = threading.get_ident()
 
-    def _note_return(self, connection: Any, record: Any) -> None:
+    def _note_return(self, connection: object, record: object) -> None:
         self._holders.pop(id(record), None)
         if connection is not None:
             self._idle[id(record)] = connection
 
-    def _note_close(self, _: Any, record: Any) -> None:
+    def _note_close(self, _: object, record: object) -> None:
         self._idle.pop(id(record), None)
 
 

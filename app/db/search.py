@@ -186,7 +186,7 @@ def _search(
     return Search(here, record_id.in_(found), found, MOST_COUNTED)
 
 
-def is_of_models(name: str | None, *_: Any) -> bool:
+def is_of_models(name: str | None, *_: object) -> bool:
     """Return whether Alembic compares a table or index.
 
     It compares no search tables, and no indexes that only one of the databases has.

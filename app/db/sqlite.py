@@ -19,7 +19,7 @@ WAIT_SECONDS = 20
 class _Compiler(SQLiteCompiler):
     """Writes the hints of ``Select.with_hint``, which SQLAlchemy ignores for SQLite."""
 
-    def get_from_hint_text(self, _: Any, text: str | None) -> str | None:
+    def get_from_hint_text(self, _: object, text: str | None) -> str | None:
         """Return what follows the name of a table: ``INDEXED BY`` and the name of an index."""
         return text
 
@@ -49,7 +49,7 @@ def map_file(engine: Engine) -> None:
     event.listen(engine, "connect", _map_file)
 
 
-def _map_file(connection: sqlite3.Connection, _: Any) -> None:
+def _map_file(connection: sqlite3.Connection, _: object) -> None:
     # The largest value that SQLite accepts by default. A longer file is read as usual from there.
     connection.execute(f"PRAGMA mmap_size = {2**31 - 2**16}")
 
@@ -90,13 +90,13 @@ def without_waiting(connection: Connection) -> Iterator[None]:
         driver.execute(f"PRAGMA busy_timeout = {WAIT_SECONDS * 1000}")
 
 
-def _keep_statement_journals_in_memory(connection: sqlite3.Connection, _: Any) -> None:
+def _keep_statement_journals_in_memory(connection: sqlite3.Connection, _: object) -> None:
     # A statement with triggers has its own journal, and a journal file would take as long as the
     # statement. Read connections still need files to sort long lists.
     connection.execute("PRAGMA temp_store = MEMORY")
 
 
-def _configure(connection: sqlite3.Connection, _: Any) -> None:
+def _configure(connection: sqlite3.Connection, _: object) -> None:
     connection.isolation_level = None  # transactions begin explicitly
     connection.execute("PRAGMA journal_mode = WAL")
     # Commits are on the disk before the response, so that a power failure loses nothing.
@@ -118,7 +118,7 @@ def _check_file(engine: Engine) -> None:
     """
     opened: set[str] = set()
 
-    def create_once(_: Any, __: Any, arguments: Sequence[str], ___: Any) -> None:
+    def create_once(_: object, __: object, arguments: Sequence[str], ___: object) -> None:
         file = arguments[0]
         if not file.startswith("/") or identity(file) is not None:
             return

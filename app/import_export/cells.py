@@ -75,7 +75,7 @@ def metadata_of_cell(cell: str) -> Any:
         raise ValueError(f"is not valid JSON: {error.msg} (column {error.colno}).") from None
 
 
-def with_one_meaning(field: ma.fields.Field[Any], value: Any) -> Any:
+def with_one_meaning(field: ma.fields.Field[Any], value: object) -> Any:
     """Return a value of a line as the schema loads it.
 
     Raises:

@@ -132,7 +132,7 @@ class Target:
             raise ma.ValidationError({name: errors[name] for name in names if name in errors})
         return given, data
 
-    def _is_absent(self, name: str, cell: Any) -> bool:
+    def _is_absent(self, name: str, cell: object) -> bool:
         """Return whether an empty cell of a field counts as not supplied."""
         return isinstance(self._fields[name], _NUMBERS) and not str(cell).strip()
 
@@ -174,7 +174,7 @@ def with_native_metadata(record: Record) -> Record:
     return record | {METADATA: metadata}
 
 
-def _is_entry(entry: Any) -> bool:
+def _is_entry(entry: object) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("key"), str) and "value" in entry
 
 

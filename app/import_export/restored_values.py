@@ -117,7 +117,7 @@ def rows_of(kind: Kind, record: Mapping[str, Any]) -> Rows:
     return _ROWS[kind.name](kind.table, flat)
 
 
-def _row(table: Table, record: Mapping[str, Any], **computed: Any) -> Record:
+def _row(table: Table, record: Mapping[str, Any], **computed: object) -> Record:
     """Return the row of a record in a table, with some values computed here."""
     row = {}
     for column in table.c:
@@ -300,7 +300,7 @@ def _of_guest(record: Record) -> Record:
     return record | {_GUEST: record.get(_GUEST) or None}
 
 
-def _stored(column: Column[Any], value: Any) -> Any:
+def _stored(column: Column[Any], value: object) -> Any:
     """Return a value of a line as the column stores it."""
     if value is None:
         if column.nullable:
@@ -318,42 +318,42 @@ def _natural(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def _amount(name: str, value: Any) -> Decimal:
+def _amount(name: str, value: object) -> Decimal:
     if not isinstance(value, str) or not _AMOUNT.fullmatch(value):
         raise ValueError(f'{name}: must be an amount such as "10.00".')
     return Decimal(value)
 
 
-def _timestamp(name: str, value: Any) -> datetime:
+def _timestamp(name: str, value: object) -> datetime:
     if isinstance(value, str) and _TIMESTAMP.fullmatch(value):
         with suppress(ValueError):  # for example 31 February
             return datetime.fromisoformat(value)
     raise ValueError(f'{name}: must be a time such as "2026-11-20T09:38:00Z".')
 
 
-def _date(name: str, value: Any) -> date:
+def _date(name: str, value: object) -> date:
     return _timestamp(name, value).date()
 
 
-def _boolean(name: str, value: Any) -> bool:
+def _boolean(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{name}: must be true or false.")
     return value
 
 
-def _integer(name: str, value: Any) -> int:
+def _integer(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > INT64_MAX:
         raise ValueError(f"{name}: must be a 64-bit integer.")
     return value
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or "\0" in value:
         raise ValueError(f"{name}: must be a string without NUL.")
     return value
 
 
-def _json(name: str, value: Any) -> Any:
+def _json(name: str, value: object) -> Any:
     entry = _ENTRIES.get(name)
     if entry is None:
         if not isinstance(value, dict):
@@ -384,7 +384,7 @@ def _require_items(name: str, shown: Lines, items: Any, least_id: int = 1) -> No
                 raise ValueError(f"{place}: is missing.")
 
 
-def _are_objects(value: Any) -> bool:
+def _are_objects(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
@@ -400,7 +400,7 @@ def _require_parts(place: str, fields: Mapping[str, Any], value: Any) -> None:
                 raise ValueError(f"{place}.{part}: is missing.")
 
 
-def _require_shown(place: str, field: Any, value: Any, least_id: int) -> None:
+def _require_shown(place: str, field: object, value: object, least_id: int) -> None:
     if isinstance(field, Metadata):
         return  # ``_entries`` checks it
     if isinstance(field, ma.fields.List):

@@ -164,7 +164,7 @@ def _is_ours(handler: logging.Handler) -> bool:
     return isinstance(handler.formatter, structlog.stdlib.ProcessorFormatter)
 
 
-def _render(_: Any, __: str, line: Any) -> str:
+def _render(_: object, __: str, line: object) -> str:
     """Return a line as JSON without unprintable characters.
 
     orjson escapes only the control characters of ASCII. Other characters can reverse or color the

@@ -105,7 +105,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
             connect_seconds=CONNECT_SECONDS,
         )
 
-    async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
+    async def connect_unix_socket(self, *_: object, **__: object) -> httpcore.AsyncNetworkStream:
         """Raise an error, because no URL refers to a Unix socket."""
         raise RefusedAddressError
 

@@ -140,7 +140,7 @@ class ReceiverStream(httpcore.AsyncNetworkStream):
             raise ResponseTooLongError("the response is too long")
         return received
 
-    async def _through_tls(self, operate: Callable[..., T], *args: Any) -> T:
+    async def _through_tls(self, operate: Callable[..., T], *args: object) -> T:
         """Run an operation of TLS, and send and receive what it needs."""
         while True:
             try:

@@ -1,7 +1,5 @@
 """API key schemas (decisions 2)."""
 
-from typing import Any
-
 from app.schemas.base import Base, StrictBase, list_response, request, response, update_schema
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
@@ -53,7 +51,7 @@ class ResourceList(inputs.Input):
         "examples": [["coupons", "redemptions"]],
     }
 
-    def convert(self, value: Any) -> list[str]:
+    def convert(self, value: object) -> list[str]:
         if not isinstance(value, list):
             raise ValueError("must be an array.")
         if len(value) > MAX_RESOURCES:

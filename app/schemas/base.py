@@ -105,7 +105,11 @@ class WrappedItems(ma.fields.List[Any]):
         self.key = key
 
     def deserialize(
-        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **_: Any
+        self,
+        value: object,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **_: object,
     ) -> Any:
         if value is None or value is ma.missing:
             raise missing_data(self.key)

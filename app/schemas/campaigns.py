@@ -1,7 +1,5 @@
 """Campaign schemas, and query parameters of their lists (campaigns 2)."""
 
-from typing import Any
-
 from app.schemas.base import Base, StrictBase, list_response, request, response, update_schema
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
@@ -66,7 +64,7 @@ class CampaignName(inputs.CleanText):
 
     openapi = {**json_schema.TEXT_IN, "minLength": 1, "maxLength": MAX_NAME_LENGTH}
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         return super().convert(value).strip()
 
 

@@ -1,7 +1,5 @@
 """Schemas of merging accounts and of claiming orders of guests (people 6)."""
 
-from typing import Any
-
 import marshmallow as ma
 
 from app.schemas.base import Base, StrictBase, request, response
@@ -19,7 +17,7 @@ class ClaimedIds(IdArray):
 
     openapi = {**json_schema.IDS_IN, "maxItems": 1_000}
 
-    def convert(self, value: Any) -> list[int]:
+    def convert(self, value: object) -> list[int]:
         """Return the IDs, or raise ValueError if an entry is not one."""
         converted = super().convert(value)
         if loss := self.loss(value, converted):

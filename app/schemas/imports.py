@@ -91,7 +91,7 @@ class Flag(QueryField):
 
     openapi = {"type": "boolean"}
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         if value not in {"true", "false"}:
             raise ValueError("must be true or false.")
         return str(value)

@@ -1,7 +1,6 @@
 """Redemption schemas, and query parameters of their lists (redemptions 4)."""
 
 import re
-from typing import Any
 
 from app.conversions import text
 from app.schemas.base import Base, list_response, request, response
@@ -26,7 +25,7 @@ class Reference(inputs.Input):
     rejects_absence = True
     openapi = json_schema.REFERENCE_IN
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         """Return the reference without blanks around it, or raise ValueError."""
         reference = text.to_string(value).strip()
         if not 1 <= len(reference) <= 191:  # redemptions 4

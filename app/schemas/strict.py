@@ -103,7 +103,7 @@ def _convert(field: Input, value: Any) -> Any:
     return converted
 
 
-def _loss(value: Any, converted: Any) -> str:
+def _loss(value: object, converted: object) -> str:
     """Return why a number or a boolean is not the value that was sent, or an empty string."""
     if isinstance(converted, bool):
         return "" if isinstance(value, bool) else "must be true or false."
@@ -114,13 +114,13 @@ def _loss(value: Any, converted: Any) -> str:
     return ""
 
 
-def is_integer(value: Any, converted: int) -> bool:
+def is_integer(value: object, converted: int) -> bool:
     """Return whether a value is an integer, as a number or as text."""
     if isinstance(value, str):
         return bool(re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)) and int(value) == converted
     return isinstance(value, int | Decimal) and not isinstance(value, bool) and value == converted
 
 
-def _is_equal(value: Any, converted: Decimal) -> bool:
+def _is_equal(value: object, converted: Decimal) -> bool:
     text = str(value).strip()
     return bool(text) and Decimal(text) == converted

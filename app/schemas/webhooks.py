@@ -1,7 +1,6 @@
 """Webhook and delivery schemas, and query parameters of their lists (events 2)."""
 
 from decimal import Decimal
-from typing import Any
 
 import marshmallow as ma
 
@@ -27,7 +26,7 @@ class TopicArray(Input):
 
     openapi = {**TOPICS, "minItems": 1, "maxItems": MAX_TOPICS}
 
-    def convert(self, value: Any) -> list[str]:
+    def convert(self, value: object) -> list[str]:
         """Return the topics without duplicates, in their order, or raise ValueError."""
         if not isinstance(value, list) or not all(isinstance(topic, str) for topic in value):
             raise ValueError("must be an array of strings.")
@@ -46,7 +45,7 @@ class DeliveryUrl(inputs.Text):
         "examples": ["https://receiver.example/hooks"],
     }
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         """Return the URL without white space around it, or raise ValueError."""
         if not isinstance(value, str):
             raise ValueError("must be a string.")
@@ -69,7 +68,7 @@ class WebhookSecret(Input):
         "examples": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqr"],
     }
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         if not isinstance(value, str) or secret_key(value) is None:
             raise ValueError("must be 'whsec_' and the base64 form of 24 to 64 bytes.")
         return value
@@ -92,7 +91,7 @@ class EventId(Input):
     rejects_absence = True
     openapi = {"type": "integer", "format": "int64", "minimum": 0, "examples": [105]}
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
             raise ValueError("must be an integer.")
         if isinstance(value, Decimal) and value != value.to_integral_value():

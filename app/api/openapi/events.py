@@ -23,7 +23,7 @@ _HEADERS = {
 }
 
 
-def webhooks(converter: Any, event_types: Mapping[str, str]) -> Document:
+def webhooks(converter: object, event_types: Mapping[str, str]) -> Document:
     """Return the section ``webhooks``, with its components: what a receiver gets for each type.
 
     Its entries refer to components, because openapi-generator writes a client for other entries,

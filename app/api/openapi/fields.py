@@ -48,11 +48,11 @@ class Converter(OpenAPIConverter):
     schemas: Schemas = MappingProxyType({})
     """Replacements for schemas."""
 
-    def resolve_nested_schema(self, schema: Any) -> Any:
+    def resolve_nested_schema(self, schema: object) -> Any:
         """Return the JSON Schema of a schema or its replacement."""
         return super().resolve_nested_schema(_substitute(schema, self.schemas))  # type: ignore[no-untyped-call] # apispec's
 
-    def schema2jsonschema(self, schema: Any) -> Any:
+    def schema2jsonschema(self, schema: object) -> Any:
         """Return the JSON Schema of a schema, described by its docstring."""
         document = super().schema2jsonschema(schema)  # type: ignore[no-untyped-call] # apispec's
         kind = schema if isinstance(schema, type) else type(schema)
@@ -87,7 +87,7 @@ class Converter(OpenAPIConverter):
         super().init_attribute_functions()  # type: ignore[no-untyped-call] # apispec's
         self.add_attribute_function(_field_schema)  # type: ignore[no-untyped-call] # apispec's
 
-    def field2default(self, field: ma.fields.Field[Any], **kwargs: Any) -> Document:
+    def field2default(self, field: ma.fields.Field[Any], **kwargs: object) -> Document:
         """Return the default of a query parameter.
 
         The default of a body is only described. Generated clients that know it require the field or
@@ -98,7 +98,7 @@ class Converter(OpenAPIConverter):
         default: Document = super().field2default(field, **kwargs)
         return default
 
-    def metadata2properties(self, field: ma.fields.Field[Any], **kwargs: Any) -> Document:
+    def metadata2properties(self, field: ma.fields.Field[Any], **kwargs: object) -> Document:
         """Return the description of a field, with the default of an input."""
         properties: Document = super().metadata2properties(field, **kwargs)
         default = field.load_default
@@ -108,7 +108,7 @@ class Converter(OpenAPIConverter):
             properties["description"] += f" Default: `{shown}`."
         return properties
 
-    def field2read_only(self, field: ma.fields.Field[Any], **_: Any) -> Document:
+    def field2read_only(self, field: ma.fields.Field[Any], **_: object) -> Document:
         """Return nothing, because generated clients would have two types for such a schema."""
         return {}
 
@@ -134,7 +134,7 @@ class FieldPlugin(MarshmallowPlugin):
         self._schemas = schemas
         self._replaced = {substitute: native for native, substitute in schemas.items()}
 
-    def _name(self, schema: Any) -> str:
+    def _name(self, schema: object) -> str:
         """Return the name of a schema in the document. A replacement has the replaced name."""
         kind = schema if isinstance(schema, type) else type(schema)
         name = self._replaced.get(kind, kind).__name__
@@ -146,7 +146,7 @@ class FieldPlugin(MarshmallowPlugin):
         self.converter.schemas = self._schemas  # type: ignore[union-attr] # set by the base class
 
 
-def _substitute(schema: Any, schemas: Schemas) -> Any:
+def _substitute(schema: object, schemas: Schemas) -> Any:
     kind = schema if isinstance(schema, type) else type(schema)
     substitute = schemas.get(kind)
     return schema if substitute is None else substitute()

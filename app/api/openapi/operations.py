@@ -108,7 +108,7 @@ def _common_codes(
     return [code for code, is_possible in applies.items() if is_possible]
 
 
-def _header(name: str, description: str, **schema: Any) -> Document:
+def _header(name: str, description: str, **schema: object) -> Document:
     described = {"type": "string", **schema}
     return {"in": "header", "name": name, "description": description, "schema": described}
 

@@ -35,7 +35,7 @@ class json_tuple(Templated[Any]):
 
 
 @compiles(json_tuple, "postgresql")
-def _json_build_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
+def _json_build_array(element: json_tuple, compiler: object, **kwargs: object) -> str:
     values = (_in_utc(clause, compiler, **kwargs) for clause in element.clauses)
     return f"json_build_array({', '.join(values)})"
 

@@ -225,7 +225,7 @@ class JsonTuple(TypeDecorator[list[Any]]):
         loads: Read = orjson.loads if dialect.name == "sqlite" else list
         reads = self.reads
 
-        def read(value: Any) -> list[Any]:
+        def read(value: object) -> list[Any]:
             values: list[Any] = loads(value)
             for place, format_value in reads:
                 values[place] = format_value(values[place])

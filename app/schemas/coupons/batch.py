@@ -33,7 +33,7 @@ class CodeCount(inputs.Input):
     rejects_absence = True
     openapi = {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "examples": [1000]}
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         count = numbers.integer(value)
         if not 1 <= count <= MAX_COUNT:
             raise ValueError(f"must be between 1 and {MAX_COUNT:,}.")

@@ -55,7 +55,7 @@ class CartCodes(list_inputs.CodeArray):
 
     openapi: json_schema.Schema = {**json_schema.CODES_IN, json_schema.LIMIT: _CODE_LIMIT}
 
-    def convert(self, value: Any) -> list[Any]:
+    def convert(self, value: object) -> list[Any]:
         limit = current_limit(_CODE_LIMIT)
         # Repetitions have to be converted to be recognized.
         most = max(limit, MAX_CODE_ENTRIES)

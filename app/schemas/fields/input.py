@@ -70,10 +70,10 @@ class Input(ma.fields.Field[Any]):
 
     def deserialize(
         self,
-        value: Any,
+        value: object,
         attr: str | None = None,
         data: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """Convert a value. ``null`` means "not supplied" (spec 2.2, decisions 3)."""
         if value is None or value is ma.missing:
@@ -91,7 +91,7 @@ class Input(ma.fields.Field[Any]):
             raise ma.ValidationError(str(error)) from error
         return self.clean(converted) if self.cleans else converted
 
-    def convert(self, value: Any) -> Any:
+    def convert(self, value: object) -> Any:
         """Return the converted value, or raise ValueError with a reason."""
         raise NotImplementedError
 
@@ -107,7 +107,7 @@ class Input(ma.fields.Field[Any]):
         """
         return ""
 
-    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+    def _serialize(self, value: object, attr: str | None, obj: object, **kwargs: object) -> Any:
         # The OpenAPI document shows defaults as a client would send them.
         return str(value) if isinstance(value, Decimal) else value
 
@@ -123,7 +123,7 @@ class Text(Input):
 
     openapi = json_schema.TEXT_IN
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         string = text.to_string(value)
         require_length(string, self.openapi.get("maxLength"))  # also for numbers, which become text
         return string
@@ -134,7 +134,7 @@ class MetadataInput(Input):
 
     openapi = json_schema.METADATA_IN
 
-    def convert(self, value: Any) -> dict[str, Any]:
+    def convert(self, value: object) -> dict[str, Any]:
         """Return the object, or raise ValueError. The service checks keys and values."""
         if not isinstance(value, dict):
             raise ValueError("must be an object.")
@@ -148,7 +148,7 @@ class MetadataInput(Input):
 class Choice(Input):
     """One of the names in the ``enum`` of its JSON Schema."""
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         names = self.openapi["enum"]
         if value not in names:
             raise ValueError(f"must be one of {', '.join(names)}.")
@@ -190,10 +190,10 @@ class InputObject(ma.fields.Nested):
 
     def deserialize(
         self,
-        value: Any,
+        value: object,
         attr: str | None = None,
         data: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         if value is None or value is ma.missing:
             return self.absent()
@@ -217,7 +217,7 @@ class StrictTrue(Input):
     openapi = {"type": "boolean"}
     rejects_nul = False  # "any other value" is false (spec 2.1)
 
-    def convert(self, value: Any) -> bool:
+    def convert(self, value: object) -> bool:
         return value is True
 
 
@@ -226,7 +226,7 @@ class Email(Input):
 
     openapi = {**json_schema.EMAIL_IN, "format": "email"}
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         email = text.to_string(value).strip()
         if len(email) > 254:  # the limit of RFC 5321
             raise ValueError("must have at most 254 characters.")
@@ -240,7 +240,7 @@ class RecordId(Input):
 
     openapi = json_schema.INTEGER_IN
 
-    def convert(self, value: Any) -> Any:
+    def convert(self, value: object) -> Any:
         return value
 
 
@@ -250,14 +250,14 @@ class DecimalInput(Input):
     openapi = json_schema.AMOUNT_IN
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
-    def convert(self, value: Any) -> Decimal | None:
+    def convert(self, value: object) -> Decimal | None:
         return numbers.money(value)
 
 
 class AmountInput(DecimalInput):
     """A decimal, rounded to the cent. Empty text means 0.00 (decisions 3)."""
 
-    def convert(self, value: Any) -> Decimal:
+    def convert(self, value: object) -> Decimal:
         return super().convert(value) or ZERO
 
 
@@ -266,7 +266,7 @@ class Discount(DecimalInput):
 
     openapi = {**DecimalInput.openapi, "pattern": r"^([0-9]{1,16}(\.[0-9]{1,2})?)?$"}
 
-    def convert(self, value: Any) -> Decimal | None:
+    def convert(self, value: object) -> Decimal | None:
         amount = super().convert(value)
         if amount and amount < 0:
             raise ValueError("must not be negative.")
@@ -279,7 +279,7 @@ class Count(Input):
     openapi: json_schema.Schema = {**json_schema.INTEGER_IN, "maximum": numbers.MAX_COUNT}
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         return numbers.count(value)
 
 
@@ -289,7 +289,7 @@ class Integer(Input):
     openapi = json_schema.INTEGER_IN
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         return numbers.integer(value)
 
 
@@ -298,7 +298,7 @@ class ExactInteger(Input):
 
     openapi = json_schema.INTEGER_IN
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         return numbers.exact_integer(value)
 
 
@@ -307,7 +307,7 @@ class AccountId(Input):
 
     openapi = json_schema.INTEGER_IN
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         if isinstance(value, bool) or (
             isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)
         ):
@@ -318,7 +318,7 @@ class AccountId(Input):
 class CampaignId(AccountId):
     """The ID of a campaign. 0 and empty text mean none."""
 
-    def convert(self, value: Any) -> int | None:  # type: ignore[override] # None is no campaign
+    def convert(self, value: object) -> int | None:  # type: ignore[override] # None is no campaign
         return None if value == "" else super().convert(value) or None
 
 
@@ -327,7 +327,7 @@ class Quantity(Input):
 
     openapi = json_schema.QUANTITY_IN
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         number = numbers.exact_integer(value)
         if not 1 <= number <= 10**9:
             raise ValueError("must be between 1 and 1,000,000,000.")
@@ -344,7 +344,7 @@ class Price(Input):
     def __init__(self, meaning: str) -> None:
         super().__init__(meaning, required=True)
 
-    def convert(self, value: Any) -> Decimal:
+    def convert(self, value: object) -> Decimal:
         amount = numbers.price(value)
         if amount is None:
             raise ValueError("is required.")
@@ -358,7 +358,7 @@ class ExpiresIn(Input):
 
     openapi = json_schema.EXPIRES_IN
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         seconds = numbers.integer(value)
         if not 60 <= seconds <= 604_800:  # redemptions 4
             raise ValueError("must be between 60 and 604,800 seconds.")
@@ -371,7 +371,7 @@ class TimestampInput(Input):
     openapi = json_schema.TIMESTAMP_IN
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
-    def convert(self, value: Any) -> datetime | None:
+    def convert(self, value: object) -> datetime | None:
         number = numbers.int_if_integral(value)
         if isinstance(number, int) and not isinstance(number, bool):
             value = f"@{number}"  # Unix seconds, even if the digits could be a year
@@ -386,7 +386,7 @@ class DateText(Input):
     openapi = json_schema.DATE_IN
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
-    def convert(self, value: Any) -> date | None:
+    def convert(self, value: object) -> date | None:
         return dates.parse_date(value, datetime.now(UTC).date())
 
 
@@ -395,7 +395,7 @@ class MomentText(DateText):
 
     openapi = json_schema.TIMESTAMP_IN
 
-    def convert(self, value: Any) -> datetime | None:
+    def convert(self, value: object) -> datetime | None:
         found = dates.parse_moment(value, datetime.now(UTC))
         return found.replace(microsecond=0) if found else None
 

@@ -17,7 +17,7 @@ _LOSS = "Other entries would be dropped or converted."
 
 
 class _Array(Input):
-    def convert(self, value: Any) -> list[Any]:
+    def convert(self, value: object) -> list[Any]:
         if not isinstance(value, list):
             raise ValueError("must be an array.")
         most = self.openapi.get("maxItems")
@@ -31,7 +31,7 @@ class _Array(Input):
                 raise ValueError(f"the entry at index {index} {error}") from error
         return [entry for entry in converted if entry]
 
-    def _entry(self, value: Any) -> Any:
+    def _entry(self, value: object) -> Any:
         if value is None:
             return None
         if isinstance(value, str):
@@ -41,7 +41,7 @@ class _Array(Input):
                 raise ValueError("must not contain a NUL character.")
         return self.entry(value)
 
-    def entry(self, value: Any) -> Any:
+    def entry(self, value: object) -> Any:
         """Return a converted entry, or raise ValueError. Falsy entries are dropped."""
         raise NotImplementedError
 
@@ -51,7 +51,7 @@ class IdArray(_Array):
 
     openapi = json_schema.IDS_IN
 
-    def entry(self, value: Any) -> int:
+    def entry(self, value: object) -> int:
         return numbers.integer(value)
 
     def loss(self, value: Any, converted: list[int]) -> str:
@@ -67,7 +67,7 @@ class EmailArray(_Array):
 
     openapi = json_schema.EMAILS_IN
 
-    def entry(self, value: Any) -> str:
+    def entry(self, value: object) -> str:
         string = text.to_string(value)
         require_length(string, self.openapi["items"]["maxLength"])  # of numbers, too
         return string
@@ -87,7 +87,7 @@ class CodeArray(_Array):
 
     openapi = json_schema.CODES_IN
 
-    def entry(self, value: Any) -> str:
+    def entry(self, value: object) -> str:
         return "" if value is None else text.coupon_code(text.to_string(value))
 
     def loss(self, value: Any, converted: list[str]) -> str:
@@ -103,17 +103,17 @@ class TagArray(_Array):
     openapi = json_schema.TAGS_IN
     most_characters = json_schema.TAG_MAX_LENGTH
 
-    def convert(self, value: Any) -> list[str]:
+    def convert(self, value: object) -> list[str]:
         return list(dict.fromkeys(super().convert(value)))
 
-    def _entry(self, value: Any) -> Any:
+    def _entry(self, value: object) -> Any:
         if value is None:
             raise ValueError("must be a string.")
         if isinstance(value, str):
             require_length(value, self.most_characters)
         return super()._entry(value)
 
-    def entry(self, value: Any) -> str:
+    def entry(self, value: object) -> str:
         return tag(text.coupon_code(text.to_string(value)))
 
     def loss(self, value: Any, converted: list[str]) -> str:
@@ -130,7 +130,7 @@ class TagCondition(TagArray):
     longest = 0
     """Most characters after the prefix."""
 
-    def entry(self, value: Any) -> str:
+    def entry(self, value: object) -> str:
         entry = text.coupon_code(text.to_string(value))
         sign = "-" if entry.startswith("-") else ""
         rest = entry.removeprefix("-").strip()
@@ -204,10 +204,10 @@ class ItemArray(ma.fields.List[Any]):
 
     def deserialize(
         self,
-        value: Any,
+        value: object,
         attr: str | None = None,  # marshmallow's signature
         data: Mapping[str, Any] | None = None,  # marshmallow's signature
-        **_: Any,
+        **_: object,
     ) -> Any:
         """Return the converted objects, or raise ValidationError with the first errors."""
         if value is None or value is ma.missing:

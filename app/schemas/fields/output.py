@@ -55,7 +55,7 @@ class Output(ma.fields.Field[Any]):
         """Return the value. A response that a view dumps itself has none on request."""
         return ma.missing if self.on_request else super().serialize(attr, obj, accessor, **kwargs)
 
-    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+    def _serialize(self, value: object, attr: str | None, obj: object, **kwargs: object) -> Any:
         return value if self.wire is None else self.wire(value)
 
 
@@ -225,7 +225,7 @@ class Composite(ma.fields.Nested):
         self.part = schema
         self.prefix = prefix
 
-    def serialize(self, attr: str, obj: Any, accessor: Any = None, **kwargs: Any) -> Any:
+    def serialize(self, attr: str, obj: object, accessor: object = None, **kwargs: object) -> Any:
         names = self.part._declared_fields
         values = {name: ma.utils.get_value(obj, self.prefix + name) for name in names}
         return self.schema.dump(values)

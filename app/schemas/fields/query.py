@@ -212,7 +212,7 @@ class IntegerParam(QueryField):
         *,
         minimum: int = 0,
         maximum: int | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(data_key, meaning, **kwargs)
         self.minimum = minimum

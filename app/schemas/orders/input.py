@@ -39,7 +39,7 @@ class NumberedId(inputs.Input):
 
     openapi = json_schema.INTEGER_IN
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         """Return the ID, whether or not it identifies a record, or raise ValueError."""
         is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
         if not is_number and not (
@@ -54,7 +54,7 @@ class OrderNumber(inputs.Text):
 
     openapi = json_schema.ORDER_NUMBER_IN
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         text = super().convert(value)
         if not 1 <= len(text) <= 191:
             raise ValueError("must have 1 to 191 characters.")

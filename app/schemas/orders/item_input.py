@@ -28,7 +28,7 @@ class ItemIdInput(inputs.Input):
 
     openapi = json_schema.IDENTIFIER_IN
 
-    def convert(self, value: Any) -> Any:
+    def convert(self, value: object) -> Any:
         """Return the ID, or ``missing`` for a new item, or raise ValueError."""
         number = numbers.int_if_integral(value)
         if isinstance(number, str) and re.fullmatch("[0-9]{0,4000}", number, re.ASCII):
@@ -43,7 +43,7 @@ class ItemQuantity(inputs.Input):
 
     openapi = json_schema.QUANTITY_IN
 
-    def convert(self, value: Any) -> int:
+    def convert(self, value: object) -> int:
         """Return the quantity: 0 only for the number 0, and -1 for any other invalid value."""
         number = numbers.exact_integer(value)
         is_zero = isinstance(value, int | Decimal) and not isinstance(value, bool) and value == 0
@@ -199,7 +199,7 @@ class Remaining(inputs.Input):
     openapi = json_schema.REMAINING_IN
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
-    def convert(self, value: Any) -> int | None:
+    def convert(self, value: object) -> int | None:
         number = numbers.int_if_integral(value)
         if isinstance(number, str):
             if not number.strip():

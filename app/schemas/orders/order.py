@@ -112,7 +112,7 @@ class OptionalId(fields.Output):
     wire = staticmethod(lambda value: value or 0)
 
 
-def _completed(**defaults: Any) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
+def _completed(**defaults: object) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
     """Return a function that adds the newest keys to lines that an earlier release wrote."""
     return lambda lines: [line if "taxes" in line else line | defaults for line in lines]
 

@@ -139,7 +139,7 @@ def newest_administrator_key() -> int | None:
     return None
 
 
-def _insert(session: Session, token: str, key_id: int, time: timedelta, **columns: Any) -> int:
+def _insert(session: Session, token: str, key_id: int, time: timedelta, **columns: object) -> int:
     created = now()
     statement = (
         insert(SIGN_IN_LINKS)

@@ -240,7 +240,7 @@ def single_result(results: Sequence[WriteResult]) -> Record:
     return dict(result)
 
 
-def _bulk_item(item: Any) -> BulkItem:
+def _bulk_item(item: object) -> BulkItem:
     """Return the item. An ID other than 0 means an update (spec 4.3 rule 3, decisions 13)."""
     if not isinstance(item, dict):
         raise InvalidParams({"item": "must be an object."})

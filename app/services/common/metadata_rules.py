@@ -98,7 +98,7 @@ def changed_entries(
 
 
 def _with_value(
-    place: str, first: MetadataEntry, key: str, value: Any, *, is_new: bool
+    place: str, first: MetadataEntry, key: str, value: object, *, is_new: bool
 ) -> MetadataEntry:
     """Return an entry with another key and value, or raise ShopError if they are beyond a limit."""
     try:
@@ -198,7 +198,7 @@ def _require_total(
         raise invalid_metadata(place, grown, reason)
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return the JSON text of a value, without blanks and with the keys of objects as sent.
 
     Args:
@@ -210,7 +210,7 @@ def json_text(value: Any) -> str:
     return orjson.dumps(_storable(value, MAX_DEPTH)).decode()
 
 
-def _storable(value: Any, depth: int) -> Any:
+def _storable(value: object, depth: int) -> Any:
     if isinstance(value, Decimal):
         return float(value)  # written as the shortest text of this double
     if isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:

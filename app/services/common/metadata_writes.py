@@ -154,7 +154,7 @@ class MetadataWrites:
         self.show(after, shown(entries))
         count_change(before, after)
 
-    def show(self, record: Record, metadata: Any, name: str = METADATA) -> None:
+    def show(self, record: Record, metadata: object, name: str = METADATA) -> None:
         """Let ``write`` add metadata to a record, for the response and the event."""
         self._shown.append((record, name, metadata))
 

@@ -34,7 +34,7 @@ def email_person(email: str) -> str:
     return f"email:{keyed_hash(comparable_email(email))}"
 
 
-def persons_of(value: Any, name: str = "") -> set[str]:
+def persons_of(value: object, name: str = "") -> set[str]:
     """Return the references to persons in a JSON value that has a name in its object."""
     if isinstance(value, list):
         if name in EMAIL_LISTS:
@@ -55,7 +55,7 @@ def persons_of(value: Any, name: str = "") -> set[str]:
     return set()
 
 
-def with_erased_emails(value: Any, persons: Collection[str], name: str = "") -> Any:
+def with_erased_emails(value: object, persons: Collection[str], name: str = "") -> Any:
     """Return a JSON value in which coupons no longer name the e-mail addresses of some persons."""
     if isinstance(value, Mapping):
         return {key: with_erased_emails(inner, persons, key) for key, inner in value.items()}

@@ -252,7 +252,7 @@ def _erase_responses(
         )
 
 
-def _without(response: Any, persons: Collection[str]) -> Any:
+def _without(response: object, persons: Collection[str]) -> Any:
     """Return a response without the personal data in the records of some persons.
 
     Coupons name addresses only in their conditions.

@@ -73,7 +73,7 @@ def total_of(name: str, customer_id: ColumnElement[int]) -> ColumnElement[Any]:
     return theirs.correlate_except(ORDER_SUMS).scalar_subquery()
 
 
-def _by_customer(column: ColumnElement[Any], kind: Any, which: ColumnElement[bool]) -> Subquery:
+def _by_customer(column: ColumnElement[Any], kind: object, which: ColumnElement[bool]) -> Subquery:
     """Return a select of the IDs and sums of all customers with such orders, in one pass."""
     sums = select(ORDER_SUMS.c.customer_id, func.sum(column, type_=kind).label("value"))
     return sums.where(which).group_by(ORDER_SUMS.c.customer_id).subquery()

@@ -80,7 +80,7 @@ def difference(before: Values, after: Values) -> Pair:
     return old, new
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(one: object, other: object) -> bool:
     """Return whether two values are the same JSON, where 1 and true differ."""
     return orjson.dumps(one) == orjson.dumps(other)
 
@@ -90,7 +90,7 @@ def _of_metadata(before: Values, after: Values) -> Pair:
     return {key: before.get(key) for key in changed}, {key: after.get(key) for key in changed}
 
 
-def _has_items(value: Any) -> bool:
+def _has_items(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 

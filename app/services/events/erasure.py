@@ -129,7 +129,7 @@ def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> l
     ]
 
 
-def blank(value: Any, *, personal: bool = False) -> Any:
+def blank(value: object, *, personal: bool = False) -> Any:
     """Return a JSON value without metadata and personal data: all its texts if ``personal``."""
     if isinstance(value, Mapping):
         return {name: _blank_value(name, inner, personal) for name, inner in value.items()}
@@ -140,7 +140,7 @@ def blank(value: Any, *, personal: bool = False) -> Any:
     return "" if personal and isinstance(value, str) else value
 
 
-def _blank_value(name: str, value: Any, is_personal: bool) -> Any:
+def _blank_value(name: str, value: object, is_personal: bool) -> Any:
     if name in EMPTY_VALUES:
         return EMPTY_VALUES[name]
     return blank(value, personal=is_personal or name in NAMES)

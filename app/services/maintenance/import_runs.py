@@ -127,7 +127,7 @@ def _insert(session: Session, columns: Mapping[str, Any]) -> int:
     return int(session.execute(statement).scalar_one())
 
 
-def _report(session: Session, run: Mapping[str, Any], **more: Any) -> None:
+def _report(session: Session, run: Mapping[str, Any], **more: object) -> None:
     summary = {name: run[name] for name in ("source", "kind", "created", "updated")} | more
     changes: dict[str, Any] = {"finished_at": now()}
     if more:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, update
 from sqlalchemy.orm import Session
@@ -37,7 +36,9 @@ def give_back(session: Session, redemption: RedemptionRow) -> None:
     change_counts(session, redemption["coupon_id"], [(-usage, -reserved)])
 
 
-def update_redemption(session: Session, redemption: RedemptionRow, **columns: Any) -> RedemptionRow:
+def update_redemption(
+    session: Session, redemption: RedemptionRow, **columns: object
+) -> RedemptionRow:
     """Write columns of a redemption and return it."""
     changes = {"holds_slot": False, "updated_at": now(), "confirmed_at": None, **columns}
     if changes.get("status") == RedemptionStatus.CONFIRMED:

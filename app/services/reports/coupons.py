@@ -101,7 +101,7 @@ def _of_campaign(campaign_id: int | None) -> list[ColumnElement[bool]]:
     return [REDEMPTIONS.c.coupon_id.in_(select(COUPONS.c.id).where(theirs))]
 
 
-def _shown_coupons(names: Sequence[str], rows: Sequence[Any], *_: Any) -> list[dict[str, Any]]:
+def _shown_coupons(names: Sequence[str], rows: Sequence[Any], *_: object) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         coupon = dict(zip(COUPON, row, strict=False))  # the first columns

@@ -178,7 +178,7 @@ def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[FigureRows]) -> dic
 
 
 def by_group(
-    parts: Iterable[FigureRows], keys: Mapping[str, ColumnElement[Any]], span: Any
+    parts: Iterable[FigureRows], keys: Mapping[str, ColumnElement[Any]], span: object
 ) -> Subquery:
     """Return a subquery of the figures of a span by some columns of the rows.
 

@@ -126,7 +126,7 @@ def _accounts(role: str) -> FigureRows:
 def _other_currencies(fetch: Fetch, scope: Scope, period: Period) -> list[str]:
     """Return the other currencies of orders that count in a period, without reading its orders."""
 
-    def after(last: Any) -> ColumnElement[Any]:
+    def after(last: object) -> ColumnElement[Any]:
         return select(func.min(ORDERS.c.currency)).where(ORDERS.c.currency > last).scalar_subquery()
 
     first = select(after("").label("name")).cte("currencies", recursive=True)
