@@ -64,7 +64,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     return app
 
 
-def _configure(app: Flask, overrides: Mapping[str, Any]) -> None:
+def _configure(app: Flask, overrides: Mapping[str, object]) -> None:
     """Load the settings from the environment, ``instance/config.py`` and the overrides."""
     from werkzeug.middleware.proxy_fix import ProxyFix
 

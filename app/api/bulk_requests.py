@@ -22,7 +22,7 @@ from app.services.common.bulk import BulkItem, WriteResult
 
 def bulk_response(
     record: str,
-    items: Sequence[Any],
+    items: Sequence[object],
     *,
     create: type[ma.Schema],
     update: type[ma.Schema],

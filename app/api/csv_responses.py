@@ -42,7 +42,7 @@ def csv_response(
 def report_response(
     name: str,
     schema: type[ma.Schema],
-    batches: Iterable[Iterable[Mapping[str, Any]]],
+    batches: Iterable[Iterable[Mapping[str, object]]],
     headers: Mapping[str, str] | None = None,
     stream: object = None,
     *,
@@ -101,7 +101,7 @@ def _columns(schema: type[ma.Schema]) -> Iterator[tuple[str, Any]]:
             yield name, field
 
 
-def _flat(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(row: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}_{inner}", each) for inner, each in value.items())

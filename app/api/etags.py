@@ -81,7 +81,7 @@ def record_response(
     return response
 
 
-def _tag(body: Mapping[str, Any], revision: int) -> str:
+def _tag(body: Mapping[str, object], revision: int) -> str:
     return _hash(json_bytes([body, revision] if revision else body))
 
 

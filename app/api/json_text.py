@@ -65,7 +65,7 @@ def parse_integer(digits: str) -> int | Decimal:
 
 
 def insert_members(
-    text: str, objects: Sequence[PositionedObject], members: Sequence[Mapping[str, Any]]
+    text: str, objects: Sequence[PositionedObject], members: Sequence[Mapping[str, object]]
 ) -> str:
     """Append members to objects in a JSON text, and remove existing members with the same names."""
     edits: list[tuple[int, int, str]] = []  # start, end and replacement

@@ -87,7 +87,7 @@ class WantedMetadata:
                 rest[name] = inner
         return rest
 
-    def _without_metadata_of_items(self, name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
+    def _without_metadata_of_items(self, name: str, inner: Mapping[str, object]) -> dict[str, Any]:
         keys = {each.removeprefix(_KEY): None for each in inner if each.startswith(_KEY)}
         rest = {each: None for each in inner if each != METADATA and not each.startswith(_KEY)}
         if METADATA in inner or keys or self._all:
@@ -180,7 +180,7 @@ class RecordSerializer:
     """
 
     def __init__(
-        self, serializer: Serializer, kind: MetadataTable, query: Mapping[str, Any] | None = None
+        self, serializer: Serializer, kind: MetadataTable, query: Mapping[str, object] | None = None
     ) -> None:
         self._kind = kind
         self._wanted = WantedMetadata(serializer.schema, query)

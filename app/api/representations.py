@@ -102,7 +102,7 @@ def _in_dialect(serializer: Serializer, dialect: Dialect | None) -> Serializer:
 
 
 def coupons(
-    query: Mapping[str, Any] | None = None,
+    query: Mapping[str, object] | None = None,
     serializer: Serializer = COUPON,
     dialect: Dialect | None = None,
 ) -> RecordSerializer:
@@ -111,7 +111,7 @@ def coupons(
 
 
 def customers(
-    query: Mapping[str, Any] | None = None, dialect: Dialect | None = None
+    query: Mapping[str, object] | None = None, dialect: Dialect | None = None
 ) -> RecordSerializer:
     """Return the serializer of customers for a loaded query, or for the response to a write."""
     return RecordSerializer(_in_dialect(CUSTOMER, dialect), metadata.CUSTOMER, query)
@@ -182,7 +182,7 @@ class RefundSerializer:
     """Converts rows to refunds, with metadata if requested, as ``RecordSerializer`` does."""
 
     def __init__(
-        self, query: Mapping[str, Any] | None = None, dialect: Dialect | None = None
+        self, query: Mapping[str, object] | None = None, dialect: Dialect | None = None
     ) -> None:
         serializer = _in_dialect(ORDER_REFUND, dialect)
         self._wanted = WantedMetadata(serializer.schema, query)
@@ -222,7 +222,7 @@ class RefundSerializer:
         """Return the refund of a row with its metadata."""
         return self._with_metadata([shown], [row])[0]
 
-    def record(self, record: Mapping[str, Any]) -> Body:
+    def record(self, record: Mapping[str, object]) -> Body:
         """Return the refund of a record by column name, with the metadata that was written."""
         return self._wanted.add_written(self._serializer.record(record), record)
 
@@ -236,7 +236,7 @@ class OrderSerializer:
 
     def __init__(
         self,
-        query: Mapping[str, Any] | None = None,
+        query: Mapping[str, object] | None = None,
         serializer: Serializer = ORDER,
         dialect: Dialect | None = None,
     ) -> None:
@@ -262,7 +262,7 @@ class OrderSerializer:
         orders = self._extended(self._serializer.rows(rows))
         return self._with_metadata(orders, [row[-1] for row in rows])
 
-    def records(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def records(self, records: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
         """Return the orders of records by column name, with the metadata that was written.
 
         Within a transaction, the extensions see its changes.
@@ -322,7 +322,7 @@ def _extended_last(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_known(
-    selection: Mapping[str, Any], added: Mapping[str, OrderExtension], serializer: Serializer
+    selection: Mapping[str, object], added: Mapping[str, OrderExtension], serializer: Serializer
 ) -> None:
     """Reject unknown names in the selection of a strict request. Extensions add names to orders."""
     if isinstance(selection, StrictSelection):

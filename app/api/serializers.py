@@ -66,13 +66,13 @@ class Serializer:
         )
         self._select(None)
 
-    def _select(self, selection: Mapping[str, Any] | None) -> None:
+    def _select(self, selection: Mapping[str, object] | None) -> None:
         self.names: list[str] = []
         self.row = self._converter(self._fields, selection, self._of_row, self._all_columns)
         self.record = self._converter(self._fields, selection, self._of_record, {})
         self.columns = tuple(self._all_columns[name] for name in self.names)
 
-    def only(self, selection: Mapping[str, Any] | None) -> Serializer:
+    def only(self, selection: Mapping[str, object] | None) -> Serializer:
         """Return the serializer for a selection of ``fields``, with fewer keys and columns.
 
         Raises:
@@ -159,8 +159,8 @@ class Serializer:
 
 
 def _joined(
-    blank: Mapping[str, Any],
-    copied: Mapping[str, Any],
+    blank: Mapping[str, object],
+    copied: Mapping[str, object],
     wires: Sequence[tuple[str, Convert, bool]],
     computed: Mapping[str, Convert],
 ) -> Callable[[Any], dict[str, Any]]:
@@ -197,7 +197,7 @@ def _waits(field: ma.fields.Field[Any]) -> bool:
     return isinstance(field, Output | Composite) and field.on_request
 
 
-def _narrowing(selection: Mapping[str, Any]) -> Convert:
+def _narrowing(selection: Mapping[str, object]) -> Convert:
     return partial(narrowed, selection=selection)
 
 
@@ -237,7 +237,7 @@ def names_in(field: ma.fields.Field[Any]) -> Names | None:
     return None
 
 
-def require_known(selection: Mapping[str, Any], names: Names) -> None:
+def require_known(selection: Mapping[str, object], names: Names) -> None:
     """Raise InvalidParams, with the nearest name, if a strict request selects an unknown name."""
     if isinstance(selection, StrictSelection):
         selected = filter(None, _dotted(selection, within=False))

@@ -397,7 +397,7 @@ def _found(values: Values, paths: Iterable[Path]) -> dict[Path, Any]:
     return {path: leaves.get(path) for path in paths}
 
 
-def _nested(leaves: Mapping[Path, Any]) -> Record:
+def _nested(leaves: Mapping[Path, object]) -> Record:
     nested: Record = {}
     for path, value in leaves.items():
         if len(path) == 1:
@@ -407,7 +407,7 @@ def _nested(leaves: Mapping[Path, Any]) -> Record:
     return nested
 
 
-def _data(kind: _Kind, before: Mapping[Path, Any]) -> Record:
+def _data(kind: _Kind, before: Mapping[Path, object]) -> Record:
     """Return the data of the update, in the form of a loaded request.
 
     Values are not cleaned again, because they were stored. Empty text removes a value.

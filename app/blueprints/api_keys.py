@@ -1,7 +1,6 @@
 """API keys: list, create, update, rotate and revoke, natively only (decisions 2)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 
@@ -31,7 +30,7 @@ blp = Blueprint(
 )
 
 
-def _new_key(key: Mapping[str, Any], status: int = 200) -> Response:
+def _new_key(key: Mapping[str, object], status: int = 200) -> Response:
     return json_response(
         {"key": API_KEY.record(key) | {name: key[name] for name in SECRETS}}, status
     )

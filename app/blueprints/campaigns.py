@@ -1,7 +1,6 @@
 """Campaigns: common conditions and limits of coupons, natively only (campaigns 2)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 
@@ -30,7 +29,7 @@ blp = Blueprint(
 )
 
 
-def _body(campaign: Mapping[str, Any]) -> Body:
+def _body(campaign: Mapping[str, object]) -> Body:
     return {"campaign": CAMPAIGN.record(campaign)}
 
 

@@ -1,7 +1,6 @@
 """Coupons: the endpoint table of the specification, section 4.1."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 
@@ -32,7 +31,7 @@ blp = Blueprint(
 )
 
 
-def _body(coupon: Mapping[str, Any]) -> Body:
+def _body(coupon: Mapping[str, object]) -> Body:
     return {"coupon": coupons_of().record(coupon)}
 
 

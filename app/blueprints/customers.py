@@ -1,7 +1,6 @@
 """Customers: the endpoint table of the specification, section 4.2."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 
@@ -31,7 +30,7 @@ blp = Blueprint(
 )
 
 
-def _body(customer: Mapping[str, Any]) -> Body:
+def _body(customer: Mapping[str, object]) -> Body:
     return {"customer": customers_of().record(customer)}
 
 

@@ -1,7 +1,6 @@
 """Order notes: the endpoint table of orders 7."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 
@@ -27,7 +26,7 @@ blp = Blueprint(
 )
 
 
-def _body(note: Mapping[str, Any]) -> Body:
+def _body(note: Mapping[str, object]) -> Body:
     return {"order_note": ORDER_NOTE.record(note)}
 
 

@@ -1,7 +1,6 @@
 """Refunds: the endpoint table of records 2."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Flask, Response
 
@@ -51,7 +50,7 @@ def init_app(_app: Flask, api: Api) -> None:
     api.register_blueprint(all_refunds)
 
 
-def _body(refund: Mapping[str, Any]) -> Body:
+def _body(refund: Mapping[str, object]) -> Body:
     return {"order_refund": RefundSerializer().record(refund)}
 
 

@@ -1,7 +1,6 @@
 """Orders: the routes of decisions 7 and orders 1."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from flask import Response
 
@@ -38,7 +37,7 @@ blp = Blueprint(
 init_app = blp.init_app
 
 
-def _body(order: Mapping[str, Any]) -> Body:
+def _body(order: Mapping[str, object]) -> Body:
     return {"order": OrderSerializer().records([order])[0]}
 
 

@@ -1,7 +1,6 @@
 """Redemptions: reserve, confirm and release uses of coupons, natively only (redemptions 4)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 
@@ -36,7 +35,7 @@ blp = Blueprint(
 )
 
 
-def _response(redemption: Mapping[str, Any], status: int = 200) -> Response:
+def _response(redemption: Mapping[str, object], status: int = 200) -> Response:
     return json_response({"redemption": REDEMPTION.record(redemption)}, status)
 
 

@@ -34,7 +34,7 @@ init_app = blp.init_app
 CSV = "text/csv"
 
 
-def _is_csv(query: Mapping[str, Any]) -> bool:
+def _is_csv(query: Mapping[str, object]) -> bool:
     return bool(query["format"] == "csv")
 
 

@@ -1,7 +1,6 @@
 """Webhooks and their deliveries (events 2)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 
@@ -31,7 +30,7 @@ blp = Blueprint(
 )
 
 
-def _body(webhook: Mapping[str, Any]) -> Body:
+def _body(webhook: Mapping[str, object]) -> Body:
     """Return the body of a response, with the secret if it was generated."""
     secret = {name: webhook[name] for name in (webhooks.SECRET,) if name in webhook}
     return {"webhook": WEBHOOK.record(webhook) | secret}

@@ -199,7 +199,7 @@ def show_new(key: service.NewKey) -> None:
     show_secret(asdict(key))
 
 
-def show_secret(key: Mapping[str, Any]) -> None:
+def show_secret(key: Mapping[str, object]) -> None:
     """Print the consumer key and the secret of a key."""
     click.echo(f"  consumer key     {key['consumer_key']}")
     click.echo(f"  consumer secret  {key['consumer_secret']}")

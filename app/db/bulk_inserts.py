@@ -108,7 +108,7 @@ def _inserting(into: Table, returning: tuple[Column[Any], ...]) -> ReturningInse
     return insert(into).returning(*returning)
 
 
-def upsert_rows(session: Session, into: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+def upsert_rows(session: Session, into: Table, rows: Sequence[Mapping[str, object]]) -> None:
     """Insert or update rows in one statement; those with the ID None get new ones, in order."""
     connection = session.connection()
     updated = [name for name in rows[0] if name != "id"]
@@ -127,7 +127,7 @@ def upsert_rows(session: Session, into: Table, rows: Sequence[Mapping[str, Any]]
 
 
 def _records(
-    into: Table, objects: Sequence[Mapping[str, Any]], names: Sequence[str]
+    into: Table, objects: Sequence[Mapping[str, object]], names: Sequence[str]
 ) -> TableValuedAlias:
     """Return objects as rows of a table, on PostgreSQL."""
     array = bindparam("rows", orjson.dumps(objects).decode(), String)
@@ -138,7 +138,7 @@ def _records(
 def insert_ignore(
     session: Session,
     into: Table,
-    shared: Mapping[str, Any],
+    shared: Mapping[str, object],
     names: Sequence[str],
     rows: Sequence[Sequence[str]],
 ) -> int:
@@ -189,14 +189,14 @@ def _copy(session: Session, names: Sequence[str], rows: Sequence[Sequence[str]])
     copy_rows(session.connection(), _STAGED, names, rows)
 
 
-def insert_records(session: Session, into: Table, records: Sequence[Mapping[str, Any]]) -> None:
+def insert_records(session: Session, into: Table, records: Sequence[Mapping[str, object]]) -> None:
     """Insert many records that have the same columns (at least two)."""
     names = tuple(records[0])
     insert_many(session.connection(), into, names, map(itemgetter(*names), records))
 
 
 def insert_many(
-    connection: Connection, into: Table, names: Sequence[str], rows: Iterable[Sequence[Any]]
+    connection: Connection, into: Table, names: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> None:
     """Insert many rows in a third of the time that SQLAlchemy takes for each of them."""
     dialect = connection.dialect
@@ -206,7 +206,7 @@ def insert_many(
 
 
 def insert_values(
-    connection: Connection, table: str, names: Sequence[str], rows: Sequence[Sequence[Any]]
+    connection: Connection, table: str, names: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> None:
     """Insert rows with COPY, or into SQLite with several in each statement.
 
@@ -228,7 +228,7 @@ def insert_values(
 
 
 def copy_rows(
-    connection: Connection, table: str, names: Iterable[str], rows: Iterable[Sequence[Any]]
+    connection: Connection, table: str, names: Iterable[str], rows: Iterable[Sequence[object]]
 ) -> None:
     """Insert rows with COPY, which takes a fraction of the time of INSERT.
 

@@ -41,7 +41,7 @@ def is_sqlite(config: Mapping[str, Any]) -> bool:
     return make_url(config["DATABASE_URL"]).get_backend_name() == "sqlite"
 
 
-def has_pooler(config: Mapping[str, Any]) -> bool:
+def has_pooler(config: Mapping[str, object]) -> bool:
     """Return whether a pooler in transaction mode is in front of the database."""
     return bool(config["DATABASE_POOLER"])
 
@@ -79,7 +79,7 @@ def write_options(config: Mapping[str, Any]) -> Options:
     return _common(config, url, idle_seconds) | {"max_overflow": config["WEB_THREADS"]}
 
 
-def read_options(config: Mapping[str, Any], url: str) -> Options:
+def read_options(config: Mapping[str, object], url: str) -> Options:
     """Return the options of an engine for reads, which has no transactions of its own."""
     options = _common(config, url)
     return options | {
@@ -89,7 +89,7 @@ def read_options(config: Mapping[str, Any], url: str) -> Options:
     }
 
 
-def stream_options(config: Mapping[str, Any], url: str) -> Options:
+def stream_options(config: Mapping[str, object], url: str) -> Options:
     """Return the options of an engine for streams.
 
     The client determines how long a stream takes, so do not wait for a connection. All statements

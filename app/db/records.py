@@ -89,7 +89,7 @@ def row_dicts(result: Result[Any]) -> list[Any]:
     return [dict(row) for row in result.mappings()]
 
 
-def with_columns(row: T, columns: Mapping[str, Any]) -> T:
+def with_columns(row: T, columns: Mapping[str, object]) -> T:
     """Return a row with other values of some columns."""
     given: Any = row
     return cast("T", {**given, **columns})

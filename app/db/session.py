@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
@@ -194,7 +194,9 @@ def _prepare_retry(error: TryAgain | DBAPIError, attempt: int) -> None:
         _log.warning("A transaction is retried for the third time because of conflicts.")
 
 
-def run_statement(statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> None:
+def run_statement(
+    statement: Executable, rows: Sequence[Mapping[str, object]] | None = None
+) -> None:
     """Run a statement, once for each of some rows of parameters, in a write transaction."""
 
     def work(session: Session) -> None:

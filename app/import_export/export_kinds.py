@@ -84,7 +84,7 @@ class Kind:
         stored = (self.table.c[name] for name in (*self.stored, *more))
         return [as_printed(column) for column in (*self.representation.columns, *stored)]
 
-    def record(self, row: Sequence[Any], more: Sequence[str] = ()) -> Record:
+    def record(self, row: Sequence[object], more: Sequence[str] = ()) -> Record:
         """Return a record without its related values, from a row of ``selected``."""
         first = len(self.representation.columns)
         stored = zip((*self.stored, *more), row[first:], strict=False)

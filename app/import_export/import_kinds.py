@@ -141,7 +141,7 @@ class Target:
         fields = instance_of(self.update).fields
         return {n: data[n] for n in data if not isinstance(fields.get(n), UnchangeableText)}
 
-    def _with_parts(self, cells: Mapping[str, Any]) -> Record:
+    def _with_parts(self, cells: Mapping[str, object]) -> Record:
         """Return the cells of a CSV row, with nested objects in place of their columns."""
         record = dict(cells)
         for name, prefix in self.kind.parts.items():
@@ -178,7 +178,7 @@ def _is_entry(entry: object) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("key"), str) and "value" in entry
 
 
-def is_trashed(record: Mapping[str, Any]) -> bool:
+def is_trashed(record: Mapping[str, object]) -> bool:
     """Return whether an exported record is in the trash."""
     return record.get("status") == CouponStatus.TRASH
 

@@ -31,7 +31,7 @@ from app.services.persons.lookup import Person, find_person
 Batches = Iterable[Sequence[Any]]
 
 
-def person_data(actor: Principal, names: Mapping[str, Any]) -> Iterator[bytes]:
+def person_data(actor: Principal, names: Mapping[str, object]) -> Iterator[bytes]:
     """Yield the document with the data of a person. The first piece checks the rights.
 
     Raises:

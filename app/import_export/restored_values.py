@@ -102,7 +102,7 @@ _NAMES_OF_ACCOUNT = dict.fromkeys(("username", "email", "first_name", "last_name
 _NORMALIZED = with_normalized(_NAMES_OF_ACCOUNT).keys() - _NAMES_OF_ACCOUNT.keys()
 
 
-def rows_of(kind: Kind, record: Mapping[str, Any]) -> Rows:
+def rows_of(kind: Kind, record: Mapping[str, object]) -> Rows:
     """Return the rows of a record, by the table into which they are inserted, in this order.
 
     Raises:
@@ -117,7 +117,7 @@ def rows_of(kind: Kind, record: Mapping[str, Any]) -> Rows:
     return _ROWS[kind.name](kind.table, flat)
 
 
-def _row(table: Table, record: Mapping[str, Any], **computed: object) -> Record:
+def _row(table: Table, record: Mapping[str, object], **computed: object) -> Record:
     """Return the row of a record in a table, with some values computed here."""
     row = {}
     for column in table.c:
@@ -388,7 +388,7 @@ def _are_objects(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-def _require_parts(place: str, fields: Mapping[str, Any], value: Any) -> None:
+def _require_parts(place: str, fields: Mapping[str, object], value: Any) -> None:
     """Raise ValueError if a list within an item has not the values that responses show."""
     if not _are_objects(value):
         raise ValueError(f"{place}: must be an array of objects.")

@@ -8,7 +8,6 @@ process reports its own metrics.
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from flask import Flask, Response, request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -129,7 +128,7 @@ def _request_counter(registry: CollectorRegistry) -> Observe:
         registry=registry,
     )
 
-    def observe(line: Mapping[str, Any], seconds: float) -> None:
+    def observe(line: Mapping[str, object], seconds: float) -> None:
         method, route, status = line["method"], line["route"] or "unmatched", line["status"]
         requests.labels(method, route, status).inc()
         durations.labels(method, route).observe(seconds)

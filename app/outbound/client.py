@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import certifi
@@ -81,7 +80,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         port: int,
         timeout: float | None = None,  # httpcore's signature
         local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
+        socket_options: Iterable[object] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """Connect to the first address that accepts a connection."""
         try:

@@ -50,7 +50,7 @@ class OptionalFields(Base):
         loaded = super().load({**self.required, **data}, partial=True, unknown=unknown)
         return self.completed(loaded)
 
-    def completed(self, loaded: Mapping[str, Any]) -> dict[str, Any]:
+    def completed(self, loaded: Mapping[str, object]) -> dict[str, Any]:
         """Return converted fields with the defaults of missing fields."""
         created = {name: create() for name, create in self._factories if name not in loaded}
         return {**self._defaults, **created, **loaded}
@@ -108,7 +108,7 @@ class WrappedItems(ma.fields.List[Any]):
         self,
         value: object,
         attr: str | None = None,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, object] | None = None,
         **_: object,
     ) -> Any:
         if value is None or value is ma.missing:

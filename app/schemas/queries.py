@@ -165,7 +165,7 @@ class MetadataFilter(Query):
 
     @ma.post_load(pass_original=True)
     def collect_metadata(
-        self, data: dict[str, Any], original: Mapping[str, Any], **_: object
+        self, data: dict[str, Any], original: Mapping[str, object], **_: object
     ) -> dict[str, Any]:
         """Return the query with all conditions in ``metadata``."""
         key, value = data.pop("metadata_key", None), data.pop("metadata_value", None)

@@ -169,7 +169,7 @@ def describe_known(document: Document, catalog: Catalog) -> None:
             schema.update({"allOf": [reference]} if is_30 else reference)
 
 
-def describe_limits(document: Document, config: Mapping[str, Any]) -> None:
+def describe_limits(document: Document, config: Mapping[str, object]) -> None:
     """Add the maximum number of items of each array that is limited by a setting."""
     for schema in list(_with_key(document, LIMIT)):
         schema["maxItems"] = config[schema.pop(LIMIT)]

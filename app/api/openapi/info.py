@@ -77,7 +77,7 @@ def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
     }
 
 
-def _introduction(config: Mapping[str, Any]) -> str:
+def _introduction(config: Mapping[str, object]) -> str:
     links = ", ".join(
         f"[{guide_title(path.read_text(encoding='utf-8'))}]({guide_url(config, name)})"
         for name in _API_GUIDES
@@ -96,12 +96,12 @@ def contact(config: Mapping[str, Any]) -> dict[str, str]:
     return {"name": config["SHOP_NAME"], key: given}
 
 
-def guides_url(config: Mapping[str, Any]) -> str:
+def guides_url(config: Mapping[str, object]) -> str:
     """Return the URL path of the index of the guides."""
     return f"{config['SHOP_URL_PREFIX']}/docs/guides/"
 
 
-def guide_url(config: Mapping[str, Any], name: str) -> str:
+def guide_url(config: Mapping[str, object], name: str) -> str:
     """Return the URL path of a guide."""
     return f"{guides_url(config)}{name}.md"
 

@@ -84,7 +84,7 @@ def _add_responses(
 
 def _common_codes(
     operation: Document,
-    declared: Mapping[str, Any],
+    declared: Mapping[str, object],
     *,
     is_safe: bool,
     is_public: bool,

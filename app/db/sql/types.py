@@ -200,7 +200,7 @@ class ValueList(TypeDecorator[Iterable[Any]]):
         kind: TypeEngine[Any] = ARRAY(self.item) if dialect.name == "postgresql" else String()
         return dialect.type_descriptor(kind)
 
-    def process_bind_param(self, value: Iterable[Any] | None, dialect: Dialect) -> Any:
+    def process_bind_param(self, value: Iterable[object] | None, dialect: Dialect) -> Any:
         values = list(value or ())
         return values if dialect.name == "postgresql" else orjson.dumps(values).decode()
 

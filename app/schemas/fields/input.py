@@ -72,7 +72,7 @@ class Input(ma.fields.Field[Any]):
         self,
         value: object,
         attr: str | None = None,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, object] | None = None,
         **kwargs: object,
     ) -> Any:
         """Convert a value. ``null`` means "not supplied" (spec 2.2, decisions 3)."""
@@ -192,7 +192,7 @@ class InputObject(ma.fields.Nested):
         self,
         value: object,
         attr: str | None = None,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, object] | None = None,
         **kwargs: object,
     ) -> Any:
         if value is None or value is ma.missing:

@@ -206,7 +206,7 @@ class ItemArray(ma.fields.List[Any]):
         self,
         value: object,
         attr: str | None = None,  # marshmallow's signature
-        data: Mapping[str, Any] | None = None,  # marshmallow's signature
+        data: Mapping[str, object] | None = None,  # marshmallow's signature
         **_: object,
     ) -> Any:
         """Return the converted objects, or raise ValidationError with the first errors."""
@@ -233,7 +233,7 @@ class ItemArray(ma.fields.List[Any]):
             raise ma.ValidationError(errors)
         return loaded
 
-    def load_item(self, item: Mapping[str, Any]) -> dict[str, Any]:
+    def load_item(self, item: Mapping[str, object]) -> dict[str, Any]:
         """Convert the supplied keys of an object.
 
         ``Schema.load`` takes several times as long, because it also processes missing keys. An

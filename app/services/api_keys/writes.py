@@ -300,7 +300,7 @@ def _insert_key(
     return cast("ApiKeyRow", key)
 
 
-def _update_key(session: Session, key: ApiKeyRow, columns: Mapping[str, Any]) -> ApiKeyRow:
+def _update_key(session: Session, key: ApiKeyRow, columns: Mapping[str, object]) -> ApiKeyRow:
     """Write columns of a key, forget the cached principal of the key, and return it."""
     after = with_columns(key, columns)
     if after != key:
@@ -329,7 +329,7 @@ def _username_of(session: Session, key: ApiKeyRow) -> str:
     return username
 
 
-def _shown(key: Mapping[str, Any], username: str) -> Record:
+def _shown(key: Mapping[str, object], username: str) -> Record:
     """Return a key by the names of ``queries.COLUMNS``, without its hashes."""
     return {name: key[name] for name in SHOWN} | {"username": username}
 

@@ -38,7 +38,7 @@ BLANK: Record = {
 _LIMITS = {"usage_limit", "usage_limit_per_user", "budget"}
 
 
-def create_campaign(actor: Principal, data: Mapping[str, Any]) -> Record:
+def create_campaign(actor: Principal, data: Mapping[str, object]) -> Record:
     """Create a campaign and return it by its column names, with its figures.
 
     Args:
@@ -66,7 +66,7 @@ def create_campaign(actor: Principal, data: Mapping[str, Any]) -> Record:
 def update_campaign(
     actor: Principal,
     campaign_id: int,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     precondition: Precondition | None = None,
 ) -> Record:
     """Update a campaign and return it by its column names, with its figures.
@@ -179,7 +179,7 @@ def _locked(session: Session, campaign_id: int) -> CampaignRow:
     return rows[0]
 
 
-def _columns_of(data: Mapping[str, Any]) -> Record:
+def _columns_of(data: Mapping[str, object]) -> Record:
     columns = dict(data)
     if "budget" in columns:
         columns["budget"] = columns["budget"] or None

@@ -80,7 +80,7 @@ class Writes:
 _Writes = TypeVar("_Writes", bound=Writes)
 
 
-def require_size(record: str, items: Sequence[Any], limit: int) -> None:
+def require_size(record: str, items: Sequence[object], limit: int) -> None:
     """Raise ShopError if a bulk request of a kind of record has more than ``limit`` items."""
     if len(items) > limit:
         raise ShopError(f"shop_api_{record}s_request_entity_too_large", limit=limit)
@@ -88,7 +88,7 @@ def require_size(record: str, items: Sequence[Any], limit: int) -> None:
 
 def run(
     record: str,
-    items: Sequence[Any],
+    items: Sequence[object],
     *,
     load: Callable[[BulkItem], BulkItem],
     save: Callable[[Sequence[BulkItem]], Sequence[WriteResult]],

@@ -59,7 +59,7 @@ def shown(entries: Sequence[MetadataEntry]) -> Metadata:
     return found
 
 
-def added_keys(given: Mapping[str, Any] | Patches) -> list[str]:
+def added_keys(given: Mapping[str, object] | Patches) -> list[str]:
     """Return the keys to which a change gives a value, in either of its forms."""
     if isinstance(given, Mapping):
         return [key for key, value in given.items() if value is not None]
@@ -68,7 +68,7 @@ def added_keys(given: Mapping[str, Any] | Patches) -> list[str]:
 
 
 def changed_entries(
-    before: Sequence[MetadataEntry], given: Mapping[str, Any], place: str
+    before: Sequence[MetadataEntry], given: Mapping[str, object], place: str
 ) -> list[MetadataEntry]:
     """Return the entries of a record after a change.
 

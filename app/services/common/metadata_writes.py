@@ -128,7 +128,7 @@ class MetadataWrites:
             self.keep(key, self.changed(key, data[METADATA], f"{name}.{METADATA}"), before, after)
 
     def changed(
-        self, key: Key, given: Mapping[str, Any] | Patches, place: str
+        self, key: Key, given: Mapping[str, object] | Patches, place: str
     ) -> list[MetadataEntry]:
         """Return the entries of a record after a change, which is not stored.
 
@@ -201,7 +201,7 @@ def count_change(before: Record | None, after: Record) -> None:
         after["revision"] = before["revision"] + 1
 
 
-def without_metadata(data: Mapping[str, Any]) -> Record:
+def without_metadata(data: Mapping[str, object]) -> Record:
     """Return the fields of a request that are columns of the record."""
     return {name: value for name, value in data.items() if name != METADATA}
 

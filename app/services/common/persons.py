@@ -66,7 +66,7 @@ def with_erased_emails(value: object, persons: Collection[str], name: str = "") 
     return [with_erased_emails(inner, persons) for inner in value]
 
 
-def without_emails(emails: Sequence[Any], persons: Collection[str]) -> list[Any]:
+def without_emails(emails: Sequence[object], persons: Collection[str]) -> list[Any]:
     """Return the addresses in the conditions of a coupon, without those of some persons.
 
     ERASED_EMAIL replaces them, so that the coupon does not become open to everyone.

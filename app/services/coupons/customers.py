@@ -75,7 +75,7 @@ def erased_email(email_normalized: str) -> str:
     return ERASED + keyed_hash(f"email:{email_normalized}")
 
 
-def counted_customer(customer: Customer, stored: Mapping[str, Any] | None) -> Customer:
+def counted_customer(customer: Customer, stored: Mapping[str, object] | None) -> Customer:
     """Return the customer for whom a stored use counts when it is taken again.
 
     Args:
@@ -153,7 +153,7 @@ def find_customer(
     email: str,
     *,
     param: str,
-    accounts: Mapping[int, Any] = MappingProxyType({}),
+    accounts: Mapping[int, object] = MappingProxyType({}),
 ) -> Customer:
     """Return the customer that an ID and an e-mail identify (redemptions 2 and 6).
 
@@ -196,9 +196,9 @@ def cart_of(
     customer: Customer,
     coupons: Iterable[CouponTerms | None],
     items: Sequence[CartItem] = (),
-    order: Mapping[str, Any] | None = None,
+    order: Mapping[str, object] | None = None,
     *,
-    changed: Iterable[Mapping[str, Any]] = (),
+    changed: Iterable[Mapping[str, object]] = (),
 ) -> Cart:
     """Return the cart of a customer, with what the terms of some coupons ask of the customer.
 
@@ -214,8 +214,8 @@ def cart_of(
 def _has_ordered(
     fetch: Fetch,
     customer: Customer,
-    order: Mapping[str, Any] | None,
-    changed: Iterable[Mapping[str, Any]],
+    order: Mapping[str, object] | None,
+    changed: Iterable[Mapping[str, object]],
 ) -> bool:
     """Return whether a customer has an order that counts and was created before an order.
 

@@ -100,7 +100,7 @@ def check_coupons(
     return results
 
 
-def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
+def create_coupon(actor: Principal, data: Mapping[str, object]) -> Record:
     """Create a coupon and return it by its column names.
 
     Raises:
@@ -112,7 +112,7 @@ def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
 def update_coupon(
     actor: Principal,
     coupon_id: int,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     precondition: Precondition | None = None,
     *,
     trashed_too: bool = False,
@@ -287,7 +287,9 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
     return after
 
 
-def columns_of(data: Mapping[str, Any], options: CouponOptions = ON_REQUEST["options"]) -> Record:
+def columns_of(
+    data: Mapping[str, object], options: CouponOptions = ON_REQUEST["options"]
+) -> Record:
     """Return the columns of the fields of a request.
 
     Args:
@@ -302,7 +304,7 @@ def columns_of(data: Mapping[str, Any], options: CouponOptions = ON_REQUEST["opt
     return columns | {"options": options._replace(**given)} if given else columns
 
 
-def _require_campaign(writes: _CouponWrites, data: Mapping[str, Any]) -> None:
+def _require_campaign(writes: _CouponWrites, data: Mapping[str, object]) -> None:
     """Raise ShopError if a campaign of a request does not exist."""
     campaign_id = data.get("campaign_id")
     if campaign_id and campaign_id not in writes.campaigns:
@@ -315,7 +317,7 @@ def unknown_campaign(param: str) -> ShopError:
 
 
 def _note_written(
-    writes: _CouponWrites, data: Mapping[str, Any], before: Record | None, after: Record
+    writes: _CouponWrites, data: Mapping[str, object], before: Record | None, after: Record
 ) -> None:
     """Let the response and the event contain the fields that are otherwise shown on request."""
     written = {*ON_REQUEST, *CouponOptions._fields} & data.keys()

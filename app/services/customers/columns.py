@@ -61,7 +61,7 @@ def columns_of(data: Mapping[str, Any]) -> Record:
     return columns
 
 
-def new_account(data: Mapping[str, Any], username: str, email: str) -> Record:
+def new_account(data: Mapping[str, object], username: str, email: str) -> Record:
     """Return a new account with the columns that ``data`` supplies."""
     timestamp = now()
     return with_normalized(
@@ -76,7 +76,9 @@ def new_account(data: Mapping[str, Any], username: str, email: str) -> Record:
     )
 
 
-def public_account(account: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Record:
+def public_account(
+    account: Mapping[str, object], before: Mapping[str, object] | None = None
+) -> Record:
     """Return an account without its password hash, for events and plugins.
 
     Args:
@@ -111,7 +113,7 @@ def with_computed(session: Session, results: Sequence[WriteResult]) -> list[Writ
 
 
 def check_precondition(
-    session: Session, precondition: Precondition | None, account: Mapping[str, Any] | None
+    session: Session, precondition: Precondition | None, account: Mapping[str, object] | None
 ) -> None:
     """Check a precondition, if there is one, against the account as a read returns it."""
     if precondition and account:

@@ -98,7 +98,7 @@ def check_customers(
     return results
 
 
-def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
+def create_customer(actor: Principal, data: Mapping[str, object]) -> Record:
     """Create a customer and return it by the names of COLUMNS."""
     return single_result(save_customers(actor, [BulkItem(None, data)]))
 
@@ -106,7 +106,7 @@ def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
 def update_customer(
     actor: Principal,
     customer_id: int,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     precondition: Precondition | None = None,
 ) -> Record:
     """Update the supplied fields of a customer and return it by the names of COLUMNS.
@@ -274,7 +274,7 @@ def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: Bul
 
 
 def _note_tags(
-    writes: _CustomerWrites, data: Mapping[str, Any], before: Record | None, after: Record
+    writes: _CustomerWrites, data: Mapping[str, object], before: Record | None, after: Record
 ) -> None:
     """Let ``_write`` store the tags of a request, and the response and the event contain them."""
     if "tags" in data:

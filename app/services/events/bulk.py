@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -31,7 +30,7 @@ def record_summary(
     cause: Cause | None,
     event_type: str,
     resource_id: int,
-    summary: Mapping[str, Any],
+    summary: Mapping[str, object],
 ) -> None:
     """Write one event for a command or request that writes many records (events 1).
 

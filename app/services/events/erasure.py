@@ -86,7 +86,7 @@ def rewrite_events(
 def _rewrite(
     session: Session,
     found: Select[Any],
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     convert: Convert,
     write: Update,
 ) -> None:
@@ -105,7 +105,7 @@ def _rewrite(
 
 
 def _batches(
-    session: Session, found: Select[Any], parameters: Mapping[str, Any]
+    session: Session, found: Select[Any], parameters: Mapping[str, object]
 ) -> Iterator[Sequence[Row[Any]]]:
     """Lock and return the events that a statement finds, BATCH at a time."""
     after = 0

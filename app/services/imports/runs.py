@@ -158,7 +158,7 @@ def cancel_import(actor: Principal, import_id: int) -> Record:
 def end_import(
     session: Session,
     cause: Principal | None,
-    run: Mapping[str, Any],
+    run: Mapping[str, object],
     status: ImportStatus,
     reason: str | None = None,
 ) -> Record:
@@ -221,7 +221,7 @@ def finish_part(
     actor: Principal,
     run: Row[Any],
     counts: Mapping[str, int],
-    errors: Sequence[Mapping[str, Any]],
+    errors: Sequence[Mapping[str, object]],
 ) -> None:
     """Store the numbers and errors of a part, in the transaction that writes its records.
 
@@ -290,12 +290,12 @@ def _locked(session: Session, actor: Principal, import_id: int) -> Record:
     return dict(rows[0])
 
 
-def _changed(session: Session, run: Mapping[str, Any], changes: Mapping[str, Any]) -> Record:
+def _changed(session: Session, run: Mapping[str, object], changes: Mapping[str, object]) -> Record:
     session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id == run["id"]).values(changes))
     return {**run, **changes}
 
 
-def _wrong_status(run: Mapping[str, Any]) -> ShopError:
+def _wrong_status(run: Mapping[str, object]) -> ShopError:
     reason = f"The import is {run['status']}."
     if run["key_id"] is None:
         reason = "The import was started by a command."

@@ -29,7 +29,7 @@ BATCH = 100
 """Maximum number of interrupted imports that one transaction reports."""
 
 
-def record_import(session: Session, source: str, summary: Mapping[str, Any]) -> None:
+def record_import(session: Session, source: str, summary: Mapping[str, object]) -> None:
     """Write the event of an import of records, which the transaction of a session completes."""
     timestamp = now()
     run_id = _insert(session, {"source": source, "finished_at": timestamp, "started_at": timestamp})
@@ -119,7 +119,7 @@ def _columns(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: counts[name] for name in COUNTS} | {"size": read, "position": read}
 
 
-def _insert(session: Session, columns: Mapping[str, Any]) -> int:
+def _insert(session: Session, columns: Mapping[str, object]) -> int:
     timestamp = now()
     times = {"created_at": timestamp, "progress_at": timestamp}
     run = {"created": 0, "updated": 0, **times, **columns}

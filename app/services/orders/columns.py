@@ -83,7 +83,7 @@ def paid_at(
     return after["updated_at" if before else "created_at"]  # type: ignore[no-any-return] # of a dict
 
 
-def _is_paid(order: Mapping[str, Any]) -> bool:
+def _is_paid(order: Mapping[str, object]) -> bool:
     is_in_status = order["status"] in current_app.config["SHOP_PAID_STATUSES"]
     return is_in_status or bool(order["payment_paid"])
 
@@ -113,7 +113,7 @@ def status_note(order: Record, status_before: str, own: Mapping[str, str]) -> Re
     }
 
 
-def note_created(note_id: int, note: Mapping[str, Any], customer_id: int | None) -> Change:
+def note_created(note_id: int, note: Mapping[str, object], customer_id: int | None) -> Change:
     """Return the change of a new note, whose text can mention the customer of the order."""
     return Change("order_note.created", None, {**note, "id": note_id, "customer_id": customer_id})
 

@@ -126,7 +126,7 @@ def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
     return [line["id"] for line in held]
 
 
-def _apply(plan: CouponPlan, fetch: Fetch, others: Iterable[Mapping[str, Any]]) -> None:
+def _apply(plan: CouponPlan, fetch: Fetch, others: Iterable[Mapping[str, object]]) -> None:
     """Recompute the applied coupons of an order."""
     listed, reasons, gone = _applied_terms(plan)
     lines = plan.items.lists["coupon_lines"]

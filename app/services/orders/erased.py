@@ -19,7 +19,7 @@ EMPTIED = frozenset({"customer_id", *emptied("orders", Remains.EMPTY)})
 _SHORTENED = emptied("orders", Remains.BEGINNING)
 
 
-def require_no_personal_data(data: Mapping[str, Any]) -> None:
+def require_no_personal_data(data: Mapping[str, object]) -> None:
     """Raise ShopError if an update would fill what an erasure has emptied.
 
     Empty values are accepted, so that a program can send back what it has read.

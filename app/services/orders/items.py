@@ -210,7 +210,7 @@ def _shown(kind: ItemKind, item: Item) -> Item:
     return shown
 
 
-def _stored(kind: ItemKind, item: Mapping[str, Any], details: Mapping[str, Any]) -> Item:
+def _stored(kind: ItemKind, item: Mapping[str, object], details: Mapping[str, object]) -> Item:
     """Return a stored item with amounts in cents and defaults for missing keys."""
     known: Item = {**kind.defaults, **dict.fromkeys(kind.amounts, "0.00"), **item, **details}
     for key in kind.amounts:

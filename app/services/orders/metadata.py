@@ -197,7 +197,7 @@ class RefundMetadataWrites:
 
     @classmethod
     def of_stored(
-        cls, session: Session, refund_id: int, data: Mapping[str, Any]
+        cls, session: Session, refund_id: int, data: Mapping[str, object]
     ) -> RefundMetadataWrites:
         """Return the change of the metadata of a stored refund, whose order is locked.
 

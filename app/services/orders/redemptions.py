@@ -288,7 +288,7 @@ def _store(
     order_id: int,
     line: Item,
     earlier: RedemptionRow | None,
-    columns: Mapping[str, Any],
+    columns: Mapping[str, object],
 ) -> RedemptionRow:
     """Write columns to an earlier use of a line, or to a new one, and return it."""
     timestamp = now()

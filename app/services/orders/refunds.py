@@ -174,7 +174,7 @@ def update_refund(
     actor: Principal,
     order_id: int,
     refund_id: int,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     precondition: Precondition | None = None,
 ) -> Record:
     """Change the reason or the metadata of a refund; return the refund by its column names.
@@ -376,7 +376,10 @@ def _update_order(session: Session, order: Record, after: Record) -> Change:
 
 
 def _change(
-    event: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, order: Record
+    event: str,
+    before: Mapping[str, object] | None,
+    after: Mapping[str, object] | None,
+    order: Record,
 ) -> Change:
     """Return the change of a refund, with the customer whom its reason can mention."""
     of_customer = {"customer_id": order["customer_id"]}

@@ -87,7 +87,7 @@ def save_orders(
     return results
 
 
-def create_order(actor: Principal, data: Mapping[str, Any]) -> Record:
+def create_order(actor: Principal, data: Mapping[str, object]) -> Record:
     """Create one order; return it by its column names."""
     return single_result(save_orders(actor, [BulkItem(None, data)]))
 
@@ -95,7 +95,7 @@ def create_order(actor: Principal, data: Mapping[str, Any]) -> Record:
 def update_order(
     actor: Principal,
     order_id: int,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     precondition: Precondition | None = None,
     *,
     trashed_too: bool = False,
@@ -412,7 +412,11 @@ def _plan(
 
 
 def _require_refunds_covered(
-    writes: _OrderWrites, order: Record, after: Record, items: OrderItems, data: Mapping[str, Any]
+    writes: _OrderWrites,
+    order: Record,
+    after: Record,
+    items: OrderItems,
+    data: Mapping[str, object],
 ) -> None:
     """Raise InvalidRefund if an update leaves less of an order than was refunded (records 2)."""
     refunds = [each for each in writes.refunds if each["order_id"] == order["id"]]
@@ -421,14 +425,14 @@ def _require_refunds_covered(
         require_refunds_covered(before, (cents(after["total"]), items), refunds, data)
 
 
-def _require_customer(writes: _OrderWrites, data: Mapping[str, Any]) -> None:
+def _require_customer(writes: _OrderWrites, data: Mapping[str, object]) -> None:
     customer_id = data.get("customer_id", 0)
     if customer_id and customer_id not in writes.accounts:
         error = ShopError("shop_api_invalid_customer_id", param="order.customer_id")
         raise error.with_status(400)
 
 
-def _require_parent(writes: _OrderWrites, data: Mapping[str, Any], own_id: int | None) -> None:
+def _require_parent(writes: _OrderWrites, data: Mapping[str, object], own_id: int | None) -> None:
     """Raise ShopError unless the parent is another order that is not in the trash (records 3)."""
     parent_id = data.get("parent_id", 0)
     if parent_id and (parent_id == own_id or parent_id not in writes.parents):

@@ -83,7 +83,7 @@ class FoundCoupons:
     coupons: Sequence[int]
 
 
-def preview(actor: Principal, names: Mapping[str, Any]) -> Record:
+def preview(actor: Principal, names: Mapping[str, object]) -> Record:
     """Return what an erasure of a person would erase.
 
     Raises:
@@ -95,7 +95,7 @@ def preview(actor: Principal, names: Mapping[str, Any]) -> Record:
     return _preview(fetch, actor, person, coupons_with(fetch, _replaced(fetch, person)))
 
 
-def erase(actor: Principal, names: Mapping[str, Any], check: Check | None = None) -> Record:
+def erase(actor: Principal, names: Mapping[str, object], check: Check | None = None) -> Record:
     """Erase up to BATCH orders of a person, and the person with the last ones.
 
     Returns:

@@ -273,7 +273,7 @@ def _merge(
     return {name: value for name, value in shown.items() if name not in written}
 
 
-def _number(session: Session, statement: Update, parameters: Mapping[str, Any]) -> int:
+def _number(session: Session, statement: Update, parameters: Mapping[str, object]) -> int:
     return cast("CursorResult[Any]", session.execute(statement, parameters)).rowcount
 
 

@@ -50,7 +50,7 @@ def erased_order(order: Record) -> Record:
     return changes | derived_columns({**order, **changes})
 
 
-def _without_meta(details: Mapping[str, Mapping[str, Any]] | None) -> Record | None:
+def _without_meta(details: Mapping[str, Mapping[str, object]] | None) -> Record | None:
     if details is None:
         return None
     return {
@@ -99,7 +99,7 @@ def erase_orders(session: Session, orders: Sequence[Record]) -> list[Change]:
     return [Change("order.updated", each, each) for each in after]
 
 
-def _erase_metadata(session: Session, ids: Mapping[str, Any]) -> None:
+def _erase_metadata(session: Session, ids: Mapping[str, object]) -> None:
     kept = current_app.config["SHOP_ERASURE_KEEPS_METADATA"]
     found: Sequence[tuple[Table, Any]] = (
         (ORDER_METADATA, is_one_of(ORDER_METADATA.c.order_id, _IDS)),

@@ -30,7 +30,7 @@ def use_change(
     *,
     usage: int = 0,
     reserved: int = 0,
-    coupon: Mapping[str, Any] | None = None,
+    coupon: Mapping[str, object] | None = None,
 ) -> list[Change]:
     """Return the change of a coupon by a use, to be completed by ``notify_with_coupons``.
 
@@ -137,7 +137,7 @@ def _with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
 
 
 def _completed(
-    changes: Sequence[Change], coupons: Mapping[int, Mapping[str, Any] | None]
+    changes: Sequence[Change], coupons: Mapping[int, Mapping[str, object] | None]
 ) -> Iterable[Change]:
     for change in changes:
         if not _is_use(change):

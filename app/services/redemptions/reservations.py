@@ -123,7 +123,7 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     return _reserve_again(session, held, slot, customer, data)
 
 
-def _require_amount(held: Held, data: Mapping[str, Any]) -> None:
+def _require_amount(held: Held, data: Mapping[str, object]) -> None:
     """Raise InvalidParams without an amount, if the campaign has a budget (campaigns 7)."""
     if data["amount"] is None and any(campaign["budget"] for campaign in held.values()):
         raise InvalidParams(
@@ -140,7 +140,11 @@ def _changes(slot: CouponSlot, redemption: RedemptionRow | None = None) -> list[
 
 
 def _insert(
-    session: Session, held: Held, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
+    session: Session,
+    held: Held,
+    coupon: FoundCoupon,
+    customer: Customer,
+    data: Mapping[str, object],
 ) -> tuple[CouponSlot, RedemptionRow | None]:
     """Take a slot and insert a redemption: None if the code and reference have one."""
     connection = session.connection()
@@ -159,7 +163,7 @@ def _insert(
 
 
 def _reserve_again(
-    session: Session, held: Held, slot: CouponSlot, customer: Customer, data: Mapping[str, Any]
+    session: Session, held: Held, slot: CouponSlot, customer: Customer, data: Mapping[str, object]
 ) -> tuple[RedemptionRow, bool, list[Change]]:
     """Return the redemption that a code and a reference have, with a use (redemptions 6).
 
@@ -192,7 +196,7 @@ def _reserve_again(
     return again, False, changes + _changes(slot, again)
 
 
-def _new(customer: Customer, data: Mapping[str, Any]) -> dict[str, Any]:
+def _new(customer: Customer, data: Mapping[str, object]) -> dict[str, Any]:
     """Return the columns of a new reservation, without those of its slot."""
     given = _given(customer, data)
     return {
@@ -228,7 +232,7 @@ def _whole(amount: Decimal | None) -> Decimal | None:
 
 
 def _existing(
-    fetch: Fetch, coupon: FoundCoupon | None, data: Mapping[str, Any]
+    fetch: Fetch, coupon: FoundCoupon | None, data: Mapping[str, object]
 ) -> RedemptionRow | None:
     """Return the redemption of a code and a reference, or None."""
     reference = {"reference": data["reference"]}

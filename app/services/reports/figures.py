@@ -122,7 +122,7 @@ def in_cents(column: ColumnElement[Any]) -> ColumnElement[int]:
 
 
 def by_span(
-    fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Any]
+    fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[object]
 ) -> list[dict[str, Any]]:
     """Return the figures of each span, in one statement. Python counts the different customers."""
     table, place, span = _table_of(spans)

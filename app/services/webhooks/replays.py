@@ -86,7 +86,7 @@ def replay(actor: Principal, webhook_id: int, after: int) -> dict[str, int]:
     return run_in_transaction(work)
 
 
-def require_active(webhook: Mapping[str, Any]) -> None:
+def require_active(webhook: Mapping[str, object]) -> None:
     """Raise ShopError unless a webhook is active."""
     if webhook["status"] != WebhookStatus.ACTIVE:
         raise ShopError("shop_api_webhook_not_active", status=webhook["status"])

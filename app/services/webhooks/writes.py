@@ -77,7 +77,7 @@ def create_webhook(
     return webhook if data["secret"] else webhook | {SECRET: secret}
 
 
-def _new_columns(data: Mapping[str, Any]) -> Record:
+def _new_columns(data: Mapping[str, object]) -> Record:
     """Return the columns of a new webhook that do not depend on other records."""
     timestamp = now()
     return {
@@ -226,7 +226,7 @@ def locked(
     return found[0]
 
 
-def changed(session: Session, webhook: WebhookRow, changes: Mapping[str, Any]) -> WebhookRow:
+def changed(session: Session, webhook: WebhookRow, changes: Mapping[str, object]) -> WebhookRow:
     """Write columns of a webhook and return it."""
     session.execute(update(WEBHOOKS).where(WEBHOOKS.c.id == webhook["id"]).values(changes))
     return with_columns(webhook, changes)

@@ -183,7 +183,7 @@ _VERSION = "updated_at", "delivery_url", "secret_encrypted"
 """Columns that identify a version. ``updated_at`` alone does not, because it has no fractions."""
 
 
-def version_of(webhook: Mapping[str, Any]) -> Version:
+def version_of(webhook: Mapping[str, object]) -> Version:
     """Return a value that differs after an update of a webhook that concerns its deliveries."""
     return tuple(webhook[name] for name in _VERSION)
 
