@@ -196,7 +196,7 @@ class OrderExtension:
 
     def values_in(
         self, schemas: Mapping[type[ma.Schema], type[ma.Schema]], orders: Sequence[dict[str, Any]]
-    ) -> Sequence[Any]:
+    ) -> Sequence[object]:
         """Return the values for a dialect that replaces some schemas. By default, all are equal."""
         return self.values(orders)
 

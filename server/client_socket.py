@@ -52,7 +52,7 @@ class ClientSocket:
         self._header = b""
         """The header of the response, until its body follows."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """Return the attribute of the socket."""
         return getattr(self._sock, name)
 

@@ -67,7 +67,7 @@ def _response(app: Any, rejection: Exception, target: re.Match[bytes] | None) ->
     from werkzeug.test import run_wsgi_app  # noqa: PLC0415  # after an error only
 
     path, query = target.groups(b"") if target else (b"/", b"")
-    environ: dict[str, Any] = {
+    environ: dict[str, object] = {
         "PATH_INFO": unquote(path.decode("latin-1"), "latin-1"),
         "QUERY_STRING": query.decode("latin-1"),
         "shop_api.rejection": rejection,

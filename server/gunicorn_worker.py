@@ -107,7 +107,7 @@ class Worker(ThreadWorker):
         self._queue = threading.Semaphore(max(self.cfg.worker_connections // 2, 1))
         return ThreadPoolExecutor(self.cfg.worker_connections)
 
-    def handle(self, conn: Any) -> Any:
+    def handle(self, conn: Any) -> object:
         """Handle the requests of a connection as long as the next one follows immediately."""
         self._handled.add(conn)
         try:
@@ -158,7 +158,7 @@ class Worker(ThreadWorker):
         else:
             self.nr_conns -= 1
 
-    def handle_request(self, req: Any, conn: Any) -> Any:
+    def handle_request(self, req: Any, conn: Any) -> object:
         """Run the application when fewer than ``threads`` requests run."""
         is_authorized = False
         for name, value in req.headers:
@@ -201,7 +201,7 @@ class Worker(ThreadWorker):
             return self._writes
         return self._lists if is_without_end(path, query) else self._reads
 
-    def _respond(self, req: Any, conn: Any) -> Any:
+    def _respond(self, req: Any, conn: Any) -> object:
         """Run the application, and send what is left of its response."""
         keep_alive = super().handle_request(req, conn)
         conn.sock.flush()

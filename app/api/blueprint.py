@@ -167,7 +167,7 @@ class Blueprint(flask_smorest.Blueprint):
 
     def _prepare_shop_doc(
         self, doc: dict[str, Any], doc_info: dict[str, Any], *, api: Any, method: str, **_: Any
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Complete the documentation of an operation. flask-smorest calls it for each method."""
         describe_operation(
             doc,

@@ -101,7 +101,7 @@ def _columns(schema: type[ma.Schema]) -> Iterator[tuple[str, Any]]:
             yield name, field
 
 
-def _flat(row: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
+def _flat(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in row.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}_{inner}", each) for inner, each in value.items())

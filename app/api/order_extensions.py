@@ -131,7 +131,7 @@ def _contains_orders(part: object, seen: frozenset[type]) -> bool:
     return any(_contains_orders(field, seen | {type(part)}) for field in part.fields.values())
 
 
-def _orders_in(body: Any) -> Iterator[dict[str, Any]]:
+def _orders_in(body: Any) -> Iterator[dict[str, object]]:
     """Yield all orders in a body at any depth."""
     if _is_order(body):
         yield body
@@ -140,7 +140,7 @@ def _orders_in(body: Any) -> Iterator[dict[str, Any]]:
             yield from _orders_in(inner)
 
 
-def _wrapped_orders(body: object) -> list[dict[str, Any]]:
+def _wrapped_orders(body: object) -> list[dict[str, object]]:
     """Return the orders under the wrapper keys, except from lists with other values."""
     if not isinstance(body, dict):
         return []

@@ -81,7 +81,7 @@ def _routed(view: Callable[..., Any]) -> Callable[..., Any]:
         return view
 
     @wraps(view)
-    def wrapper(*args: object, **kwargs: object) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> object:
         how = wanted()
         if how is None:
             return view(*args, **kwargs)

@@ -278,17 +278,17 @@ class OrderSerializer:
         """Return the order for one row."""
         return self.rows([row])[0]
 
-    def plain(self, row: object) -> dict[str, Any]:
+    def plain(self, row: object) -> dict[str, object]:
         """Return the order of a row without metadata."""
         return self._extended([self._serializer.row(row)])[0]
 
-    def with_metadata(self, order: dict[str, Any], row: Any) -> dict[str, Any]:
+    def with_metadata(self, order: dict[str, Any], row: Any) -> dict[str, object]:
         """Return the order of a row with its metadata."""
         return self._with_metadata([order], [row[-1]])[0]
 
     def _with_metadata(
         self, orders: list[dict[str, Any]], ids: Sequence[int]
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         if self._refunds:
             sums, refunds = refunds_of_orders(fetch, ids)
             orders = [

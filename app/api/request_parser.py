@@ -49,7 +49,7 @@ class ArgumentParser(FlaskParser):
     def _load_query(self, schema: Query, text: bytes) -> Any:  # the cache key
         return super().parse(schema, location="query")
 
-    def load_querystring(self, req: Any, schema: Any) -> Any:
+    def load_querystring(self, req: Any, schema: Any) -> object:
         """Return the query. The native API also accepts the plain names of filters.
 
         Raises:
@@ -68,7 +68,7 @@ class ArgumentParser(FlaskParser):
             pairs = [(own, value) for own, name, value in named if own == name or own not in sent]
         return self._makeproxy(MultiDict(schema.joined(pairs)), schema)
 
-    def load_json(self, req: Any, schema: Any) -> Any:
+    def load_json(self, req: Any, schema: Any) -> object:
         """Return the JSON object in the body, or {} for other values. Ignores the Content-Type."""
         body = body_of(req)
         if not body.strip():
@@ -96,7 +96,7 @@ class ArgumentParser(FlaskParser):
         raise invalid_params(error, depth=1)
 
 
-def _parse(body: bytes) -> Any:
+def _parse(body: bytes) -> object:
     """Parse a body that orjson accepted, with all digits of its numbers."""
     try:
         return json.loads(body, parse_float=Decimal)

@@ -57,7 +57,7 @@ def _dumps(value: object, option: int = 0) -> bytes:
         return f"{text}\n".encode() if option & orjson.OPT_APPEND_NEWLINE else text.encode()
 
 
-def _parse_fragment(value: object) -> Any:
+def _parse_fragment(value: object) -> object:
     """Return the value of a JSON fragment."""
     if isinstance(value, orjson.Fragment):
         return orjson.loads(orjson.dumps(value))

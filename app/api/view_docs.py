@@ -12,7 +12,7 @@ from marshmallow import Schema
 from app.auth.principals import CAPABILITIES
 
 
-def current_view() -> Any:
+def current_view() -> object:
     """Return the view of the current request."""
     return current_app.view_functions[request.endpoint or ""]
 
@@ -62,6 +62,6 @@ def response_schemas(view: object) -> Iterator[type[Schema] | Schema | None]:
         yield from (part.get("schema") for part in response if isinstance(part, dict))
 
 
-def _documentation(view: object) -> dict[str, Any]:
-    documentation: dict[str, Any] = getattr(view, "_apidoc", {})
+def _documentation(view: object) -> dict[str, object]:
+    documentation: dict[str, object] = getattr(view, "_apidoc", {})
     return documentation

@@ -1,7 +1,6 @@
 """The orders and downloads of a customer (spec 4.2, decisions 7 and 8)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from flask import Response
 
@@ -71,7 +70,7 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
     rows = order_queries.downloads_of_customer(current_principal(), customer_id, serializer.columns)
     in_a_list = current_dialect().schema(DownloadList) is not DownloadList
 
-    def by_id(found: Sequence[Row]) -> dict[str, Any]:
+    def by_id(found: Sequence[Row]) -> dict[str, object]:
         return {str(row[-1]): serializer.row(row) for row in found}
 
     return page_response("downloads", serializer.rows if in_a_list else by_id, Page(rows, None))

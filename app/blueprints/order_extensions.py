@@ -49,7 +49,7 @@ class CustomerExtension(OrderExtension):
 
     def values_in(
         self, schemas: Mapping[Any, Any], orders: Sequence[dict[str, Any]]
-    ) -> Sequence[Any]:
+    ) -> Sequence[object]:
         """Return the customer of each order."""
         return customers_of(orders, schemas)
 
@@ -66,7 +66,7 @@ def extend_order_response(response: Response) -> Response:
 
 def customers_of(
     found: Sequence[dict[str, Any]], schemas: Mapping[Any, Any] | None = None
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the customer of each order: the account, or the form for guests (spec 2.3)."""
     ids = {order["customer_id"] for order in found if 0 < order["customer_id"] <= INT64_MAX}
     serializer = CUSTOMER.for_schemas(schemas or {})
@@ -75,7 +75,7 @@ def customers_of(
     return [customers.get(order["customer_id"]) or _guest(order) for order in found]
 
 
-def _guest(order: dict[str, Any]) -> dict[str, Any]:
+def _guest(order: dict[str, Any]) -> dict[str, object]:
     billing = _address(order.get("billing_address"), BILLING_PARTS)
     return {
         "id": 0,

@@ -2,7 +2,6 @@
 
 import copy
 from importlib import import_module
-from typing import Any
 
 import click
 from flask import Flask
@@ -38,7 +37,7 @@ def reporting(command: click.Command) -> click.Command:
     """Return a copy of a command that reports errors in one line."""
 
     class Reporting(type(command)):  # type: ignore[misc]  # a dynamic base class
-        def invoke(self, ctx: click.Context) -> Any:
+        def invoke(self, ctx: click.Context) -> object:
             with reported(ctx):
                 return super().invoke(ctx)
 
@@ -51,7 +50,7 @@ def init_app(app: Flask) -> None:
     """Add the commands to an app. Commands that are added later also report their errors."""
     app.cli = Commands(name=app.name)
 
-    def migrate() -> Any:
+    def migrate() -> object:
         # Import on first use, because only commands need Alembic and the import is slow.
         from flask_migrate import Migrate  # see above
 

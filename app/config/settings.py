@@ -30,26 +30,26 @@ Field = type[ma.fields.Field[Any]]
 _INVALID = "Not a valid boolean. Use true, yes, on or 1, or false, no, off or 0."
 
 
-def _setting(field: Field, default: Any, description: str, **kwargs: Any) -> Any:
+def _setting(field: Field, default: Any, description: str, **kwargs: Any) -> object:
     return field(load_default=default, metadata={"description": description}, **kwargs)
 
 
-def _string(default: str | None, description: str, **kwargs: object) -> Any:
+def _string(default: str | None, description: str, **kwargs: object) -> object:
     return _setting(ma.fields.String, default, description, **kwargs)
 
 
-def _boolean(default: bool, description: str) -> Any:
+def _boolean(default: bool, description: str) -> object:
     return _setting(ma.fields.Boolean, default, description, error_messages={"invalid": _INVALID})
 
 
 def _integer(
     default: int | None, description: str, *, minimum: int, maximum: int | None = None
-) -> Any:
+) -> object:
     limits = ma.validate.Range(min=minimum, max=maximum)
     return _setting(ma.fields.Integer, default, description, validate=limits)
 
 
-def _seconds(default: float, description: str) -> Any:
+def _seconds(default: float, description: str) -> object:
     return _setting(ma.fields.Float, default, description, validate=ma.validate.Range(min=0))
 
 

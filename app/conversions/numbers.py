@@ -2,7 +2,6 @@
 
 import re
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
-from typing import Any
 
 INT64_MAX = 2**63 - 1
 
@@ -60,7 +59,7 @@ def exact_integer(value: object) -> int:
     return integer(value)
 
 
-def int_if_integral(value: object) -> Any:
+def int_if_integral(value: object) -> object:
     """Return a Decimal without a fraction as an int, because 5.0 and 5 are equal in JSON.
 
     A number beyond 64 bits remains a Decimal, because its digits could need gigabytes.

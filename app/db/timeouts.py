@@ -111,7 +111,7 @@ def limit_transactions(engine: Engine, seconds: float, idle_seconds: float) -> N
         connection.exec_driver_sql(no_limit if connection.info.get(_UNLIMITED) else limit)
 
 
-def sqlite_option(seconds: float) -> dict[str, Any]:
+def sqlite_option(seconds: float) -> dict[str, object]:
     """Return the ``sqlite3.connect`` arguments for the timeout. 0 seconds means no timeout."""
     return {"factory": partial(LimitedConnection, seconds=seconds)} if seconds else {}
 

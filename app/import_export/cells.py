@@ -32,7 +32,7 @@ def split_list(cell: str) -> list[str]:
     return [entry for text in split(cell) for entry in _SEPARATORS.split(text) if entry]
 
 
-def value_of_cell(field: ma.fields.Field[Any], cell: str) -> Any:
+def value_of_cell(field: ma.fields.Field[Any], cell: str) -> object:
     """Return the value of a cell as a request contains it.
 
     Raises:
@@ -67,7 +67,7 @@ def _whole_number(text: str, meaning: str) -> int | str:
     raise ValueError(f"{text[:100]!r} is not {meaning}.")
 
 
-def metadata_of_cell(cell: str) -> Any:
+def metadata_of_cell(cell: str) -> object:
     """Return the metadata of a cell, which is JSON, or raise ValueError."""
     try:
         return orjson.loads(cell or "null")
@@ -75,7 +75,7 @@ def metadata_of_cell(cell: str) -> Any:
         raise ValueError(f"is not valid JSON: {error.msg} (column {error.colno}).") from None
 
 
-def with_one_meaning(field: ma.fields.Field[Any], value: object) -> Any:
+def with_one_meaning(field: ma.fields.Field[Any], value: object) -> object:
     """Return a value of a line as the schema loads it.
 
     Raises:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Table, bindparam, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, select
 
 from app.api.representations import COUPON, ORDER, ORDER_NOTE
 from app.api.serializers import Serializer
@@ -220,7 +220,7 @@ def with_items_metadata(record: Record) -> Record:
     return record | lists
 
 
-def _by_order(table: Table, columns: Sequence[ColumnElement[Any]]) -> Any:
+def _by_order(table: Table, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
     of_these = is_one_of(table.c.order_id, _IDS)
     return select(*columns, table.c.order_id).where(of_these).order_by(table.c.order_id, table.c.id)
 

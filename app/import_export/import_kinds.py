@@ -150,7 +150,7 @@ class Target:
                 record[name] = {key.removeprefix(prefix): value for key, value in parts.items()}
         return record
 
-    def _value(self, name: str, value: Any, *, from_csv: bool) -> Any:
+    def _value(self, name: str, value: Any, *, from_csv: bool) -> object:
         """Return a value as the schema loads it, or raise ValueError."""
         if name in self._parts and isinstance(value, Mapping):  # unknown names are warnings
             return {part: each for part, each in value.items() if part in self._parts[name]}

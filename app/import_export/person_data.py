@@ -90,7 +90,7 @@ def _lists(snapshot: Snapshot, person: Person) -> dict[str, Callable[[], Batches
     }
 
 
-def _events(snapshot: Snapshot, person: Person) -> Iterator[list[Any]]:
+def _events(snapshot: Snapshot, person: Person) -> Iterator[list[object]]:
     """Yield the events of the account, of the orders, and of their notes and refunds."""
     orders = select(ORDERS.c.id).where(person.has_order)
     found: list[ColumnElement[bool]] = [EVENTS.c.customer_id.in_(person.customer_ids)]
@@ -109,7 +109,7 @@ def _events(snapshot: Snapshot, person: Person) -> Iterator[list[Any]]:
         yield [serializer.row(row) for row in rows]
 
 
-def _keys(snapshot: Snapshot, person: Person) -> list[Any]:
+def _keys(snapshot: Snapshot, person: Person) -> list[object]:
     of_account = API_KEYS.c.user_id.in_(person.customer_ids)
     columns = [as_printed(column) for column in API_KEY.columns]
     rows = snapshot.fetch(select(*columns).where(of_account).order_by(API_KEYS.c.id))

@@ -85,7 +85,7 @@ _ENTRIES: Mapping[str, type] = {
 }
 _MISSING = object()
 # Columns that files of earlier versions do not have, with their values.
-_ADDED: Mapping[tuple[str, str], Any] = {
+_ADDED: Mapping[tuple[str, str], object] = {
     **{("orders", name): "" for name in ("transaction_id", "created_via", "cart_hash", "version")},
     **{("orders", name): None for name in ("paid_at", "parent_id", "items", "fees")},
     **{("orders", name): "0.00" for name in ("discount_tax", "total_refunded")},
@@ -353,7 +353,7 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _json(name: str, value: object) -> Any:
+def _json(name: str, value: object) -> object:
     entry = _ENTRIES.get(name)
     if entry is None:
         if not isinstance(value, dict):

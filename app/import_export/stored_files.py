@@ -170,7 +170,7 @@ def _actor(run: Any) -> Principal:
     return principal
 
 
-def _errors(outcome: BatchOutcome) -> Iterator[dict[str, Any]]:
+def _errors(outcome: BatchOutcome) -> Iterator[dict[str, object]]:
     for number, error in outcome.sorted_failures:
         param = error.parts[0].param
         yield {"line": number, "code": error.code, "message": str(error), "param": param}

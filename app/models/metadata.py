@@ -1,7 +1,5 @@
 """Metadata: data that integrations attach to records (records 1)."""
 
-from typing import Any
-
 from sqlalchemy import ForeignKey, Index, false
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 
@@ -31,7 +29,7 @@ class FoundEntry(MetadataColumns):
     found_value: Mapped[str | None] = mapped_column(Key)
 
 
-def _indexes(record: str) -> tuple[Any, ...]:
+def _indexes(record: str) -> tuple[Index, Index, dict[str, bool]]:
     """Return the indexes by which the entries of a record are read, and records are found."""
     return (
         Index(f"ix_{record}_metadata_{record}", f"{record}_id", "id"),

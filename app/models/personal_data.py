@@ -6,7 +6,7 @@ A test fails for a column that is neither in PERSONAL nor in OTHER.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
 
@@ -238,7 +238,7 @@ NAMES = frozenset(
 """Names of personal values in JSON of customers, orders, notes, refunds, invitations and keys,
 in every dialect and at any depth. All texts in them become empty."""
 
-EMPTY_VALUES: Mapping[str, Any] = {
+EMPTY_VALUES: Mapping[str, object] = {
     "metadata": {},
     "customer_meta": {},
     "order_meta": {},

@@ -8,9 +8,9 @@ transaction stores the expiry before it uses the slot (``services.redemptions.sl
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import TypedDict
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, and_, bindparam, or_, text
+from sqlalchemy import BindParameter, CheckConstraint, ForeignKey, Index, and_, bindparam, or_, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.records import with_columns
@@ -184,7 +184,7 @@ class RedemptionRow(TypedDict):
 
 
 # The value is computed for each execution, so that a statement is built once.
-NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
+NOW: BindParameter[datetime] = bindparam("now", callable_=now, type_=UtcDateTime)
 
 IS_RESERVED = has_constant(REDEMPTIONS.c.status, RedemptionStatus.RESERVED)
 IS_CONFIRMED = has_constant(REDEMPTIONS.c.status, RedemptionStatus.CONFIRMED)

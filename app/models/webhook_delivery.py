@@ -98,7 +98,7 @@ class WebhookDeliveryRow(TypedDict):
     resource: str
     resource_id: int | None
     state: str
-    attempts: list[dict[str, Any]]
+    attempts: list[dict[str, object]]
     attempt_count: int
     next_attempt_at: datetime | None
     created_at: datetime
@@ -107,7 +107,7 @@ class WebhookDeliveryRow(TypedDict):
     response_body: str
 
 
-def new_delivery(webhook_id: int | None, timestamp: datetime) -> dict[str, Any]:
+def new_delivery(webhook_id: int | None, timestamp: datetime) -> dict[str, object]:
     """Return the columns of a delivery that is due at a time, of no event: the first ping."""
     return {
         "webhook_id": webhook_id,

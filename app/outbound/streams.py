@@ -121,7 +121,7 @@ class ReceiverStream(httpcore.AsyncNetworkStream):
         self._reads_left = UNLIMITED_READS
         return self
 
-    def get_extra_info(self, info: str) -> Any:
+    def get_extra_info(self, info: str) -> object:
         """Return the only property that httpcore uses: the TLS connection."""
         return self._tls if info == "ssl_object" else None
 

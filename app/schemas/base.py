@@ -62,7 +62,7 @@ class OptionalFields(Base):
         return {field.data_key or name: None for name, field in fields if field.required}
 
     @cached_property
-    def _defaults(self) -> dict[str, Any]:
+    def _defaults(self) -> dict[str, object]:
         """Return the default of each field, or the function that creates it."""
         return {
             field.attribute or name: field.load_default

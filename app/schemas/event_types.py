@@ -159,7 +159,7 @@ class PluginPayload(Base):
 
 def _data(name: str, meaning: str, **records: type[Base] | ma.fields.Field[Any]) -> type[Base]:
     """Return the schema of the data of events: ``CouponEventData``, with a key per record."""
-    members: dict[str, Any] = {
+    members: dict[str, object] = {
         key: value if isinstance(value, ma.fields.Field) else ma.fields.Nested(value, required=True)
         for key, value in records.items()
     }

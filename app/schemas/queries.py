@@ -166,7 +166,7 @@ class MetadataFilter(Query):
     @ma.post_load(pass_original=True)
     def collect_metadata(
         self, data: dict[str, Any], original: Mapping[str, object], **_: object
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the query with all conditions in ``metadata``."""
         key, value = data.pop("metadata_key", None), data.pop("metadata_value", None)
         conditions = [(key, value)] if key else []

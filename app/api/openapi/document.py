@@ -221,7 +221,7 @@ def _tag(name: str, dialect: Dialect) -> str:
     return re.sub("^Api ", "API ", words[:1].upper() + words[1:])
 
 
-def _translate(part: object, translate: Callable[[str], str]) -> Any:
+def _translate(part: object, translate: Callable[[str], str]) -> object:
     """Return a part of a document with all texts and keys translated. Changes dicts and lists."""
     if isinstance(part, str):
         return translate(part)

@@ -21,7 +21,7 @@ _REASONS = [
     }
 ]
 
-EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+EXAMPLES: Mapping[str, Mapping[str, object]] = {
     "shop_api_authentication_error": {"reason": "The consumer key or its secret is wrong."},
     "shop_api_cannot_create_coupon": {"reason": "the code is empty."},
     "shop_api_cannot_create_order": {"reason": "another order has this order key."},

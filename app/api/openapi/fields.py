@@ -24,7 +24,7 @@ _CITATION = re.compile(r" \((?:spec|decisions|orders|redemptions|events|migratio
 _NULL_30: Document = {"type": "object", "nullable": True, "enum": [None]}
 """The schema of null in OpenAPI 3.0."""
 
-_PATH_PARAMETERS: dict[str, tuple[str, Any]] = {
+_PATH_PARAMETERS: dict[str, tuple[str, object]] = {
     "coupon_id": ("Coupon ID.", 1),
     "code": ("Coupon code, in any letter case.", "demo-percent"),
     "customer_id": ("Customer (user) ID.", 2),
@@ -52,7 +52,7 @@ class Converter(OpenAPIConverter):
         """Return the JSON Schema of a schema or its replacement."""
         return super().resolve_nested_schema(_substitute(schema, self.schemas))  # type: ignore[no-untyped-call] # apispec's
 
-    def schema2jsonschema(self, schema: object) -> Any:
+    def schema2jsonschema(self, schema: object) -> object:
         """Return the JSON Schema of a schema, described by its docstring."""
         document = super().schema2jsonschema(schema)  # type: ignore[no-untyped-call] # apispec's
         kind = schema if isinstance(schema, type) else type(schema)
@@ -62,7 +62,7 @@ class Converter(OpenAPIConverter):
             document["required"] = [name for name in document["properties"] if name in required]
         return document
 
-    def schema2parameters(self, schema: Any, *args: Any, **kwargs: Any) -> Any:
+    def schema2parameters(self, schema: Any, *args: Any, **kwargs: Any) -> object:
         """Return the parameters of a schema or its replacement, without undocumented ones."""
         substitute = _substitute(schema, self.schemas)
         parameters = super().schema2parameters(substitute, *args, **kwargs)
@@ -146,7 +146,7 @@ class FieldPlugin(MarshmallowPlugin):
         self.converter.schemas = self._schemas  # type: ignore[union-attr] # set by the base class
 
 
-def _substitute(schema: object, schemas: Schemas) -> Any:
+def _substitute(schema: object, schemas: Schemas) -> object:
     kind = schema if isinstance(schema, type) else type(schema)
     substitute = schemas.get(kind)
     return schema if substitute is None else substitute()

@@ -168,7 +168,7 @@ class JsonFields(TypeDecorator[Any]):
         self.fields = fields
         self.names: tuple[str, ...] = fields._fields
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> dict[str, Any] | None:
+    def process_bind_param(self, value: Any, dialect: Dialect) -> dict[str, object] | None:
         given = zip(self.names, value or (), strict=False)
         return {name: each for name, each in given if each} or None
 
@@ -200,7 +200,7 @@ class ValueList(TypeDecorator[Iterable[Any]]):
         kind: TypeEngine[Any] = ARRAY(self.item) if dialect.name == "postgresql" else String()
         return dialect.type_descriptor(kind)
 
-    def process_bind_param(self, value: Iterable[object] | None, dialect: Dialect) -> Any:
+    def process_bind_param(self, value: Iterable[object] | None, dialect: Dialect) -> object:
         values = list(value or ())
         return values if dialect.name == "postgresql" else orjson.dumps(values).decode()
 

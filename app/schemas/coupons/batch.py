@@ -1,7 +1,6 @@
 """Schemas of generated coupons (migration 3)."""
 
 import copy
-from typing import Any
 
 from app.conversions import numbers
 from app.conversions.text import CODE_MAX_LENGTH
@@ -57,7 +56,7 @@ GeneratedCouponCreate = type(
 class GeneratedCouponPart(inputs.InputPart):
     """The fields of every generated coupon. ``null`` means the defaults."""
 
-    def absent(self) -> Any:
+    def absent(self) -> object:
         """Return the defaults of a new coupon."""
         return self.deserialize({})
 

@@ -44,7 +44,7 @@ class CartItems(list_inputs.ItemArray):
             load_default=list,
         )
 
-    def load_item(self, item: Mapping[str, object]) -> dict[str, Any]:
+    def load_item(self, item: Mapping[str, object]) -> dict[str, object]:
         """Convert the supplied keys of an item, and add the defaults of the others."""
         schema: CartItemSchema = self.inner.schema  # type: ignore[attr-defined]  # a Nested
         return schema.completed(super().load_item({**schema.required, **item}))

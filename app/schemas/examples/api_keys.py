@@ -1,8 +1,6 @@
 """Examples of API keys."""
 
-from typing import Any
-
-NEW_API_KEY: dict[str, Any] = {
+NEW_API_KEY: dict[str, object] = {
     "username": "erp",
     "role": "shop_manager",
     "description": "ERP",
@@ -10,7 +8,7 @@ NEW_API_KEY: dict[str, Any] = {
     "resources": ["orders", "customers"],
     "expires_at": "2030-12-31T00:00:00Z",
 }
-API_KEY: dict[str, Any] = {
+API_KEY: dict[str, object] = {
     "id": 2,
     "user_id": 2,
     "username": "erp",
@@ -27,6 +25,6 @@ _SECRET = {
     "consumer_secret": "cs_0b61e8d2f7c34a95be10c7d8295fa3e64d7012ab",
 }
 CREATED_API_KEY = API_KEY | _SECRET
-API_KEY_UPDATE: dict[str, Any] = {"permission": "read_write"}
+API_KEY_UPDATE: dict[str, object] = {"permission": "read_write"}
 UPDATED_API_KEY = API_KEY | API_KEY_UPDATE
 ROTATED_API_KEY = CREATED_API_KEY

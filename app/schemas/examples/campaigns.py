@@ -1,8 +1,6 @@
 """Examples of campaigns."""
 
-from typing import Any
-
-NEW_CAMPAIGN: dict[str, Any] = {
+NEW_CAMPAIGN: dict[str, object] = {
     "name": "Spring mailing",
     "ends_at": "2031-01-01T00:00:00Z",
     "usage_limit": 1000,
@@ -11,7 +9,7 @@ NEW_CAMPAIGN: dict[str, Any] = {
     "tags": ["mailing-7"],
     "combines_with": ["-mailing-7"],
 }
-CAMPAIGN: dict[str, Any] = {
+CAMPAIGN: dict[str, object] = {
     "id": 1,
     "name": "Spring mailing",
     "created_at": "2026-11-20T09:38:00Z",
@@ -28,7 +26,7 @@ CAMPAIGN: dict[str, Any] = {
     "uses": 0,
     "discount": "0.00",
 }
-CAMPAIGN_UPDATE: dict[str, Any] = {"active": False}
+CAMPAIGN_UPDATE: dict[str, object] = {"active": False}
 UPDATED_CAMPAIGN = CAMPAIGN | {"active": False, "state": "paused"}
 CAMPAIGN_IN_EVENT = {
     name: value for name, value in CAMPAIGN.items() if name not in {"state", "uses", "discount"}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-NEW_COUPON: dict[str, Any] = {
+NEW_COUPON: dict[str, object] = {
     "code": "Summer-2030",
     "type": "percent",
     "amount": "15",
@@ -34,15 +34,15 @@ COUPON: dict[str, Any] = {
     "customer_emails": [],
     "description": "Summer newsletter",
 }
-COUPON_UPDATE: dict[str, Any] = {"amount": "20.00", "exclude_sale_items": True}
+COUPON_UPDATE: dict[str, object] = {"amount": "20.00", "exclude_sale_items": True}
 UPDATED_COUPON = COUPON | {"amount": "20.00", "exclude_sale_items": True}
 TRASHED_COUPON = COUPON | {"trashed_at": "2026-11-21T10:00:00Z"}
-COUPON_ITEMS: list[dict[str, Any]] = [
+COUPON_ITEMS: list[dict[str, object]] = [
     NEW_COUPON,
     {"id": 1, **COUPON_UPDATE},
     {"code": "summer-2030"},
 ]
-COUPON_RESULTS: list[dict[str, Any]] = [
+COUPON_RESULTS: list[dict[str, object]] = [
     COUPON,
     UPDATED_COUPON,
     {
@@ -53,7 +53,7 @@ COUPON_RESULTS: list[dict[str, Any]] = [
         },
     },
 ]
-NEW_BATCH: dict[str, Any] = {
+NEW_BATCH: dict[str, object] = {
     "name": "Spring mailing",
     "count": 1000,
     "prefix": "SPRING-",

@@ -1,7 +1,5 @@
 """Examples of customers."""
 
-from typing import Any
-
 SHIPPING_ADDRESS = {
     "first_name": "Ada",
     "last_name": "Lovelace",
@@ -14,14 +12,14 @@ SHIPPING_ADDRESS = {
     "country": "GB",
 }
 BILLING_ADDRESS = SHIPPING_ADDRESS | {"email": "accounts@example.com", "phone": "+44 20 7946 0000"}
-NEW_CUSTOMER: dict[str, Any] = {
+NEW_CUSTOMER: dict[str, object] = {
     "email": "ada@example.com",
     "first_name": "Ada",
     "last_name": "Lovelace",
     "billing_address": BILLING_ADDRESS,
     "shipping_address": SHIPPING_ADDRESS,
 }
-CUSTOMER: dict[str, Any] = {
+CUSTOMER: dict[str, object] = {
     "id": 2,
     "created_at": "2026-11-20T09:38:00Z",
     "email": "ada@example.com",
@@ -38,7 +36,7 @@ CUSTOMER: dict[str, Any] = {
     "billing_address": BILLING_ADDRESS,
     "shipping_address": SHIPPING_ADDRESS,
 }
-CUSTOMER_UPDATE: dict[str, Any] = {
+CUSTOMER_UPDATE: dict[str, object] = {
     "first_name": "Augusta Ada",
     "billing_address": {"city": "Ockham"},
 }
@@ -46,12 +44,12 @@ UPDATED_CUSTOMER = CUSTOMER | {
     "first_name": "Augusta Ada",
     "billing_address": BILLING_ADDRESS | {"city": "Ockham"},
 }
-CUSTOMER_ITEMS: list[dict[str, Any]] = [
+CUSTOMER_ITEMS: list[dict[str, object]] = [
     NEW_CUSTOMER,
     {"id": 2, **CUSTOMER_UPDATE},
     {"email": "ada@example.com"},
 ]
-CUSTOMER_RESULTS: list[dict[str, Any]] = [
+CUSTOMER_RESULTS: list[dict[str, object]] = [
     CUSTOMER,
     UPDATED_CUSTOMER,
     {

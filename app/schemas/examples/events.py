@@ -9,7 +9,7 @@ from app.schemas.examples.orders import ORDER, ORDER_NOTE, ORDER_REFUND
 from app.schemas.examples.persons import ERASURE
 from app.schemas.examples.webhooks import WEBHOOK
 
-EVENT: dict[str, Any] = {
+EVENT: dict[str, object] = {
     "id": 1,
     "type": "coupon.created",
     "resource": "coupon",
@@ -21,7 +21,7 @@ EVENT: dict[str, Any] = {
 }
 
 
-_RECORDS: dict[str, dict[str, Any]] = {
+_RECORDS: dict[str, dict[str, object]] = {
     "campaign": CAMPAIGN_IN_EVENT,
     "coupon": COUPON,
     "customer": CUSTOMER,
@@ -66,7 +66,7 @@ def event_data(event_type: str) -> dict[str, Any]:
     return {resource: record, **more}
 
 
-UNDO: dict[str, Any] = {
+UNDO: dict[str, object] = {
     "event_id": 481,
     "resource": "coupon",
     "resource_id": 1,

@@ -1,8 +1,6 @@
 """Examples of imports."""
 
-from typing import Any
-
-IMPORT: dict[str, Any] = {
+IMPORT: dict[str, object] = {
     "id": 7,
     "source": "file",
     "kind": "coupons",
@@ -31,7 +29,7 @@ CANCELLED = IMPORT | {
     "started_at": "2026-11-20T09:38:01Z",
     "finished_at": "2026-11-20T09:38:02Z",
 }
-IMPORT_ERROR: dict[str, Any] = {
+IMPORT_ERROR: dict[str, object] = {
     "line": 17,
     "code": "shop_api_coupon_code_already_exists",
     "message": "Another published coupon already has this code.",

@@ -4,7 +4,7 @@ from typing import Any
 
 from app.schemas.examples.customers import BILLING_ADDRESS, SHIPPING_ADDRESS
 
-NEW_ORDER: dict[str, Any] = {
+NEW_ORDER: dict[str, object] = {
     "currency": "EUR",
     "payment_details": {"method_id": "bacs", "method_title": "Bank transfer", "paid": True},
     "billing_address": BILLING_ADDRESS,
@@ -99,7 +99,7 @@ ORDER: dict[str, Any] = {
         "shipping_address": SHIPPING_ADDRESS,
     },
 }
-ORDER_UPDATE: dict[str, Any] = {
+ORDER_UPDATE: dict[str, object] = {
     "status": "completed",
     "line_items": [{"id": 1, "quantity": 1, "total_tax": "0.80"}],
 }
@@ -117,12 +117,12 @@ UPDATED_ORDER = ORDER | {
         | {"subtotal": "4.00", "total": "4.00", "total_tax": "0.80", "quantity": 1}
     ],
 }
-ORDER_ITEMS: list[dict[str, Any]] = [
+ORDER_ITEMS: list[dict[str, object]] = [
     NEW_ORDER,
     {"id": 1, **ORDER_UPDATE},
     {"line_items": [{"product_id": 4, "quantity": 2}]},
 ]
-ORDER_RESULTS: list[dict[str, Any]] = [
+ORDER_RESULTS: list[dict[str, object]] = [
     ORDER,
     UPDATED_ORDER,
     {
@@ -138,7 +138,7 @@ TRASHED_ORDER = {
     "trashed_at": "2026-11-20T09:38:00Z",
     "customer": ORDER["customer"],
 }
-DOWNLOAD: dict[str, Any] = {
+DOWNLOAD: dict[str, object] = {
     "download_url": "https://shop.example/?download_file=12&order=order_5f3d2c1b0a998&key=file-12",
     "download_id": "file-12",
     "product_id": 12,
@@ -149,20 +149,20 @@ DOWNLOAD: dict[str, Any] = {
     "access_expires": "2028-11-20T09:38:00Z",
     "file": {"name": "Recipe collection (PDF)", "file": "https://shop.example/files/12.pdf"},
 }
-NEW_ORDER_NOTE: dict[str, Any] = {"note": "Packed, waiting for the courier."}
-ORDER_NOTE: dict[str, Any] = {
+NEW_ORDER_NOTE: dict[str, object] = {"note": "Packed, waiting for the courier."}
+ORDER_NOTE: dict[str, object] = {
     "id": 1,
     "created_at": "2026-11-20T09:38:00Z",
     "note": "Packed, waiting for the courier.",
     "customer_note": False,
 }
-ORDER_NOTE_UPDATE: dict[str, Any] = {"note": "Handed to the courier."}
+ORDER_NOTE_UPDATE: dict[str, object] = {"note": "Handed to the courier."}
 UPDATED_ORDER_NOTE = ORDER_NOTE | ORDER_NOTE_UPDATE
-NEW_ORDER_REFUND: dict[str, Any] = {
+NEW_ORDER_REFUND: dict[str, object] = {
     "reason": "One mug arrived broken.",
     "line_items": [{"id": 1, "quantity": 1, "total": "4.00", "total_tax": "0.80"}],
 }
-ORDER_REFUND: dict[str, Any] = {
+ORDER_REFUND: dict[str, object] = {
     "id": 1,
     "order_id": 1,
     "created_at": "2026-11-20T09:38:00Z",
@@ -172,6 +172,6 @@ ORDER_REFUND: dict[str, Any] = {
     "refunded_by": 1,
     "line_items": [{"id": 1, "quantity": 1, "total": "4.00", "total_tax": "0.80"}],
 }
-ORDER_REFUND_UPDATE: dict[str, Any] = {"reason": "The mug arrived broken."}
+ORDER_REFUND_UPDATE: dict[str, object] = {"reason": "The mug arrived broken."}
 UPDATED_ORDER_REFUND = ORDER_REFUND | ORDER_REFUND_UPDATE
 ORDER_STATUSES = {"pending": "Pending payment", "processing": "Processing"}

@@ -15,7 +15,7 @@ _NUMBERS = {
     "coupons": 1,
     "imports": 0,
 }
-PREVIEW: dict[str, Any] = {
+PREVIEW: dict[str, object] = {
     "customer_id": 2,
     "emails": ["ann@example.com"],
     "other_emails": ["office@example.com"],
@@ -23,8 +23,8 @@ PREVIEW: dict[str, Any] = {
     "erased": _NUMBERS,
     "reasons": [],
 }
-ERASURE: dict[str, Any] = {"customer_id": 2, "complete": True, "erased": _NUMBERS}
-DATA: dict[str, Any] = {
+ERASURE: dict[str, object] = {"customer_id": 2, "complete": True, "erased": _NUMBERS}
+DATA: dict[str, object] = {
     "generated_at": "2026-11-20T09:38:00Z",
     "customer_ids": [2],
     "emails": ["ann@example.com"],

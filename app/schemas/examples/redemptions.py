@@ -1,8 +1,6 @@
 """Examples of carts, evaluations and redemptions."""
 
-from typing import Any
-
-CART: dict[str, Any] = {
+CART: dict[str, object] = {
     "customer_id": 0,
     "email": "ada@example.com",
     "coupons": ["demo-percent", "demo-vip"],
@@ -16,7 +14,7 @@ CART: dict[str, Any] = {
         }
     ],
 }
-EVALUATION: dict[str, Any] = {
+EVALUATION: dict[str, object] = {
     "subtotal": "27.90",
     "discount": "2.79",
     "total": "25.11",
@@ -44,14 +42,14 @@ EVALUATION: dict[str, Any] = {
     ],
     "items": [{"index": 0, "subtotal": "27.90", "discount": "2.79", "total": "25.11"}],
 }
-NEW_REDEMPTION: dict[str, Any] = {
+NEW_REDEMPTION: dict[str, object] = {
     "code": "demo-percent",
     "reference": "cart-4711",
     "email": "ada@example.com",
     "amount": "2.79",
     "expires_in": 1800,
 }
-REDEMPTION: dict[str, Any] = {
+REDEMPTION: dict[str, object] = {
     "id": 1,
     "coupon_id": 1,
     "code": "demo-percent",

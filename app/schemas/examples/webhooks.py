@@ -1,13 +1,11 @@
 """Examples of webhooks and deliveries."""
 
-from typing import Any
-
-NEW_WEBHOOK: dict[str, Any] = {
+NEW_WEBHOOK: dict[str, object] = {
     "name": "Accounting",
     "topics": ["order.*"],
     "delivery_url": "https://receiver.example/hooks",
 }
-WEBHOOK: dict[str, Any] = {
+WEBHOOK: dict[str, object] = {
     "id": 1,
     "name": "Accounting",
     "topics": ["order.*"],
@@ -23,15 +21,15 @@ WEBHOOK: dict[str, Any] = {
 WEBHOOK_WITH_SECRET = WEBHOOK | {
     "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
 }
-WEBHOOK_UPDATE: dict[str, Any] = {"status": "paused"}
+WEBHOOK_UPDATE: dict[str, object] = {"status": "paused"}
 UPDATED_WEBHOOK = WEBHOOK | WEBHOOK_UPDATE
-PING: dict[str, Any] = {
+PING: dict[str, object] = {
     "status": None,
     "duration_ms": 12,
     "error": "connection failed",
     "message": None,
 }
-DELIVERY: dict[str, Any] = {
+DELIVERY: dict[str, object] = {
     "id": 1,
     "event_id": 1,
     "state": "pending",

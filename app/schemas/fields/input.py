@@ -95,7 +95,7 @@ class Input(ma.fields.Field[Any]):
         """Return the converted value, or raise ValueError with a reason."""
         raise NotImplementedError
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: Any) -> object:
         """Return the converted value in its stored form."""
         return value
 
@@ -107,7 +107,7 @@ class Input(ma.fields.Field[Any]):
         """
         return ""
 
-    def _serialize(self, value: object, attr: str | None, obj: object, **kwargs: object) -> Any:
+    def _serialize(self, value: object, attr: str | None, obj: object, **kwargs: object) -> object:
         # The OpenAPI document shows defaults as a client would send them.
         return str(value) if isinstance(value, Decimal) else value
 
@@ -184,7 +184,7 @@ class CleanText(Text):
 class InputObject(ma.fields.Nested):
     """An object in a request. ``null`` means "not supplied"."""
 
-    def absent(self) -> Any:
+    def absent(self) -> object:
         """Return the value of an object that is not supplied, or raise an error."""
         return ma.missing
 

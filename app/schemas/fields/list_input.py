@@ -233,7 +233,7 @@ class ItemArray(ma.fields.List[Any]):
             raise ma.ValidationError(errors)
         return loaded
 
-    def load_item(self, item: Mapping[str, object]) -> dict[str, Any]:
+    def load_item(self, item: Mapping[str, object]) -> dict[str, object]:
         """Convert the supplied keys of an object.
 
         ``Schema.load`` takes several times as long, because it also processes missing keys. An

@@ -51,11 +51,11 @@ class Output(ma.fields.Field[Any]):
         if wire is not None:
             self.wire = wire
 
-    def serialize(self, attr: str, obj: Any, accessor: Any = None, **kwargs: Any) -> Any:
+    def serialize(self, attr: str, obj: Any, accessor: Any = None, **kwargs: Any) -> object:
         """Return the value. A response that a view dumps itself has none on request."""
         return ma.missing if self.on_request else super().serialize(attr, obj, accessor, **kwargs)
 
-    def _serialize(self, value: object, attr: str | None, obj: object, **kwargs: object) -> Any:
+    def _serialize(self, value: object, attr: str | None, obj: object, **kwargs: object) -> object:
         return value if self.wire is None else self.wire(value)
 
 
@@ -225,7 +225,9 @@ class Composite(ma.fields.Nested):
         self.part = schema
         self.prefix = prefix
 
-    def serialize(self, attr: str, obj: object, accessor: object = None, **kwargs: object) -> Any:
+    def serialize(
+        self, attr: str, obj: object, accessor: object = None, **kwargs: object
+    ) -> object:
         names = self.part._declared_fields
         values = {name: ma.utils.get_value(obj, self.prefix + name) for name in names}
         return self.schema.dump(values)

@@ -255,7 +255,7 @@ def _require_invitation(
         raise InvalidParams({"invitation.login": "already belongs to a user."})
 
 
-def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
+def accept_invitation(token: str, inviter: Principal) -> dict[str, object]:
     """Use up an invitation: create its user and key, and return the key with its secret.
 
     Args:

@@ -50,8 +50,8 @@ def begin_session(key_id: int, user_agent: str) -> str:
     return token
 
 
-def require_reading_key(session: Session, key_id: int) -> Any:
-    """Return a key that can be used to sign in, or raise ShopError."""
+def require_reading_key(session: Session, key_id: int) -> None:
+    """Raise ShopError unless a key can be used to sign in."""
     key = session.execute(
         select(API_KEYS, USERS.c.username)
         .join(USERS, USERS.c.id == API_KEYS.c.user_id)
@@ -61,7 +61,6 @@ def require_reading_key(session: Session, key_id: int) -> Any:
         raise ShopError("shop_api_invalid_key_id")
     if not Permission(key.permission).allows("GET"):
         raise ShopError("shop_api_key_cannot_sign_in")
-    return key
 
 
 def list_sessions(actor: Principal) -> list[Any]:

@@ -252,7 +252,9 @@ def _bulk_item(item: object) -> BulkItem:
     return BulkItem(given or None, item)
 
 
-def _failure(bulk_item: BulkItem, error: ShopError, name: Callable[[str], str]) -> dict[str, Any]:
+def _failure(
+    bulk_item: BulkItem, error: ShopError, name: Callable[[str], str]
+) -> dict[str, object]:
     described: dict[str, Any] = {"code": name(error.code), "message": str(error)}
     if error.reasons:
         described["reasons"] = error.reasons

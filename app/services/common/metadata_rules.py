@@ -210,7 +210,7 @@ def json_text(value: object) -> str:
     return orjson.dumps(_storable(value, MAX_DEPTH)).decode()
 
 
-def _storable(value: object, depth: int) -> Any:
+def _storable(value: object, depth: int) -> object:
     if isinstance(value, Decimal):
         return float(value)  # written as the shortest text of this double
     if isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:

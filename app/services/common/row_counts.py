@@ -47,7 +47,7 @@ class RowCountFilter:
         Returns:
             None if there are other conditions than bounds of the period, or it has no whole week.
         """
-        bounds: dict[Any, datetime] = {}
+        bounds: dict[object, datetime] = {}
         for each in conditions:
             if not isinstance(each, BinaryExpression) or each.left is not self.timestamp:
                 return None

@@ -4,11 +4,20 @@ The statement that reads the customers adds up the sums of their orders, which t
 (``OrderSum``), so the statistics are exact at all times and need no statement of their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import ColumnElement, Subquery, bindparam, case, func, literal, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Subquery,
+    bindparam,
+    case,
+    func,
+    literal,
+    select,
+)
 
 from app.catalog import current_catalog
 from app.db.sql.functions import is_one_of, json_text, json_tuple
@@ -16,8 +25,10 @@ from app.db.sql.types import Id, Money, TextList
 from app.models import ORDER_SUMS, ORDERS, USER_ROLES, USERS
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 
-_known: Any = bindparam("known", callable_=lambda: current_catalog().order_statuses, type_=TextList)
-_paid: Any = bindparam(
+_known: BindParameter[Iterable[object]] = bindparam(
+    "known", callable_=lambda: current_catalog().order_statuses, type_=TextList
+)
+_paid: BindParameter[Iterable[object]] = bindparam(
     "paid", callable_=lambda: current_app.config["SHOP_PAID_STATUSES"], type_=TextList
 )
 _avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_GRAVATAR"])
@@ -27,7 +38,7 @@ _is_known = is_one_of(ORDER_SUMS.c.status, _known)
 _is_paid = is_one_of(ORDER_SUMS.c.status, _paid)
 
 # Each sum over the orders of a customer: its column, type, and condition of the status.
-_SUMMED: Mapping[str, tuple[ColumnElement[Any], Any, ColumnElement[bool]]] = {
+_SUMMED: Mapping[str, tuple[ColumnElement[Any], object, ColumnElement[bool]]] = {
     "orders_count": (ORDER_SUMS.c.orders, Id, _is_known),
     "total_spent": (ORDER_SUMS.c.total, Money, _is_paid),
 }

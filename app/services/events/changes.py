@@ -66,7 +66,7 @@ def difference(before: Values, after: Values) -> Pair:
         if first == second and name != METADATA:
             continue
         if name == METADATA:
-            pair: tuple[Any, Any] = _of_metadata(first or {}, second or {})
+            pair: tuple[object, object] = _of_metadata(first or {}, second or {})
         elif isinstance(first, Mapping) and isinstance(second, Mapping):
             pair = difference(first, second)
         elif _has_items(first) or _has_items(second):
@@ -94,7 +94,9 @@ def _has_items(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _of_items(before: Sequence[Values], after: Sequence[Values]) -> tuple[list[Any], list[Any]]:
+def _of_items(
+    before: Sequence[Values], after: Sequence[Values]
+) -> tuple[list[object], list[object]]:
     old: list[Any] = []
     new: list[Any] = []
     first, second = ({item["id"]: item for item in items} for items in (before, after))

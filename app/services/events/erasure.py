@@ -140,7 +140,7 @@ def blank(value: object, *, personal: bool = False) -> Any:
     return "" if personal and isinstance(value, str) else value
 
 
-def _blank_value(name: str, value: object, is_personal: bool) -> Any:
+def _blank_value(name: str, value: object, is_personal: bool) -> object:
     if name in EMPTY_VALUES:
         return EMPTY_VALUES[name]
     return blank(value, personal=is_personal or name in NAMES)

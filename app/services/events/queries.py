@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, case, func, select, true
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    select,
+    true,
+)
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
@@ -196,7 +207,7 @@ MARGIN = timedelta(hours=1)
 """How much earlier than a lower ID an event can have been created: transactions take different
 times, and the clocks of machines differ."""
 
-_AT: Any = bindparam("at", type_=UtcDateTime)
+_AT: BindParameter[datetime] = bindparam("at", type_=UtcDateTime)
 
 
 def _first_since() -> Select[Any]:

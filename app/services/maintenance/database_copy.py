@@ -187,7 +187,7 @@ def _verify(source: Connection, target: Connection, copied: Mapping[str, int]) -
         raise CopyError("The row counts of the databases differ. This is a bug.")
 
 
-def _sums_of_row_counts(connection: Connection) -> list[tuple[Any, ...]]:
+def _sums_of_row_counts(connection: Connection) -> list[tuple[object, ...]]:
     key = RowCount.table_name, RowCount.partition, RowCount.week
     total = func.sum(RowCount.count)
     sums = select(*key, total).group_by(*key).having(total != 0).order_by(*key)

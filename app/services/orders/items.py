@@ -52,7 +52,7 @@ class ItemKind:
 
     shown: tuple[str, ...]
     amounts: frozenset[str]
-    defaults: Mapping[str, Any]
+    defaults: Mapping[str, object]
     details: tuple[str, ...] = ()
     unset: frozenset[str] = frozenset()
     required: str | None = None

@@ -232,7 +232,7 @@ _NEW = -1
 """Key of the only new record of a transaction."""
 
 
-def _given_to_items(data: Mapping[str, Any]) -> Iterator[Any]:
+def _given_to_items(data: Mapping[str, Any]) -> Iterator[object]:
     for name in KINDS:
         for item in data.get(name) or ():
             if METADATA in item:

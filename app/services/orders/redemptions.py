@@ -332,7 +332,7 @@ def release_uses(
     return changes, released
 
 
-def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dict[str, Any]:
+def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dict[str, object]:
     """Return the ``item_details`` of an order in the trash, which name the uses to take again.
 
     The status of the order is not always sufficient: an order that is ``refunded`` can have a

@@ -55,7 +55,7 @@ def expiries(expired: Iterable[RedemptionRow]) -> list[Change]:
     return [change for redemption in expired for change in use_change(RELEASED, redemption)]
 
 
-def shown_use(redemption: RedemptionRow) -> dict[str, Any]:
+def shown_use(redemption: RedemptionRow) -> dict[str, object]:
     """Return a redemption as the events of its coupon contain it, without personal data."""
     shown: dict[str, Any] = {
         "id": redemption["id"],

@@ -37,7 +37,7 @@ def hold_unlimited(session: Session, coupon_id: int) -> bool:
 
 def row_of(
     session: Session, statement: Executable, parameters: dict[str, Any]
-) -> Mapping[str, Any] | None:
+) -> Mapping[str, object] | None:
     """Return the row of a statement by its column names, or None."""
     row = session.connection().execute(statement, parameters).mappings().first()
     return dict(row) if row else None

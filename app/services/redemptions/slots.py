@@ -175,7 +175,7 @@ def _take_locked(
     customer: Customer,
     parameters: dict[str, Any],
     param: str,
-) -> tuple[Mapping[str, Any], list[RedemptionRow]]:
+) -> tuple[Mapping[str, object], list[RedemptionRow]]:
     """Lock a coupon and take a slot of it, also one that only expired reservations have.
 
     Returns:

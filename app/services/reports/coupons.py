@@ -45,7 +45,7 @@ _IS_ERASED = func.substr(REDEMPTIONS.c.email_normalized, 1, len(ERASED)) == ERAS
 _HAS_ACCOUNT = REDEMPTIONS.c.customer_id.is_not(None)
 # A guest of a use, empty for accounts. The address of a deleted customer is empty.
 _GUEST = case((or_(_HAS_ACCOUNT, _IS_ERASED), ""), else_=REDEMPTIONS.c.email_normalized)
-_USE_FIGURES: dict[str, Any] = {
+_USE_FIGURES: dict[str, object] = {
     "uses": ONE,
     CUSTOMERS: person(REDEMPTIONS.c.customer_id, _GUEST),
     "discount": in_cents(REDEMPTIONS.c.amount),
@@ -101,7 +101,9 @@ def _of_campaign(campaign_id: int | None) -> list[ColumnElement[bool]]:
     return [REDEMPTIONS.c.coupon_id.in_(select(COUPONS.c.id).where(theirs))]
 
 
-def _shown_coupons(names: Sequence[str], rows: Sequence[Any], *_: object) -> list[dict[str, Any]]:
+def _shown_coupons(
+    names: Sequence[str], rows: Sequence[Any], *_: object
+) -> list[dict[str, object]]:
     found = []
     for row in rows:
         coupon = dict(zip(COUPON, row, strict=False))  # the first columns
@@ -134,7 +136,7 @@ def coupon_report(
     return {"coupon": coupon, **found}
 
 
-def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[str, Any]]:
+def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[str, object]]:
     """Return the confirmed uses of the coupons of a batch by interval: ``label`` and ``uses``."""
     intervals = period.intervals()
     rows = select().select_from(REDEMPTIONS.join(COUPONS, COUPONS.c.id == REDEMPTIONS.c.coupon_id))

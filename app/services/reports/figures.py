@@ -147,7 +147,9 @@ def _read(records: Iterable[str]) -> dict[str, Any]:
     return figures_of(values) | {CUSTOMERS: customers}
 
 
-def by_row(fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Any]) -> list[dict[str, Any]]:
+def by_row(
+    fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Any]
+) -> list[dict[str, object]]:
     """Return the figures of consecutive spans from a few rows, which are added in Python."""
     starts = [span.since for span in spans]
     found: list[list[dict[str, Any]]] = [[] for _ in spans]
@@ -259,7 +261,7 @@ def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def with_intervals(
     parts: Sequence[FigureRows], spans: Sequence[Any], each: Sequence[Any], names: Sequence[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return ``totals`` and ``intervals`` from the figures of the period before and of each one."""
     previous, *figures = each
     return {

@@ -49,7 +49,7 @@ def refusal_reports(actor: Principal, period: Period, query: ReportQuery) -> Rep
     return Report(Page(found, total, query.page, size), _shown)
 
 
-def refusals_by_day(actor: Principal, period: Period) -> list[dict[str, Any]]:
+def refusals_by_day(actor: Principal, period: Period) -> list[dict[str, object]]:
     """Return how many codes were refused on each day of a period: ``label`` and ``refused``."""
     day = COUPON_REFUSALS.c.day
     counts = select(day, func.sum(COUPON_REFUSALS.c.count))

@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 import threading
-from typing import Any
 
 from flask import current_app
 from sqlalchemy.orm import Session
@@ -27,7 +26,7 @@ _EXTENSION = "shop_api_ping"
 """Key in ``app.extensions`` of the lock that lets one ping run at a time in each process."""
 
 
-def ping(actor: Principal, webhook_id: int) -> dict[str, Any]:
+def ping(actor: Principal, webhook_id: int) -> dict[str, object]:
     """Send a ping and return the status, the duration in milliseconds, and a coarse error.
 
     An address that is not allowed has a message that names the setting.

@@ -30,7 +30,7 @@ NO_CAPABILITY = "The user who created the webhook may no longer manage webhooks.
 GONE = "The receiver responded with status 410 (Gone)."
 FAILING = "Every attempt has failed for 5 days."
 
-REACTIVATED: Mapping[str, Any] = {
+REACTIVATED: Mapping[str, object] = {
     "status": WebhookStatus.ACTIVE,
     "disabled_reason": None,
     "failing_since": None,
