@@ -27,7 +27,7 @@ from app.plugins.woocommerce.importer.source.loading import Location, load
 from app.plugins.woocommerce.importer.source.order_layouts import PostLayout, TableLayout
 from app.plugins.woocommerce.importer.source.shop import ShopSource
 from app.plugins.woocommerce.importer.source.staging import staging
-from app.plugins.woocommerce.importer.steps import accounts, coupons, order_children, orders
+from app.plugins.woocommerce.importer.steps import accounts, coupons, orders
 from app.plugins.woocommerce.importer.target.ids import is_empty
 from app.plugins.woocommerce.importer.target.record_map import RecordMap
 from app.plugins.woocommerce.importer.target.writer import RecordWriter
@@ -205,15 +205,15 @@ def plan_of(context: ImportContext) -> list[Step]:
             pages=lambda context: context.index.uses_beyond_orders(),
             count=coupons.count_redemptions,
         ),
-        Step("comments", "order notes", kinds.ORDER_NOTE, order_children.notes),
+        Step("comments", "order notes", kinds.ORDER_NOTE, orders.notes),
         Step(
             layout.refunds,
             "refunds",
             kinds.REFUND,
-            order_children.refunds,
-            order_children.remove_notes_of_refunds,
+            orders.refunds,
+            orders.remove_notes_of_refunds,
         ),
-        Step(order_children.DOWNLOADS, "downloads", kinds.DOWNLOAD, order_children.downloads),
+        Step(orders.DOWNLOADS, "downloads", kinds.DOWNLOAD, orders.downloads),
         Step("woocommerce_api_keys", "API keys", kinds.API_KEY, accounts.api_keys),
         Step(webhooks, "webhooks", kinds.WEBHOOK, accounts.webhooks),
     ]

@@ -7,14 +7,90 @@ from flask import Response
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
 from app.api.responses import json_response
-from app.plugins.woocommerce.legacy.schemas import reports as schemas
 from app.plugins.woocommerce.reports import (
     SELLERS,
     top_sellers,
     woocommerce_period,
     woocommerce_sales,
 )
+from app.schemas import queries
+from app.schemas.base import Base, list_response, response
+from app.schemas.fields import output as fields
+from app.schemas.fields.query import ChoiceParam, IntegerParam
+from app.schemas.reports import DateParam
 from app.services.reports.period import Period, require_reports
+
+
+class LegacyReportQuery(queries.Query):
+    """Period of a report of the legacy API."""
+
+    period = ChoiceParam(
+        "filter[period]",
+        "`week` is the last 7 days until today; `month` and `year` begin with their first day. By "
+        "default, the days of the other parameters, or today.",
+        "week",
+        "month",
+        "last_month",
+        "year",
+    )
+    first = DateParam("filter[date_min]", "First day in the time zone of the shop.")
+    last = DateParam("filter[date_max]", "Last day, which is included. By default, today.")
+
+
+class TopSellersQuery(LegacyReportQuery):
+    """Query of the best sellers."""
+
+    limit = IntegerParam("filter[limit]", "Number of products. 0 means 12.")
+
+
+class LegacySalesInterval(Base):
+    """Sales of a day or a month."""
+
+    sales = fields.Amount("Sum of the orders.")
+    orders = fields.Number("Number of orders.")
+    items = fields.Number("Units in the orders.")
+    tax = fields.Amount("Sum of the taxes, with those of shipping.")
+    shipping = fields.Amount("Sum of the shipping, without taxes.")
+    discount = fields.Amount("Sum of the discounts.")
+    customers = fields.Number("Number of accounts that were created.")
+
+
+class LegacySalesSchema(Base):
+    """Sales of a period."""
+
+    total_sales = fields.Amount("Sum of the orders, minus the refunds of the period.")
+    net_sales = fields.Amount("`total_sales` without shipping and taxes.")
+    average_sales = fields.Amount("`net_sales` divided by the number of days or months.")
+    total_orders = fields.Number("Number of orders.")
+    total_items = fields.Number("Units in the orders.")
+    total_tax = fields.Amount("Sum of the taxes, with those of shipping.")
+    total_shipping = fields.Amount("Sum of the shipping, without taxes.")
+    total_refunds = fields.Output("Sum of the refunds of the period.", openapi={"type": "number"})
+    total_discount = fields.Amount("Sum of the discounts.")
+    totals_grouped_by = fields.String("`day` or `month`.")
+    totals = fields.by_name(
+        "Sales by day (`2026-11-20`) or month (`2026-11`).", of=LegacySalesInterval
+    )
+    total_customers = fields.Number("Number of accounts that were created.")
+
+
+class TopSellerSchema(Base):
+    """Product that sold well."""
+
+    title = fields.String("Name of the product in its latest order.")
+    product_id = fields.Identifier("Product ID.")
+    quantity = fields.Number("Units that were sold.")
+
+
+class ReportNamesResponse(Base):
+    """Reports of the legacy API."""
+
+    reports = fields.StringList("Paths of the reports.")
+
+
+LegacySalesResponse = response(LegacySalesSchema, "sales")
+TopSellerList = list_response(TopSellerSchema, "top_sellers")
+
 
 blp = Blueprint(
     "reports",
@@ -31,7 +107,7 @@ def _period(query: Query) -> Period:
 
 @blp.route("")
 @blp.errors("shop_api_user_cannot_view_reports")
-@blp.response(200, schemas.ReportNamesResponse)
+@blp.response(200, ReportNamesResponse)
 def list_reports() -> Response:
     """List the reports."""
     require_reports(current_principal())
@@ -40,8 +116,8 @@ def list_reports() -> Response:
 
 @blp.route("/sales")
 @blp.errors("shop_api_user_cannot_view_reports")
-@blp.arguments(schemas.LegacyReportQuery, location="query")
-@blp.response(200, schemas.LegacySalesResponse)
+@blp.arguments(LegacyReportQuery, location="query")
+@blp.response(200, LegacySalesResponse)
 def get_sales(query: Query) -> Response:
     """Report sales.
 
@@ -52,8 +128,8 @@ def get_sales(query: Query) -> Response:
 
 @blp.route("/sales/top_sellers")
 @blp.errors("shop_api_user_cannot_view_reports")
-@blp.arguments(schemas.TopSellersQuery, location="query")
-@blp.response(200, schemas.TopSellerList)
+@blp.arguments(TopSellersQuery, location="query")
+@blp.response(200, TopSellerList)
 def list_top_sellers(query: Query) -> Response:
     """List the products that sold best."""
     sellers = top_sellers(current_principal(), _period(query), query["limit"] or SELLERS)

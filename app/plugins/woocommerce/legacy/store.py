@@ -1,6 +1,6 @@
 """The WooCommerce legacy REST API at ``/wc-api/v2`` and ``/wc-api/v3`` (decisions 12).
 
-The legacy API uses the same blueprints as the native API. ``dialect`` defines its names, statuses
+The legacy API uses the same blueprints as the native API. DIALECTS have its names, statuses
 and formats, and a WSGI middleware normalizes paths and overridden methods before routing.
 ``docs/legacy.md`` lists the endpoints, the tested clients and the differences to WooCommerce.
 """
@@ -11,15 +11,78 @@ from typing import Any
 from flask import Flask, Response, current_app, request
 
 from app.api.blueprint import Blueprint
-from app.api.dialect import current_dialect
+from app.api.converters import CodeConverter
+from app.api.dialect import Dialect, Schemas, current_dialect
 from app.api.mounted_requests import MountedRequests
 from app.api.responses import json_response, request_address
 from app.api.smorest import Api
 from app.config import VERSION
-from app.plugins.woocommerce.legacy.dialect import DIALECTS, dialect_of
+from app.plugins.woocommerce.credentials import from_header_or_query
 from app.plugins.woocommerce.legacy.reports import blp as reports
-from app.plugins.woocommerce.legacy.schemas.requests import StoreResponse
+from app.plugins.woocommerce.legacy.schemas.orders import ORDERS
+from app.plugins.woocommerce.legacy.schemas.records import RECORDS, CustomerV3Schema
+from app.plugins.woocommerce.legacy.schemas.refunds import REFUNDS, LegacyOrderRefundV3Schema
+from app.plugins.woocommerce.legacy.schemas.requests import (
+    QUERIES,
+    CustomerOrdersV3Query,
+    StoreResponse,
+    native_object,
+)
 from app.plugins.woocommerce.legacy.webhooks import blp as webhooks
+from app.schemas.customers import CustomerSchema
+from app.schemas.orders.refund import OrderRefundSchema
+from app.schemas.queries import CustomerOrdersQuery
+
+
+class PlusCodeConverter(CodeConverter):
+    """``{code}`` in the legacy API: a plus is a space (decisions 14)."""
+
+    def to_python(self, value: str) -> str:
+        """Return the code, or raise ValidationError if the path does not match."""
+        return super().to_python(value.replace("+", " "))
+
+
+def _dialect(version: str, schemas: Schemas) -> Dialect:
+    return Dialect(
+        f"wc-api-{version}",
+        words={
+            # The code of the legacy server has a plural here, unlike those of other records.
+            "shop_api_user_cannot_create_webhook": "woocommerce_api_user_cannot_create_webhooks",
+            "shop_api_user_cannot_view_reports": "woocommerce_api_user_cannot_read_report",
+            "shop_api_": "woocommerce_api_",
+            "X-Total": "X-WC-Total",
+        },
+        credentials=from_header_or_query,
+        key_in_query=True,
+        hides_methods=True,
+        authenticates_first=True,
+        statuses={"trashed": 202, "bulk_created": 201},
+        like_put=("POST", "PATCH"),
+        schemas={**QUERIES, **RECORDS, **ORDERS, **REFUNDS, **schemas},
+        converters={"code": PlusCodeConverter},
+        native_object=native_object,
+        removes_trashed=True,
+    )
+
+
+DIALECTS = {
+    "v2": _dialect("v2", {}),
+    "v3": _dialect(
+        "v3",
+        {
+            CustomerSchema: CustomerV3Schema,
+            CustomerOrdersQuery: CustomerOrdersV3Query,
+            OrderRefundSchema: LegacyOrderRefundV3Schema,
+        },
+    ),
+}
+"""The dialects by the version in the request path."""
+
+
+def dialect_of(path: str) -> Dialect:
+    """Return the dialect of a path below ``/wc-api/``: that of v3 if the version is unknown."""
+    return DIALECTS.get(path.partition("/")[0], DIALECTS["v3"])
+
 
 WC_VERSION = "2.6.14"
 """The WooCommerce version of the specification, which some clients check."""

@@ -1,8 +1,10 @@
 """Webhooks of the legacy API, which have a form of their own (events 3)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response
+from sqlalchemy import select
 
 from app.api import webhook_error_codes
 from app.api.authentication import current_principal
@@ -11,15 +13,27 @@ from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import narrowed
+from app.auth.encryption import decrypt
+from app.auth.principals import Principal
+from app.db.read_pool import fetch
+from app.db.records import Columns, Row
+from app.errors import ShopError
+from app.models import API_KEYS, EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookFormat
-from app.plugins.woocommerce.legacy import stored_webhooks as legacy_webhooks
 from app.plugins.woocommerce.legacy.schemas import webhooks as schemas
+from app.plugins.woocommerce.webhook_forms import legacy_bodies
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.queries import ReadQuery
 from app.schemas.webhooks import WebhookDeliveryListQuery
 from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import writes as webhooks
 from app.services.webhooks.queries import DeliveryQuery, WebhookQuery
+from app.services.webhooks.topics import can_read
+
+LEGACY_ONLY = (WebhookFormat.LEGACY,)
+
+_WEBHOOK: Columns = tuple(WEBHOOKS.c)
+_DELIVERY: Columns = tuple(WEBHOOK_DELIVERIES.c)
 
 blp = Blueprint(
     "webhooks",
@@ -38,12 +52,9 @@ def list_webhooks(query: Query) -> Response:
     Returns the webhooks that match, newest first, without those that were created in the native
     API.
     """
-    page = legacy_webhooks.list_legacy_webhooks(current_principal(), WebhookQuery.of(query))
-    return page_response(
-        "webhooks",
-        lambda rows: [_selected(legacy_webhooks.webhook_record(row), query) for row in rows],
-        page,
-    )
+    actor = current_principal()
+    page = webhook_queries.list_webhooks(actor, WebhookQuery.of(query), _WEBHOOK, LEGACY_ONLY)
+    return page_response("webhooks", lambda rows: _webhooks(rows, query), page)
 
 
 @blp.route("", methods=["POST"])
@@ -58,7 +69,7 @@ def create_webhook(body: Body) -> Response:
     """
     actor, data = current_principal(), body["webhook"]
     # It signs with the consumer secret of its creator, unless it has another one (events 3).
-    data["secret"] = data["secret"] or legacy_webhooks.consumer_secret(actor)
+    data["secret"] = data["secret"] or _consumer_secret(actor)
     webhook = webhooks.create_webhook(actor, data, WebhookFormat.LEGACY)
     return json_response({"webhook": schemas.legacy_webhook(webhook)}, 201)
 
@@ -73,7 +84,7 @@ def count_webhooks(query: Query) -> Response:
     Returns the number of webhooks that match the filter.
     """
     number = webhook_queries.count_webhooks(
-        current_principal(), WebhookQuery.of(query), legacy_webhooks.LEGACY_ONLY
+        current_principal(), WebhookQuery.of(query), LEGACY_ONLY
     )
     return json_response({"count": number})
 
@@ -87,8 +98,9 @@ def get_webhook(query: Query, webhook_id: int) -> Response:
 
     The secret is never returned.
     """
-    webhook = legacy_webhooks.get_legacy_webhook(current_principal(), webhook_id)
-    return json_response({"webhook": _selected(webhook, query)})
+    actor = current_principal()
+    row = webhook_queries.get_webhook(actor, webhook_id, _WEBHOOK, LEGACY_ONLY)
+    return json_response({"webhook": _webhooks([row], query)[0]})
 
 
 @blp.route("/<id:webhook_id>", methods=["PUT"])
@@ -101,7 +113,7 @@ def update_webhook(body: Body, webhook_id: int) -> Response:
     A webhook that becomes active is sent a ping first.
     """
     webhook = webhooks.update_webhook(
-        current_principal(), webhook_id, body["webhook"], forms=legacy_webhooks.LEGACY_ONLY
+        current_principal(), webhook_id, body["webhook"], forms=LEGACY_ONLY
     )
     return json_response({"webhook": schemas.legacy_webhook(webhook)})
 
@@ -114,7 +126,7 @@ def delete_webhook(webhook_id: int) -> Response:
 
     Its deliveries are deleted with it.
     """
-    webhooks.delete_webhook(current_principal(), webhook_id, forms=legacy_webhooks.LEGACY_ONLY)
+    webhooks.delete_webhook(current_principal(), webhook_id, forms=LEGACY_ONLY)
     return delete_response("webhook")
 
 
@@ -128,15 +140,11 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     Returns the deliveries with their last attempt, newest first.
     """
     actor = current_principal()
-    url = legacy_webhooks.get_legacy_webhook(actor, webhook_id)["delivery_url"]
-    page = legacy_webhooks.list_legacy_deliveries(actor, webhook_id, DeliveryQuery.of(query))
+    url, selection = _readable_url(actor, webhook_id), query["selection"]
+    wanted = DeliveryQuery.of(query)
+    page = webhook_queries.list_deliveries(actor, webhook_id, wanted, _DELIVERY, forms=LEGACY_ONLY)
     return page_response(
-        "webhook_deliveries",
-        lambda rows: [
-            narrowed(each, query["selection"])
-            for each in _deliveries([legacy_webhooks.delivery_record(row) for row in rows], url)
-        ],
-        page,
+        "webhook_deliveries", lambda rows: narrowed(_deliveries(rows, url), selection), page
     )
 
 
@@ -150,19 +158,52 @@ def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Res
     Returns the delivery with its last attempt.
     """
     actor = current_principal()
-    url = legacy_webhooks.get_legacy_webhook(actor, webhook_id)["delivery_url"]
-    delivery = legacy_webhooks.get_legacy_delivery(actor, webhook_id, delivery_id)
-    (shown,) = _deliveries([delivery], url)
+    url = _readable_url(actor, webhook_id)
+    row = webhook_queries.get_delivery(actor, webhook_id, delivery_id, _DELIVERY, LEGACY_ONLY)
+    (shown,) = _deliveries([row], url)
     return json_response({"webhook_delivery": narrowed(shown, query["selection"])})
 
 
-def _selected(webhook: Body, query: Query) -> Any:
-    return narrowed(schemas.legacy_webhook(webhook), query["selection"])
+def _readable_url(actor: Principal, webhook_id: int) -> str:
+    """Return the URL of the receiver of a webhook whose deliveries the caller may read.
+
+    Raises:
+        ShopError: the webhook does not exist, the capability is missing, or the key may not read
+            the events of the webhook, which the deliveries contain.
+    """
+    columns = (WEBHOOKS.c.delivery_url, WEBHOOKS.c.topics)
+    url, topics, _id = webhook_queries.get_webhook(actor, webhook_id, columns, LEGACY_ONLY)
+    if not can_read(actor, topics):
+        raise ShopError("shop_api_user_cannot_read_webhook")
+    return str(url)
 
 
-def _deliveries(deliveries: list[Body], url: str) -> list[Body]:
-    bodies = legacy_webhooks.request_bodies(deliveries)
+def _webhooks(rows: Sequence[Row], query: Query) -> list[Any]:
+    shown = map(schemas.legacy_webhook, _records(_WEBHOOK, rows))
+    return [narrowed(each, query["selection"]) for each in shown]
+
+
+def _records(columns: Columns, rows: Sequence[Row]) -> list[Body]:
+    names = [column.name for column in columns]
+    return [dict(zip(names, row, strict=False)) for row in rows]
+
+
+def _deliveries(rows: Sequence[Row], url: str) -> list[Body]:
+    """Return deliveries, each with the body of its request if the event is retained."""
+    deliveries = _records(_DELIVERY, rows)
+    ids = [each["event_id"] for each in deliveries if each["event_id"]]
+    found = fetch(select(EVENTS).where(EVENTS.c.id.in_(ids))) if ids else ()
+    events = [row._mapping for row in found]
+    sent = zip(events, legacy_bodies(events), strict=True)
+    bodies = {event["id"]: body.decode() for event, body in sent}
     return [
-        schemas.legacy_delivery(delivery, url, bodies.get(delivery["event_id"], ""))
-        for delivery in deliveries
+        schemas.legacy_delivery(each, url, bodies.get(each["event_id"], "")) for each in deliveries
     ]
+
+
+def _consumer_secret(actor: Principal) -> str | None:
+    """Return the consumer secret of the key of a request, or None if it is not stored."""
+    ((encrypted,),) = fetch(
+        select(API_KEYS.c.consumer_secret_encrypted).where(API_KEYS.c.id == actor.key_id)
+    )
+    return decrypt(encrypted) if encrypted else None

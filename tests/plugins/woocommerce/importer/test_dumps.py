@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.plugins.woocommerce.importer.dump import grammar as dump_grammar
 from app.plugins.woocommerce.importer.dump import scanner as dump_scanner
 from app.plugins.woocommerce.importer.dump import text as dump_text
-from app.plugins.woocommerce.importer.dump.row_patterns import plain_rows, row_pattern
+from app.plugins.woocommerce.importer.dump.grammar import plain_rows, row_pattern
 from app.plugins.woocommerce.importer.dump.scanner import DumpScanner
 from app.plugins.woocommerce.importer.dump.values import repaired, text_of
 from app.plugins.woocommerce.importer.errors import SourceError

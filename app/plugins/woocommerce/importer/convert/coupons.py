@@ -12,9 +12,9 @@ from app.conversions.numbers import money, whole_number
 from app.conversions.text import CODE_MAX_LENGTH, clean, coupon_code
 from app.db.search import search_text
 from app.models.coupon import COUNTS, CouponStatus
+from app.plugins.woocommerce.importer.convert.accounts import EPOCH
 from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
 from app.plugins.woocommerce.importer.convert.coupon_plugins import add_plugin_fields
-from app.plugins.woocommerce.importer.convert.customers import EPOCH
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations, ids, is_yes, whole
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix

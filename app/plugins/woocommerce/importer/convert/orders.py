@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 from app.catalog import TRASH, RedemptionEffect
 from app.db.search import email_key
+from app.plugins.woocommerce.importer.convert.accounts import EPOCH
 from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
-from app.plugins.woocommerce.importer.convert.customers import EPOCH
 from app.plugins.woocommerce.importer.convert.items import Items, refunded_items
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations, is_yes, whole

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from app.plugins.woocommerce.importer.dump import grammar
-from app.plugins.woocommerce.importer.dump.row_patterns import (
+from app.plugins.woocommerce.importer.dump.grammar import (
     PlainRows,
     plain_rows,
     reordered,

@@ -5,17 +5,18 @@ from collections.abc import Iterator, Sequence
 from app.conversions.emails import comparable_email
 from app.conversions.text import comparable
 from app.plugins.woocommerce.importer.context import ImportContext
-from app.plugins.woocommerce.importer.convert.api_keys import api_key, present_hashes
-from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
-from app.plugins.woocommerce.importer.convert.customers import customer
-from app.plugins.woocommerce.importer.convert.stored_values import whole
-from app.plugins.woocommerce.importer.convert.webhooks import (
+from app.plugins.woocommerce.importer.convert.accounts import (
     POSTS,
     WEBHOOK_TABLE,
+    api_key,
+    customer,
+    present_hashes,
     read_webhooks,
     users_of,
     webhook,
 )
+from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
+from app.plugins.woocommerce.importer.convert.stored_values import whole
 from app.plugins.woocommerce.importer.source.staging import Pages
 
 

@@ -8,9 +8,9 @@ from app.conversions.numbers import whole_number
 from app.db.search import LONG, email_key
 from app.models.coupon import CouponStatus
 from app.plugins.woocommerce.importer.context import PAGE, ImportContext, redemption
+from app.plugins.woocommerce.importer.convert.accounts import EPOCH
 from app.plugins.woocommerce.importer.convert.converted import Converted
 from app.plugins.woocommerce.importer.convert.coupons import STATUSES, code_of, coupon, into_trash
-from app.plugins.woocommerce.importer.convert.customers import EPOCH
 from app.plugins.woocommerce.importer.source.staging import Pages
 
 
