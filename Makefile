@@ -12,11 +12,13 @@ export UV_NATIVE_TLS ?= 1
 # An editable install needs no site.
 export HATCH_BUILD_NO_HOOKS := true
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Tests wait for servers and timers, so there is a process more than CI has CPUs. Each further one takes
-# ten seconds to start, and delays what others start. A process without remaining tests takes over tests
-# of other processes.
+# A process for each CPU, but two to four. The tests that `make test` omits wait for servers and timers,
+# so one more runs them. Each process collects all tests, which takes five seconds. A process without
+# remaining tests takes over tests of other processes.
+PROCESSES := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 4 ? 4 : n)))
 # PYTHONDONTWRITEBYTECODE would make each process compile all tests again, which takes half of a minute.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal
+MORE := $(shell echo $$(($(PROCESSES) + 1)))
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
 
@@ -62,13 +64,13 @@ test: $(VENV)/ready-dev $(BIN)/shop-api ## run the quick tests on SQLite and Pos
 	@$(PYTEST) $(ARGS)
 
 test-all: $(VENV)/ready-dev $(BIN)/shop-api ## run all tests, including the slow ones, each on both databases
-	@$(PYTEST) --all $(ARGS)
+	@$(PYTEST) --numprocesses $(MORE) --all $(ARGS)
 
 test-list: $(VENV)/ready-dev ## list what test deselects, and why; ARGS=-v lists each test
 	@$(BIN)/python -m pytest --list-rest --no-header $(ARGS)
 
 test-rest: $(VENV)/ready-dev $(BIN)/shop-api ## run only the tests that test-all runs in addition to test, as CI does
-	@$(PYTEST) --rest $(ARGS)
+	@$(PYTEST) --numprocesses $(MORE) --rest $(ARGS)
 
 histories: $(VENV)/ready-dev ## record what concurrent clients see, with faults, and check each operation; ARGS=--help
 	@$(BIN)/python -m qa.histories $(ARGS)

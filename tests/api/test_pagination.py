@@ -9,6 +9,7 @@ import pytest
 from app.db import search
 from app.services.common import plans
 from app.services.common.pagination import Page
+from tests.api_client import refused_params
 
 AT = "https://shop.example/coupons"
 
@@ -250,3 +251,8 @@ def test_matches_of_a_search_are_counted_up_to_a_number(
     assert admin.get("/customers", query | {"filter[limit]": -1}).headers["X-Total"] == "7"
     rare = admin.get("/customers", query | {"filter[q]": f"{text}*1"})
     assert (rare.headers["X-Total"], len(rare.get_json()["customers"])) == ("1", 1)
+
+
+def test_a_search_has_at_most_ten_wildcards(admin):
+    assert admin.get("/customers", {"filter[q]": "a*" * 10}).status_code == 200
+    assert refused_params(admin.get("/customers", {"filter[q]": "a*" * 11})) == ["filter[q]"]

@@ -58,6 +58,7 @@ def test_demo_of_one_seed_is_one_shop(demo_shop):
     assert everything(demo_shop("7")) == everything(demo_shop("7"))
 
 
+@pytest.mark.slow
 def test_demo_of_another_seed_is_another_shop(demo_shop):
     assert everything(demo_shop("7")) != everything(demo_shop("8"))
 

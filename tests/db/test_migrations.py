@@ -133,8 +133,7 @@ def test_there_is_one_head_and_files_are_named_after_their_numbers():
 
 
 @pytest.mark.slow
-def test_new_migration_gets_the_next_number(fresh_app, tmp_path, caplog):
-    upgrade()
+def test_new_migration_gets_the_next_number(migrated, tmp_path, caplog):
     folder = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (last,) = ScriptDirectory(str(folder)).get_heads()
@@ -162,26 +161,14 @@ def test_migrating_from_nothing_equals_the_models(migrated):
 
 @pytest.mark.slow
 @pytest.mark.both_databases
-def test_migrating_from_nothing_makes_what_the_models_make(fresh_app):
+def test_migrating_from_nothing_makes_what_the_models_make(migrated):
     # Autogenerate does not look at check constraints and the conditions of indexes.
-    upgrade()
     made = schema()
     downgrade(revision="base")
     assert catalogue() == set()
     db.create_all(bind_key=None)
     assert made == schema()
     assert made.keys() == db.metadata.tables.keys()
-
-
-@pytest.mark.slow
-@pytest.mark.both_databases
-def test_down_to_base_leaves_nothing_and_up_again_works(fresh_app):
-    upgrade()
-    first = schema()
-    downgrade(revision="base")
-    assert schema() == {}
-    upgrade()
-    assert schema() == first
 
 
 def catalogue():
@@ -308,30 +295,27 @@ def test_orders_from_before_get_their_figures_and_confirmations_their_time(fresh
 
 @pytest.mark.slow
 @pytest.mark.both_databases
-def test_upgrading_twice_changes_nothing(fresh_app):
-    upgrade()
-    first = schema()
-    upgrade()
-    assert schema() == first
-
-
-def test_readyz_follows_the_schema(fresh_app):
+def test_up_and_down_and_up_again(fresh_app):
     assert readiness(fresh_app) == NOT_CURRENT  # no table at all
     upgrade()
+    first = schema()
     assert readiness(fresh_app) == CURRENT
+    upgrade()
+    assert schema() == first
     downgrade(revision="base")
+    assert (schema(), catalogue()) == ({}, set())
     assert readiness(fresh_app) == NOT_CURRENT
     upgrade()
+    assert schema() == first
     assert readiness(fresh_app) == CURRENT
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("version", ["0000", "zzzz"])
-def test_readyz_with_another_version_of_the_schema_is_503(fresh_app, version):
-    upgrade()
+def test_readyz_with_another_version_of_the_schema_is_503(migrated, version):
+    assert readiness(migrated) == CURRENT
     with db.engine.begin() as connection:
         connection.execute(text(f"UPDATE alembic_version SET version_num = '{version}'"))
-    assert readiness(fresh_app) == NOT_CURRENT
+    assert readiness(migrated) == NOT_CURRENT
 
 
 @pytest.mark.both_databases
@@ -370,16 +354,14 @@ def test_readyz_without_a_database_is_503(make_app, url):
     assert client.get("/healthz").get_json() == {"status": "ok"}
 
 
-@pytest.mark.slow
 @pytest.mark.both_databases
-def test_statement_on_a_changed_schema_gets_503(fresh_app):
+def test_statement_on_a_changed_schema_gets_503(migrated):
     """The migration was committed after the statement failed, so the schema is current."""
-    upgrade()
-    with fresh_app.app_context():
+    with migrated.app_context():
         key = create_key("erp", "administrator", Permission.READ_WRITE, "")
     with db.engine.begin() as connection:
         connection.execute(text("ALTER TABLE coupons RENAME COLUMN description TO another"))
-    response = Client(fresh_app, key).get("/coupons/1")
+    response = Client(migrated, key).get("/coupons/1")
     assert (response.status_code, response.get_json()) == NOT_CURRENT
     assert response.headers["Retry-After"]
 

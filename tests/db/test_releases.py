@@ -41,19 +41,16 @@ def now(release, client):
 @pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", UPGRADED)
-def test_upgraded_shop_of_a_release_returns_what_it_returned(upgraded, name):
+def test_upgraded_shop_of_a_release_returns_what_it_returned_and_accepts_writes(upgraded, name):
     release, client = upgraded(name)
     assert losses(release.responses, now(release, client)) == []
     assert client.get("/readyz").status_code == 200
     result = client.app.test_cli_runner().invoke(args=["doctor"])
     assert (result.exit_code, "FAIL" in result.output) == (0, False), result.output
+    accepts_writes(client)
 
 
-@pytest.mark.slow
-@pytest.mark.both_databases
-@pytest.mark.parametrize("name", UPGRADED)
-def test_upgraded_shop_of_a_release_accepts_writes(upgraded, name):
-    _, client = upgraded(name)
+def accepts_writes(client):
     coupon = client.get("/coupons/code/summer-2030").get_json()["coupon"]
     customer = client.get("/customers/email/joan@example.com").get_json()["customer"]
     body = {

@@ -19,7 +19,7 @@ from threading import Event
 
 import psycopg
 import pytest
-from flask_migrate import upgrade
+from flask_migrate import downgrade, upgrade
 from sqlalchemy import (
     Boolean,
     Date,
@@ -66,6 +66,14 @@ def upgrade():
 
 
 @pytest.fixture
+def current_app(make_app, migrated_database_url):
+    """An app with an empty shop of its own."""
+    app = make_app(DATABASE_URL=migrated_database_url)
+    with app.app_context():
+        yield app
+
+
+@pytest.fixture
 def upgrade_to_next(tmp_path):
     """Return a function: migrate the database of the app to the schema of the next version."""
 
@@ -101,32 +109,32 @@ def test_upgrade_says_what_it_did(old_app):
 
 
 @pytest.mark.slow
-def test_upgrade_says_from_where_it_began(old_app):
-    upgrade(revision=REVISIONS[-2])
-    assert run_upgrade(old_app) == (
+def test_upgrade_says_from_where_it_began(current_app):
+    downgrade(revision=REVISIONS[-2])
+    assert run_upgrade(current_app) == (
         0,
         f"The database schema was upgraded from {REVISIONS[-2]} to {HEAD} with 1 migration.\n",
     )
 
 
 @pytest.mark.slow
-def test_newer_schema_that_is_compatible_needs_no_upgrade(old_app, upgrade_to_next):
+def test_newer_schema_that_is_compatible_needs_no_upgrade(current_app, upgrade_to_next):
     upgrade_to_next()
-    assert run_upgrade(old_app) == (
+    assert run_upgrade(current_app) == (
         0,
         (
             f"The database schema belongs to a newer version (migration {NEXT}). This version "
             f"(migration {HEAD}) can use it. Nothing was changed.\n"
         ),
     )
-    assert readiness(old_app) == 200
-    shown = old_app.test_cli_runner().invoke(args=["db", "current"]).output
+    assert readiness(current_app) == 200
+    shown = current_app.test_cli_runner().invoke(args=["db", "current"]).output
     assert shown == f"{NEXT} (newer; the latest migration of this version is {HEAD})\n"
 
 
-def test_newer_schema_that_is_incompatible_is_rejected(old_app, upgrade_to_next):
+def test_newer_schema_that_is_incompatible_is_rejected(current_app, upgrade_to_next):
     upgrade_to_next(f'set_oldest_compatible("{NEXT}")')
-    assert run_upgrade(old_app) == (
+    assert run_upgrade(current_app) == (
         1,
         (
             f"Error: The database has migration {NEXT} of a newer version of the service, and requires "
@@ -141,9 +149,9 @@ INSTALL = "Install a newer version of the service"
 
 
 @pytest.fixture
-def app_on_a_newer_schema(old_app, upgrade_to_next):
+def app_on_a_newer_schema(current_app, upgrade_to_next):
     upgrade_to_next(f'set_oldest_compatible("{NEXT}")')
-    return old_app
+    return current_app
 
 
 @pytest.mark.slow
@@ -245,9 +253,9 @@ def previous_code(folder):
 
 @pytest.mark.slow
 def test_unit_of_the_previous_release_starts_on_the_next_schema(
-    old_app,
+    current_app,
     upgrade_to_next,
-    fresh_database_url,
+    migrated_database_url,
     tmp_path,
 ):
     upgrade_to_next()
@@ -255,7 +263,7 @@ def test_unit_of_the_previous_release_starts_on_the_next_schema(
     code = previous_code(tmp_path / "previous")
     prepare, (program, *arguments) = unit_commands(code)
     assert (Path(program).name, arguments) == ("gunicorn", ["wsgi:app"])  # as Gunicorn starts it
-    settings = {"DATABASE_URL": fresh_database_url, "SECRET_KEY": SECRET}
+    settings = {"DATABASE_URL": migrated_database_url, "SECRET_KEY": SECRET}
     service = Gunicorn(tmp_path / "gunicorn.log", settings)
     try:
         prepared = subprocess.run(

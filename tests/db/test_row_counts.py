@@ -374,6 +374,7 @@ def has(text, parts):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_searches_find_the_same_as_a_scan(app, written_shop, seed):

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:W
 REVISIONS = [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()][::-1]
 # The first one passes all migrations, and the last one the migration that was added last.
 CASES = [*REVISIONS[:-2:20], REVISIONS[-2]]
-QUICK = {("sqlite", REVISIONS[0]), ("sqlite", REVISIONS[-2]), ("postgresql", REVISIONS[-2])}
+QUICK = {("sqlite", REVISIONS[0])}
 TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001  # what both databases give back, see stored()
 # What a column's kind does not tell: its constraints.
 VALUES = {
@@ -202,8 +202,8 @@ def test_requests_during_an_upgrade_get_responses(old_app):
 
 
 @pytest.mark.sample(1)
-def test_service_is_ready_beside_a_newer_version(old_app):
-    upgrade()
-    with db.engine.begin() as connection:
+def test_service_is_ready_beside_a_newer_version(make_app, migrated_database_url):
+    app = make_app(DATABASE_URL=migrated_database_url)
+    with app.app_context(), db.engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    assert old_app.test_client().get("/readyz").status_code == 200
+    assert app.test_client().get("/readyz").status_code == 200

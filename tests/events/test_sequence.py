@@ -16,7 +16,7 @@ from tests.api_client import Client
 
 pytestmark = pytest.mark.both_databases
 
-WRITERS, WRITES = 8, 60
+WRITERS, WRITES = 8, 25
 
 
 def read_feed(app, key, done, limit):

@@ -484,12 +484,13 @@ INVALID = [
     ]  # fmt: skip
 
 
-def test_a_line_that_is_not_valid_restores_nothing(second_app, exported):
+@pytest.mark.parametrize("invalid", [INVALID[::5], pytest.param(INVALID, marks=pytest.mark.slow)])
+def test_a_line_that_is_not_valid_restores_nothing(second_app, exported, invalid):
     """All cases on one database, which stays empty."""
     empty = stored(second_app)
     contents = {file: file.read_bytes() for file in exported}
     seen, wanted = [], []
-    for kind, over, message in INVALID:
+    for kind, over, message in invalid:
         for file, content in contents.items():
             file.write_bytes(content)
         number = changed(exported[KINDS.index(kind)], **over)

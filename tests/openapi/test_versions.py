@@ -102,6 +102,7 @@ def test_document_is_valid(document):
     validate(document)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_command_writes_the_document(app_with, version, tmp_path):
     app = app_with(SHOP_OPENAPI_VERSION=version)

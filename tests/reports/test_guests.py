@@ -36,6 +36,7 @@ def stored_key(app, order_id):
         return fetch(select(column).where(ORDERS.c.id == order_id))[0][0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("path", ["/orders", "/wc-api/v2/orders", "/wc-api/v3/orders"])
 def test_one_guest_has_several_forms_of_an_address(app, admin, path):
     ids = [admin.post(path, order_of(form)).get_json()["order"]["id"] for form in FORMS]

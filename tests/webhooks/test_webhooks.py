@@ -205,7 +205,8 @@ def test_update_changes_only_what_is_given(admin):
     path = f"/webhooks/{webhook['id']}"
     changed = admin.put(path, {"webhook": {"name": "After"}}).get_json()["webhook"]
     assert changed == webhook | {"name": "After", "updated_at": changed["updated_at"]}
-    changed = admin.put(path, {"webhook": {"topics": ["*", "*"], "status": "active"}}).get_json()
+    most = {"topics": ["*"] * 100, "status": "active"}  # one more is refused, see above
+    changed = admin.put(path, {"webhook": most}).get_json()
     assert changed["webhook"]["topics"] == ["*"]
     assert changed["webhook"]["status"] == "active"
     response = admin.put(path, {"webhook": {"topics": ["nothing"]}})

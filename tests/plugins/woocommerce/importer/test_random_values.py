@@ -64,7 +64,6 @@ class RandomShop(Shop):
         return self._random.choice(INTEGERS if isinstance(value, int) else VALUES)
 
 
-@pytest.mark.both_databases
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(10))
 def test_any_value_is_imported_or_reported(app, shop_file, import_dump, seed):

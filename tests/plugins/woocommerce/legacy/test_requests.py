@@ -222,6 +222,7 @@ def test_switched_off(make_app, admin):
         assert codes(client.get(path)) == (404, "shop_api_no_route")
 
 
+@pytest.mark.sample(1)
 @BOTH
 @pytest.mark.parametrize("version", ["3.1.0", pytest.param("3.0.3", marks=pytest.mark.slow)])
 def test_document(app_with, mount, version):

@@ -85,6 +85,7 @@ def alone(shop, method, path, item):
     return {"error": body}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("noun", NEW)
 def test_items_that_are_created_together(app, shop, noun):
@@ -101,6 +102,7 @@ def test_items_that_are_created_together(app, shop, noun):
     assert {"error" in each for each in apart} == {True, False}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 @pytest.mark.parametrize("noun", CHANGED)
 def test_items_that_are_changed_together(app, shop, noun):
@@ -113,6 +115,7 @@ def test_items_that_are_changed_together(app, shop, noun):
     assert {"error" in each for each in together} == {True, False}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("noun", "most"), [("coupons", 14), ("customers", 14), ("orders", 14)])
 def test_statements_of_a_batch_do_not_grow_with_its_items(shop, statements, noun, most):

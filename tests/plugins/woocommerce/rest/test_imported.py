@@ -1,7 +1,6 @@
 """The recorded shop, imported from a dump of its tables: the old keys read what was recorded."""
 
 import pytest
-from flask_migrate import upgrade
 from sqlalchemy import update
 
 from app.db.session import now, run_in_transaction
@@ -77,13 +76,16 @@ def test_metadata_of_imported_lines_keeps_its_ids(app, tmp_path, import_dump):
 
 @pytest.mark.slow
 @pytest.mark.both_databases
-def test_new_records_of_all_kinds_have_ids_above_those_of_the_source(old_app, tmp_path):
-    upgrade()  # a database of its own, in which no test has used IDs
+def test_new_records_of_all_kinds_have_ids_above_those_of_the_source(
+    make_app, migrated_database_url, tmp_path
+):
+    # A database of its own, in which no test has used IDs.
+    app = make_app(DATABASE_URL=migrated_database_url)
     write_dump(tmp_path / "shop.sql", RecordedShop("8"))
     args = ["import", "woocommerce", str(tmp_path / "shop.sql")]
-    imported = old_app.test_cli_runner().invoke(args=args)
+    imported = app.test_cli_runner().invoke(args=args)
     assert imported.exit_code == 0, imported.output
-    shop = Shop(old_app)
+    shop = Shop(app)
     order = shop.ok("POST", "/orders", {"line_items": [{"name": "Mug", "total": "9"}]})
     coupon = shop.ok("POST", "/coupons", {"code": "new"})
     refund = shop.ok("POST", f"/orders/{order['id']}/refunds", {"amount": "1"})
