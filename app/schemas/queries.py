@@ -289,6 +289,12 @@ class CustomerFilter(Times, MetadataFilter):
         "Text in the e-mail address, username or name, in any letter case. `*` matches any text.",
     )
     tag = params.CodeParam("filter[tag]", "Only customers with this tag, in any letter case.")
+    total_spent_min = params.AmountParam(
+        "filter[total_spent_min]", "Only customers whose `total_spent` is at least this amount."
+    )
+    total_spent_max = params.AmountParam(
+        "filter[total_spent_max]", "Only customers whose `total_spent` is at most this amount."
+    )
 
 
 class CustomerOrder(LimitQuery, CustomerFilter):
@@ -341,6 +347,12 @@ class OrderFilter(Times, MetadataFilter):
     q = params.TextParam(
         "filter[q]",
         "Text in the order number, a name, an address, a line or the payment, in any letter case.",
+    )
+    total_min = params.AmountParam(
+        "filter[total_min]", "Only orders whose `total` is at least this amount."
+    )
+    total_max = params.AmountParam(
+        "filter[total_max]", "Only orders whose `total` is at most this amount."
     )
 
 

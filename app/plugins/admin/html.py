@@ -68,6 +68,11 @@ def time(text: str | datetime | None, *, utc: bool = False) -> Markup:
     return shown + Markup(' <small class="muted">{}</small>').format(exact) if utc else shown
 
 
+def sortable_time(text: str | None) -> str:
+    """Return a time in the shop's zone as spreadsheets read and sort it: ``2026-11-23 14:05``."""
+    return f"{in_zone(parse_time(text), zone()):%Y-%m-%d %H:%M}" if text else ""
+
+
 def money(amount: str | Decimal | float | None, currency: str | None = None) -> str:
     """Return an amount with its currency: ``$1,234.50``, ``CHF 1,234.50`` or ``¥1,234``."""
     if amount is None or amount == "":

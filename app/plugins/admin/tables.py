@@ -6,8 +6,10 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from flask import Response, request
+from markupsafe import Markup
 
 from app.api.csv_responses import csv_response
+from app.conversions.dates import in_zone
 from app.conversions.numbers import whole_number
 from app.import_export.csv_format import to_cell
 from app.plugins.admin import html
@@ -15,8 +17,12 @@ from app.plugins.admin.calls import ApiRequest, Reply
 from app.plugins.admin.frame import KEPT
 from app.plugins.admin.pages import Button, Requests, allowed
 from app.plugins.admin.selections import Action
+from app.plugins.admin.texts import gettext as _
 
 Row = dict[str, Any]
+
+ROWS = (25, 50, 100)
+"""Numbers of rows per page that a table offers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +34,24 @@ class Column:
     sort: str = ""  # the value of ``orderby`` of the API that sorts by it
     is_number: bool = False  # aligned to the right
     on_phone: bool = False  # shown by a card on a phone, as the first column always is
+    plain: Callable[[Row], Any] | None = None  # the value in a CSV file, by default the text
 
     @classmethod
     def of(
         cls, label: str, name: str, shown: Callable[[Any], Any] = html.number, **more: Any
     ) -> Self:
         """Return the column of a number, or with ``html.time`` of a time."""
+        if shown in {html.number, html.money}:
+            more.setdefault("plain", lambda row: row[name])
+        elif shown is html.time:
+            more.setdefault("plain", lambda row: html.sortable_time(row[name]))
         return cls(label, lambda row: shown(row[name]), is_number=True, **more)
+
+    def text(self, row: Row) -> str:
+        """Return the value for a CSV file."""
+        value = (self.plain or self.cell)(row)
+        text = value.striptags() if isinstance(value, Markup) else value
+        return "" if text in {None, html.NONE} else str(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +64,7 @@ class Filter:
     choices: Mapping[str, str] = field(default_factory=dict)  # labels by values
     kind: str = "text"  # the type of the input without choices
     default: str = ""  # the value without one in the address
+    is_more: bool = False  # whether it is behind *More filters*
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -86,6 +104,7 @@ class Table:
     name: Callable[[Row], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
     state: Callable[[Row], str] | None = None  # what an action on selected records compares
     sorts: bool = False  # whether it is that of a list, not one within a panel
+    has_csv: bool = False  # whether ``format=csv`` in its address downloads it
     newest: str = ""  # the addresses of a table without numbers of pages
     older: str = ""
 
@@ -116,6 +135,11 @@ class Table:
         return any(map(self.buttons_of, self.rows))
 
     @property
+    def sizes(self) -> Sequence[int]:
+        """The numbers of rows per page to choose from, if they make a difference."""
+        return ROWS if self.has_csv and self.total > ROWS[0] else ()
+
+    @property
     def page(self) -> int:
         return page_number()
 
@@ -127,6 +151,11 @@ class Table:
     def is_filtered(self) -> bool:
         """Whether a search or a filter limits the records."""
         return bool(self.query or any(each.value != each.default for each in self.filters))
+
+    @property
+    def is_narrowed_more(self) -> bool:
+        """Whether one of *More filters* limits the records."""
+        return any(each.is_more and each.value for each in self.filters)
 
     @property
     def is_narrowed(self) -> bool:
@@ -170,6 +199,34 @@ class Table:
         if self.page >= self.pages:
             return self.total - len(self.rows) + 1
         return (self.page - 1) * len(self.rows) + 1
+
+
+def date_filters(label: str) -> list[Filter]:
+    """Return the filters by the first and the last day, in the shop's time zone."""
+    until = Filter("to", _("to"), kind="date", is_more=True)
+    return [Filter("from", label, kind="date", is_more=True), until]
+
+
+def amount_filters(name: str, least: str, most: str) -> list[Filter]:
+    """Return the filters by the least and the greatest amount, with their labels."""
+    return [
+        Filter(f"{name}_{end}", label, kind="amount", is_more=True)
+        for end, label in (("min", least), ("max", most))
+    ]
+
+
+def created_between(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of the API for the days of ``date_filters``."""
+    first, last = (html.moment_of(given.get(name, "")) for name in ("from", "to"))
+    end = last and html.moment_of(f"{in_zone(last, html.zone()):%Y-%m-%d}T23:59:59")
+    found = {"created_at_min": first, "created_at_max": end}
+    return {name: each.isoformat() if each else "" for name, each in found.items()}
+
+
+def rows_per_page() -> int | None:
+    """Return the number of rows in the address, if it is one of ROWS."""
+    number = whole_number(request.args.get("rows", ""))
+    return number if number in ROWS else None
 
 
 def page_number() -> int:

@@ -2,9 +2,10 @@
 
 import re
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
-from app.conversions import dates, text
+from app.conversions import dates, numbers, text
 from app.conversions.numbers import INT64_MAX
 from app.schemas.fields import json_schema
 from app.schemas.fields.input import Input
@@ -142,6 +143,15 @@ class TimestampParam(QueryField):
 
     def read(self, value: str) -> datetime:
         return dates.parse_timestamp(value)
+
+
+class AmountParam(QueryField):
+    """An amount of money."""
+
+    openapi = json_schema.AMOUNT_IN
+
+    def read(self, value: str) -> Decimal | None:
+        return numbers.money(value)
 
 
 class ChoiceParam(QueryField):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Column, ColumnElement, Select, select, true
@@ -133,3 +134,11 @@ def between(
             conditions += [] if first is None else [columns[name] >= first]
             conditions += [] if last is None else [columns[name] <= last]
     return conditions
+
+
+def within(
+    value: ColumnElement[Any], least: Decimal | None, most: Decimal | None
+) -> list[ColumnElement[bool]]:
+    """Return the conditions that a value is within bounds, inclusive."""
+    conditions = [] if least is None else [value >= least]
+    return conditions if most is None else [*conditions, value <= most]

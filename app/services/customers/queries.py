@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ from app.errors import InvalidParams, ShopError
 from app.models import ROW_COUNTS, USER_ROLES, USER_TAGS, USERS
 from app.models.user import sort_key
 from app.services.common import metadata, plans
-from app.services.common.filtering import ListQuery, Matching, OtherIndex, between
+from app.services.common.filtering import ListQuery, Matching, OtherIndex, between, within
 from app.services.common.pagination import Page
 from app.services.common.plans import FEW, count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -76,6 +77,8 @@ class CustomerQuery(ListQuery):
     role: str = "customer"
     q: str | None = None
     tag: str | None = None
+    total_spent_min: Decimal | None = None
+    total_spent_max: Decimal | None = None
 
 
 def list_customers(actor: Principal, query: CustomerQuery, columns: Columns) -> Page:
@@ -195,6 +198,12 @@ def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
     filters = tag_conditions(query)
     filters += metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)
     search, compared = metadata.with_metadata(by_text, filters)
+    least, most = query.total_spent_min, query.total_spent_max
+    if least is not None or most is not None:
+        spent = totals.ranks("total_spent", fetch)
+        customer_id, value = spent.selected_columns
+        those = spent.with_only_columns(customer_id).where(*within(value, least, most))
+        compared = [*compared, USERS.c.id.in_(those)]
     is_changed_then = query.updated_at_min or query.updated_at_max
     has_only_role = search is None and not compared and not is_changed_then
     if query.orderby == "registered" and query.role != ALL_ROLES and has_only_role:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, type_coerce
@@ -17,7 +18,13 @@ from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import DOWNLOADS, ORDERS
 from app.services.common import metadata, plans
-from app.services.common.filtering import ListQuery, Matching, between, require_known_status
+from app.services.common.filtering import (
+    ListQuery,
+    Matching,
+    between,
+    require_known_status,
+    within,
+)
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -61,6 +68,8 @@ class OrderQuery(ListQuery):
     status: Sequence[str] | None = None
     customer_id: int | None = None
     q: str | None = None
+    total_min: Decimal | None = None
+    total_max: Decimal | None = None
 
 
 def list_orders(
@@ -213,6 +222,7 @@ def _fetch_orders(
 def conditions_of(query: OrderQuery) -> list[ColumnElement[bool]]:
     """Return the conditions of an ``OrderQuery`` without its status and its search."""
     conditions = between(ORDERS.c, query)
+    conditions += within(ORDERS.c.total, query.total_min, query.total_max)
     if query.customer_id:
         # An ID beyond 64 bits identifies no account.
         conditions.append(ORDERS.c.customer_id == min(query.customer_id, INT64_MAX))

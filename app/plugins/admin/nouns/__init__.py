@@ -19,6 +19,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
 from app.conversions.numbers import whole_number
+from app.db.read_pool import RowStream
 from app.errors import InvalidParams, ShopError
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import (
@@ -43,11 +44,21 @@ from app.plugins.admin.frame import (
     see_other,
 )
 from app.plugins.admin.pages import Button, allowed, record_page
+from app.plugins.admin.reports import from_replica
 from app.plugins.admin.selections import Action, process, shown_states
-from app.plugins.admin.tables import Column, Filter, Tab, Table, list_query
+from app.plugins.admin.tables import (
+    Column,
+    Filter,
+    Tab,
+    Table,
+    csv_file,
+    list_query,
+    rows_per_page,
+)
 from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
 from app.services.common.filtering import ListQuery
+from app.services.common.pagination import Page
 
 UNDO_SECONDS = 60
 """How long a table offers to restore what was moved to the trash."""
@@ -79,6 +90,7 @@ class Noun:
     queries: Any = None  # the module of its service that finds IDs, if several can be selected
     given: Mapping[str, Any] = {}  # what the form of a new record shows at first
     has_trash = False
+    has_csv = False  # whether its table offers a CSV file, and numbers of rows
     pauses = False  # whether its page has *Pause* and *Resume*
     searches = ""  # the label of the search box
     resource = ""  # the kind of record in events
@@ -185,6 +197,14 @@ class Noun:
 
     def columns(self, *, trashed: bool) -> list[Column]:
         """Return the columns of the table, or of the trash."""
+        raise NotImplementedError
+
+    def csv_columns(self, *, trashed: bool) -> list[Column]:
+        """Return the columns of the CSV file of what the table shows."""
+        return self.columns(trashed=trashed)
+
+    def listing(self, query: Record, *, trashed: bool) -> tuple[Any, Callable[..., Page]]:
+        """Return the serializer of a loaded query and the function of the service for its list."""
         raise NotImplementedError
 
     def filters(self) -> list[Filter]:
@@ -305,6 +325,8 @@ class Noun:
         return self.prepared([record])[0], etag
 
     def show_list(self) -> Response:
+        if self.has_csv and request.args.get("format") == "csv":
+            return self._csv()
         return self.list_page()
 
     def list_page(self, **values: Any) -> Response:
@@ -331,9 +353,12 @@ class Noun:
         given = request.args.to_dict()
         trashed = self.has_trash and _in_trash(given)
         operation = f"list_{'trashed_' if trashed else ''}{self.operations}"
-        reply = call(operation, query=list_query() | self.query(given))
+        reply = self.listed(
+            operation, list_query() | self.query(given), rows_per_page() if self.has_csv else None
+        )
         table = Table.of_reply(_(self.title), self.columns(trashed=trashed), reply)
         table.rows = self.prepared(list(table.rows))
+        table.has_csv = self.has_csv
         table.sorts, table.name, table.tabs = True, self.name_of, self.tabs(reply)
         table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
         table.bulk = self._allowed_actions(trashed=trashed)
@@ -350,6 +375,47 @@ class Noun:
         if trashed:
             table.buttons = lambda row: [self.button(_("Restore"), "restore", row)]
         return table
+
+    def listed(self, operation: str, query: Record, rows: int | None) -> Reply:
+        """Return a page of a list, with a number of rows or as many as the API returns."""
+        return call(operation, query=query | {"limit": rows})
+
+    def selected_rows(self, query: Record, **more: Any) -> tuple[Page, Callable[..., list[Record]]]:
+        """Return a page of the list of a query, and what converts its rows.
+
+        Args:
+            query: parameters of the API.
+            more: further values of the loaded query.
+        """
+        trashed = self.has_trash and _in_trash(request.args)
+        fields = query.pop("fields", "")
+        loaded = loaded_query(self.list_schema, query | {"page": ""}) | more
+        loaded["selection"] = dict.fromkeys(fields.split(",")) if fields else None
+        serializer, find = self.listing(loaded, trashed=trashed)
+        in_trash = {"trashed": trashed} if self.has_trash else {}
+        found = from_replica(
+            lambda: find(
+                current_principal(), self.query_type.of(loaded), serializer.columns, **in_trash
+            )
+        )
+
+        def converted(rows: Sequence[Any]) -> list[Record]:
+            return self.prepared(orjson.loads(orjson.dumps(serializer.rows(rows))))
+
+        return found, converted
+
+    def _csv(self) -> Response:
+        """Return all records that the table of the address shows as CSV."""
+        found, converted = self.selected_rows(
+            list_query() | self.query(request.args), limit=-1, page=1
+        )
+        columns = self.csv_columns(trashed=_in_trash(request.args))
+        stream = found.rows if isinstance(found.rows, RowStream) else None
+        batches = (
+            ({each.label: each.text(row) for each in columns} for row in converted(rows))
+            for rows in (stream.batches() if stream else ())
+        )
+        return csv_file(self.plural, [each.label for each in columns], batches, stream)
 
     def show(self, **path: Any) -> Response:
         return self.page(*path.values())

@@ -1,6 +1,6 @@
 """Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -9,21 +9,23 @@ from typing import Any
 
 from flask import Response, redirect, request
 from markupsafe import Markup
+from werkzeug.datastructures import Headers
 
 from app.api.authentication import current_principal
-from app.api.representations import COUPON
+from app.api.representations import COUPON, TRASHED_COUPON, coupons
 from app.conversions.numbers import whole_number
 from app.plugins.admin import html, reports
-from app.plugins.admin.calls import Reply, call, can, loaded_query
+from app.plugins.admin.calls import Reply, api_request, call, can, loaded_query, require
 from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, specs_of
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
-from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file
+from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file, page_number
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
 from app.services.campaigns import queries as campaign_queries
+from app.services.common.pagination import Page
 from app.services.coupons import queries
 from app.services.coupons.queries import CouponQuery
 from app.services.customers.queries import emails_of
@@ -113,7 +115,7 @@ class CouponPages(Noun):
     )
     named_by, create_schema, update_schema = ("code",), CouponCreate, CouponUpdate
     list_schema, query_type, queries = CouponListQuery, CouponQuery, queries
-    has_trash, pauses, searches = True, True, "Search code or description"
+    has_trash, has_csv, pauses, searches = True, True, True, "Search code or description"
 
     def name_of(self, record: Record) -> str:
         return str(record["code"])
@@ -143,18 +145,61 @@ class CouponPages(Noun):
             return ", ".join(filter(None, (uses_of(row), reserved_of(row))))
 
         columns = [
-            Column(_("Code"), self.name_of if trashed else self.link, sort="code"),
+            Column(
+                _("Code"),
+                self.name_of if trashed else self.link,
+                sort="code",
+                plain=self.name_of,
+            ),
             Column(_("Discount"), lambda row: types.get(row["type"], row["type"])),
-            Column(_("Amount"), amount_of, sort="amount", is_number=True),
+            Column(
+                _("Amount"),
+                amount_of,
+                sort="amount",
+                is_number=True,
+                on_phone=True,
+                plain=lambda row: row["amount"],
+            ),
             Column(_("State"), self.badge, on_phone=True),
             Column(_("Uses"), uses, sort="uses", is_number=True, on_phone=True),
-            Column(_("Works until"), _last_day, sort="expiry_date", is_number=True),
+            Column(
+                _("Works until"),
+                _last_day,
+                sort="expiry_date",
+                is_number=True,
+                plain=lambda row: html.last_day(row["expiry_date"]),
+            ),
         ]
         if trashed:
             since = _("In the trash since")
             columns[3] = Column.of(since, "trashed_at", html.time, on_phone=True)
             del columns[5]
         return columns
+
+    def csv_columns(self, *, trashed: bool) -> list[Column]:
+        def campaign(row: Record) -> str:
+            return row["campaign"]["name"] if row["campaign"] else ""
+
+        return [
+            *self.columns(trashed=trashed),
+            Column(_("Description"), lambda row: row["description"]),
+            Column(_("Campaign"), campaign),
+            Column.of(_("Created"), "created_at", html.time),
+        ]
+
+    def listing(self, query: Record, *, trashed: bool) -> tuple[Any, Callable[..., Page]]:
+        return coupons(query, TRASHED_COUPON if trashed else COUPON), queries.list_coupons
+
+    def listed(self, operation: str, query: Record, rows: int | None) -> Reply:
+        if rows is None:
+            return super().listed(operation, query, None)
+        # The API has no limit for coupons (decisions 4), but the page can ask for more of them.
+        require(operation)
+        found, converted = self.selected_rows({**query}, limit=rows, page=page_number())
+        headers = Headers(found.headers("", []))
+        return Reply(
+            api_request(operation, query=query), {self.plural: converted(found.rows)}, headers
+        )
 
     def filters(self) -> list[Filter]:
         types = Filter("type", _("Discount type"), _("All types"), CHOICES["coupon_types"]())

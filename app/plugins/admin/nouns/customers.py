@@ -1,6 +1,6 @@
 """Customers: the table, one customer, and the form (admin 2)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from flask import request
 from markupsafe import Markup
 
 from app.api.authentication import current_principal
-from app.api.representations import DOWNLOAD
+from app.api.representations import DOWNLOAD, customers
 from app.auth.principals import ROLES
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import call, can, record_of
@@ -17,16 +17,20 @@ from app.plugins.admin.nouns import Noun, Record
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
 from app.plugins.admin.pages import Button, person_buttons
 from app.plugins.admin.selections import Action
-from app.plugins.admin.tables import Column, Filter
+from app.plugins.admin.tables import Column, Filter, amount_filters, created_between, date_filters
 from app.plugins.admin.texts import gettext as _
 from app.plugins.admin.texts import ngettext
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.queries import CustomerListQuery
+from app.services.common.pagination import Page
 from app.services.customers import queries
 from app.services.customers.queries import CustomerQuery
 from app.services.orders.queries import latest_downloads
 
-FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date,tags"
+FIELDS = (
+    "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date,"
+    "created_at,tags"
+)
 NOTE = "note"
 """The metadata key of the note of support."""
 MAX_USES = 10
@@ -47,7 +51,7 @@ class CustomerPages(Noun):
     named_by = ("first_name", "last_name")
     create_schema, update_schema = CustomerCreate, CustomerUpdate
     list_schema, query_type, queries = CustomerListQuery, CustomerQuery, queries
-    searches = "Search name or e-mail address"
+    has_csv, searches = True, "Search name or e-mail address"
     delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
 
     def name_of(self, record: Record) -> str:
@@ -59,17 +63,34 @@ class CustomerPages(Noun):
             return html.joined([self.link(row), tags], " ") if tags else self.link(row)
 
         return [
-            Column(_("Name"), name, sort="name"),
+            Column(_("Name"), name, sort="name", plain=self.name_of),
             Column(_("E-mail address"), lambda row: row["email"] or html.NONE, sort="email"),
             Column.of(_("Last order"), "last_order_date", html.time),
             Column.of(_("Orders"), "orders_count", sort="orders_count", on_phone=True),
             Column.of(_("Spent"), "total_spent", html.money, sort="total_spent", on_phone=True),
         ]
 
+    def csv_columns(self, *, trashed: bool) -> list[Column]:
+        return [
+            *self.columns(trashed=trashed),
+            Column(_("Username"), lambda row: row["username"]),
+            Column(_("Role"), lambda row: html.words(row["role"]) if row["role"] else ""),
+            Column(_("Tags"), lambda row: ", ".join(row["tags"])),
+            Column.of(_("Registered"), "created_at", html.time),
+        ]
+
+    def listing(self, query: Record, *, trashed: bool) -> tuple[Any, Callable[..., Page]]:
+        return customers(query), queries.list_customers
+
     def filters(self) -> list[Filter]:
         roles = {name: html.words(name) for name in sorted(ROLES) if name != "customer"}
         of_role = Filter("role", _("Role"), _("Customers"), {"all": _("All accounts"), **roles})
-        return [of_role, Filter("tag", _("Tag"))]
+        return [
+            of_role,
+            Filter("tag", _("Tag")),
+            *date_filters(_("Registered from")),
+            *amount_filters("total_spent", _("Spent at least"), _("Spent at most")),
+        ]
 
     def actions(self) -> dict[str, Action]:
         """Return *Add tag*, which keeps the tags that others have added in between."""
@@ -80,7 +101,9 @@ class CustomerPages(Noun):
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
         order = {} if request.args.get("sort") else {"order": "desc"}
-        return super().query(given) | {"fields": FIELDS} | order
+        dates = {"from", "to"}
+        found = {name: text for name, text in super().query(given).items() if name not in dates}
+        return found | created_between(given) | {"fields": FIELDS} | order
 
     def read(self, record_id: int) -> tuple[Record, str]:
         """Return a customer with metadata for the page, or without for the form."""

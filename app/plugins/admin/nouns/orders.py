@@ -1,6 +1,6 @@
 """Orders: the table, one order, its notes and refunds, and several at once (admin 2)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -8,7 +8,7 @@ import orjson
 from flask import request
 from markupsafe import Markup
 
-from app.api.representations import EVENT
+from app.api.representations import EVENT, ORDER, TRASHED_ORDER, OrderSerializer
 from app.catalog import current_catalog
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import Reply, call, can
@@ -17,10 +17,19 @@ from app.plugins.admin.nouns import NOUNS, Noun, Record
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
-from app.plugins.admin.tables import Column, Filter, Tab, Table
+from app.plugins.admin.tables import (
+    Column,
+    Filter,
+    Tab,
+    Table,
+    amount_filters,
+    created_between,
+    date_filters,
+)
 from app.plugins.admin.texts import gettext as _
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
+from app.services.common.pagination import Page
 from app.services.orders import queries
 from app.services.orders.children import events_of_children
 from app.services.orders.queries import OrderQuery
@@ -65,7 +74,7 @@ class OrderPages(Noun):
         "Open the API documentation",
     )
     list_schema, query_type, queries = OrderListQuery, OrderQuery, queries
-    has_trash, searches = True, "Search number, name or address"
+    has_trash, has_csv, searches = True, True, "Search number, name or address"
 
     def name_of(self, record: Record) -> str:
         return f"#{record['order_number']}"
@@ -82,13 +91,42 @@ class OrderPages(Noun):
         def total(row: Record) -> str:
             return html.money(row["total"], row["currency"])
 
+        def plain_total(row: Record) -> str:
+            return str(row["total"])
+
         return [
-            Column(_("Order"), self.name_of if trashed else self.link, sort="id"),
-            Column(_("Customer"), customer_of),
+            Column(
+                _("Order"),
+                self.name_of if trashed else self.link,
+                sort="id",
+                plain=lambda row: row["order_number"],
+            ),
+            Column(_("Customer"), customer_of, on_phone=True),
             Column(_("Status"), self.badge, on_phone=True),
             Column.of(_("Ordered"), "created_at", html.time, sort="date"),
-            Column(_("Total"), total, sort="total", is_number=True, on_phone=True),
+            Column(
+                _("Total"), total, sort="total", is_number=True, on_phone=True, plain=plain_total
+            ),
         ]
+
+    def csv_columns(self, *, trashed: bool) -> list[Column]:
+        def of_billing(label: str, name: str) -> Column:
+            return Column(label, lambda row: row["billing_address"][name])
+
+        return [
+            *self.columns(trashed=trashed),
+            Column(_("Currency"), lambda row: row["currency"]),
+            of_billing(_("E-mail address"), "email"),
+            of_billing(_("Phone"), "phone"),
+            of_billing(_("Street"), "address_1"),
+            of_billing(_("Postcode"), "postcode"),
+            of_billing(_("City"), "city"),
+            of_billing(_("Country"), "country"),
+        ]
+
+    def listing(self, query: Record, *, trashed: bool) -> tuple[Any, Callable[..., Page]]:
+        serializer = TRASHED_ORDER if trashed else ORDER
+        return OrderSerializer(query, serializer), queries.list_orders
 
     def panel(self, query: Mapping[str, Any], without: str) -> Table | None:
         """Return the latest orders for a panel, or None if the session may not read them.
@@ -102,15 +140,20 @@ class OrderPages(Noun):
         return Table.of_reply(_("Orders"), columns, reply) if reply else None
 
     def filters(self) -> list[Filter]:
-        """Return the choice of a status, unless a tab has chosen it."""
-        if request.args.get("state") in TABS:
-            return []
-        return [Filter("status", _("Status"), _("All statuses"), CHOICES["order_statuses"]())]
+        """Return the filters, without that of a status if a tab has chosen it."""
+        status = Filter("status", _("Status"), _("All statuses"), CHOICES["order_statuses"]())
+        return [
+            *([] if request.args.get("state") in TABS else [status]),
+            *date_filters(_("Ordered from")),
+            *amount_filters("total", _("Least total"), _("Greatest total")),
+        ]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
         state = given.get("state", "")
         status = state if state in TABS else given.get("status", "")
-        return {"status": status, "customer_id": given.get("customer_id", ""), "fields": FIELDS}
+        same = ("customer_id", "total_min", "total_max")
+        found = {name: given.get(name, "") for name in same} | created_between(given)
+        return {**found, "status": status, "fields": FIELDS}
 
     def list_notice(self) -> str:
         number = request.args.get("customer_id", "")
@@ -123,7 +166,8 @@ class OrderPages(Noun):
         }
         if request.args.get("q"):  # to search for each status takes too long
             return [*(Tab(*each) for each in labels.items()), Tab("trash", _("Trash"))]
-        of = {"customer_id": request.args.get("customer_id", "")}
+        of = self.query(request.args)
+        del of["fields"], of["status"]
         found = [
             Tab(name, label, int(call("count_orders", query=of | {"status": name}).content))
             for name, label in labels.items()

@@ -54,7 +54,7 @@ def _legacy(query: type[Query], words: Mapping[str, str], **more: QueryField) ->
     return type(f"Legacy{query.__name__}", bases, {"__doc__": query.__doc__, "Meta": meta, **more})
 
 
-_NEW = {"campaign", "tag"}
+_NEW = {"campaign", "tag", "total_min", "total_max", "total_spent_min", "total_spent_max"}
 """Filters of the native API only (campaigns 1)."""
 
 _STATE = ChoiceParam(
