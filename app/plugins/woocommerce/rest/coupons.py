@@ -30,6 +30,7 @@ from app.plugins.woocommerce.rest.stored_coupons import (
     list_records,
     records_by_id,
 )
+from app.plugins.woocommerce.stored_keys import COUPON_KEYS
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.fields.list_input import EmailArray
 from app.schemas.loading import instance_of
@@ -79,29 +80,7 @@ _CONVERTED = {"status", "date_expires", "date_expires_gmt", "meta_data"}
 _NATIVE = {name: native for native, name in errors.NAMES.items()}
 NAMES = {name: _NATIVE.get(name, name) for name in FIELDS if name not in _CONVERTED}
 """Native name of each field that needs no conversion."""
-_STORED = frozenset(
-    {
-        "discount_type",
-        "coupon_amount",
-        "individual_use",
-        "product_ids",
-        "exclude_product_ids",
-        "usage_limit",
-        "usage_limit_per_user",
-        "limit_usage_to_x_items",
-        "usage_count",
-        "date_expires",
-        "expiry_date",
-        "free_shipping",
-        "product_categories",
-        "exclude_product_categories",
-        "exclude_sale_items",
-        "minimum_amount",
-        "maximum_amount",
-        "customer_email",
-        "_used_by",
-    }
-)
+_STORED = COUPON_KEYS | {"_used_by"}
 """Metadata with the name under which the original stores a field. It is not shown."""
 _SHOWN = tuple(schemas.RestCoupon().fields)
 _SUMS = [name for name in NAMES if "amount" in name]

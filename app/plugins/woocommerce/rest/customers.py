@@ -32,6 +32,7 @@ from app.plugins.woocommerce.rest.stored_customers import (
     roles_of,
 )
 from app.plugins.woocommerce.rest.stored_orders import product_names
+from app.plugins.woocommerce.stored_keys import USER_KEYS
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, Precondition
@@ -41,19 +42,7 @@ from app.services.customers.columns import NEW_ROLE
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 
 EMAIL = {"type": "string", "format": "email"}
-_STORED = frozenset(
-    {
-        "first_name",
-        "last_name",
-        "last_update",
-        "paying_customer",
-        "nickname",
-        "description",
-        "capabilities",
-        *(f"billing_{part}" for part in BILLING_PARTS),
-        *(f"shipping_{part}" for part in SHIPPING_PARTS),
-    }
-)
+_STORED = USER_KEYS | {"paying_customer", "nickname", "description", "capabilities"}
 """Metadata with the name under which the original stores a field. It is not shown."""
 
 

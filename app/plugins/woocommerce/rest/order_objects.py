@@ -25,21 +25,18 @@ from app.plugins.woocommerce.rest.site import (
     plain_number,
 )
 from app.plugins.woocommerce.rest.stored_customers import BILLING_PARTS, SHIPPING_PARTS
+from app.plugins.woocommerce.stored_keys import ORDER_KEYS
 from app.services.common.metadata import first_values
 from app.services.orders.items import COUPON_ID, META_IDS
 
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
-_STORED = frozenset({
-    *(f"_billing_{part}" for part in BILLING_PARTS),
-    *(f"_shipping_{part}" for part in SHIPPING_PARTS),
-    "_order_key", "_order_currency", "_order_total", "_order_tax", "_order_shipping",
-    "_order_shipping_tax", "_order_version", "_cart_discount", "_cart_discount_tax", "_cart_hash",
-    "_payment_method", "_payment_method_title", "_customer_ip_address", "_customer_user_agent",
-    "_customer_user", "_transaction_id", "_created_via", "_prices_include_tax", "_date_completed",
-    "_completed_date", "_date_paid", "_paid_date", "_recorded_sales",
-    "_recorded_coupon_usage_counts", "_download_permissions_granted", "_order_stock_reduced",
+_STORED = ORDER_KEYS | {
+    "_recorded_sales",
+    "_recorded_coupon_usage_counts",
+    "_download_permissions_granted",
+    "_order_stock_reduced",
     "_new_order_email_sent",
-})  # fmt: skip
+}
 """Metadata with the name under which the original stores a field. It is not shown."""
 _KEY, _ID = itemgetter(1), itemgetter("id")
 _NO_IMAGE, _OF_VARIATION = {"id": "", "src": ""}, {"id": 0, "src": ""}

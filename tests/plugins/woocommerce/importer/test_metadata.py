@@ -32,8 +32,8 @@ from app.plugins.woocommerce.importer.tables import (
     ITEM_KEYS,
     ORDER_KEYS,
     REFUND_KEYS,
-    USER_KEYS,
 )
+from app.plugins.woocommerce.stored_keys import USER_KEYS
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop, php
 from tests.plugins.woocommerce.importer.imports import erp, import_dump, shop_file

@@ -25,7 +25,7 @@ from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
 from app.plugins.woocommerce.importer.source.item_meta import MetaRows
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, keys_of
 from app.plugins.woocommerce.importer.source.staging import Metas, Pages, meta_in
-from app.plugins.woocommerce.importer.tables import ADDRESS_KEYS, USER_KEYS
+from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS, USER_KEYS
 from app.plugins.woocommerce.topics import ACTION, is_topic
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

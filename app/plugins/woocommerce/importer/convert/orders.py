@@ -17,7 +17,7 @@ from app.plugins.woocommerce.importer.convert.stored_values import Alterations, 
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
 from app.plugins.woocommerce.importer.source.item_meta import MetaRows, Products
 from app.plugins.woocommerce.importer.source.order_layouts import NUMBER_KEYS, SourceOrder
-from app.plugins.woocommerce.importer.tables import ADDRESS_KEYS
+from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS
 from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import MAX_CENTS
 from app.services.orders.sums import MAX_TOTAL, amount_text

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
+from app.plugins.woocommerce import stored_keys
 from app.plugins.woocommerce.importer import tables
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
 from app.plugins.woocommerce.importer.source.staging import Meta, Staging, meta_in
@@ -94,13 +95,13 @@ class PostLayout(OrderLayout):
                 paid=from_unix(get("_date_paid")) or clock.utc(None, get("_paid_date")),
                 customer_id=get("_customer_user"),
                 parent_id=int(parent or 0),
-                texts={name: get(key) for name, (key, _) in tables.ORDER_TEXTS.items()}
+                texts={name: get(key) for name, (key, _) in stored_keys.ORDER_TEXTS.items()}
                 | {"note": excerpt},
                 meta=meta,
                 rows=meta_rows,
                 fields=_with_number(fields, meta),
                 is_counted=_flag(get("_recorded_coupon_usage_counts")),
-                address={key: get(f"_{key}") for key in tables.ADDRESS_KEYS},
+                address={key: get(f"_{key}") for key in stored_keys.ADDRESS_KEYS},
             )
 
 
@@ -114,7 +115,7 @@ class TableLayout(OrderLayout):
         """Yield the orders or refunds of a page."""
         ids = list(page)
         metas = self._staging.meta_rows("wc_orders_meta", ids)
-        fields = tables.REFUND_KEYS if name == self.refunds else _TRASH
+        fields = tables.REFUND_KEYS if name == self.refunds else tables.TRASH_KEYS
         data = self._staging.one_by_id("wc_order_operational_data", ids)
         addresses = self._staging.by_id("wc_order_addresses", ids)
         clock = self._clock
@@ -134,7 +135,7 @@ class TableLayout(OrderLayout):
                 paid=clock.utc(row["date_paid_gmt"]),
                 customer_id=row["customer_id"],
                 parent_id=int(row["parent_order_id"] or 0),
-                texts={name: row[column] for name, (_, column) in tables.ORDER_TEXTS.items()},
+                texts={name: row[column] for name, (_, column) in stored_keys.ORDER_TEXTS.items()},
                 meta=meta,
                 rows=meta_rows,
                 fields=_with_number(fields, meta),
@@ -147,7 +148,6 @@ class TableLayout(OrderLayout):
 _ORDER, _DATA = (
     tables.SOURCE_TABLES[name].columns[1:] for name in ("wc_orders", "wc_order_operational_data")
 )
-_TRASH = frozenset(tables.TRASH_KEYS)
 _OF_POSTS = frozenset({"_order_total"})
 """Metadata of refunds in posts that repeats the amount."""
 
