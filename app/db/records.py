@@ -58,7 +58,7 @@ def write_records(
     table: Table,
     *,
     created: Sequence[dict[str, Any]],
-    updated: Sequence[dict[str, Any]],
+    updated: Sequence[Mapping[str, object]],
     key: str,
 ) -> None:
     """Insert and update records, with one statement for each.

@@ -5,10 +5,11 @@ lock, prepare, write.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -19,6 +20,9 @@ from app.db.session import run_in_transaction, savepoint
 from app.errors import InvalidParams, ShopError
 
 Record = dict[str, Any]
+R = TypeVar("R", bound=Mapping[str, Any])
+"""The row of a kind of records."""
+
 Precondition = Callable[[Mapping[str, Any]], None]
 """Function that takes the stored record and raises ShopError if it must not be changed."""
 
@@ -58,8 +62,11 @@ WriteResult = Mapping[str, Any] | ShopError
 
 
 @dataclass(slots=True, kw_only=True)
-class Writes:
+class Writes(ABC, Generic[R]):
     """The writes of one transaction. Each kind of record adds what its rules compare.
+
+    It is created with locks on what the items name or conflict with, in one order for every
+    request.
 
     Attributes:
         records: the stored records that can be updated, by ID, locked until the commit. An update
@@ -69,15 +76,53 @@ class Writes:
         changes: the accepted changes, in the order of the items.
     """
 
+    resource: ClassVar[str]
+    """The name of the records in events, such as ``coupon``."""
+
     session: Session
     actor: Principal
-    records: dict[int, Any]
+    records: dict[int, R]
     created: list[Record] = field(default_factory=list)
-    updated: list[Any] = field(default_factory=list)
+    updated: list[R] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 
+    @abstractmethod
+    def create(self, data: Mapping[str, Any]) -> Record:
+        """Check the fields of a new record, and return the record or raise ShopError."""
 
-_Writes = TypeVar("_Writes", bound=Writes)
+    @abstractmethod
+    def update(self, before: R | None, item: BulkItem) -> R:
+        """Check an update of a record (None if it does not exist), and return it after it."""
+
+    @abstractmethod
+    def write(self, results: Sequence[WriteResult]) -> list[WriteResult]:
+        """Write what was accepted, report the changes and return the results."""
+
+    def prepare(self, items: Sequence[BulkItem]) -> list[WriteResult]:
+        """Check items in the given order, and return for each the record to write, or the error."""
+        return [self._prepared(item) for item in items]
+
+    def _prepared(self, item: BulkItem) -> WriteResult:
+        """Return the record after an item, or the error. Items see the changes of those before."""
+        position = len(self.changes)
+        before: R | None = None
+        after: R | Record
+        try:
+            if item.id is None:
+                after = created = self.create(item.data)
+                self.created.append(created)
+            else:
+                before = self.records.get(item.id)
+                after = updated = self.update(before, item)
+                self.records[item.id] = updated
+                if item.data:
+                    self.updated.append(updated)
+        except ShopError as error:
+            return error
+        event = f"{self.resource}.{'updated' if before else 'created'}"
+        # Before the changes that it causes, such as uses of coupons.
+        self.changes.insert(position, Change(event, before, after))
+        return after
 
 
 def require_size(record: str, items: Sequence[object], limit: int) -> None:
@@ -129,23 +174,15 @@ def run(
 
 
 def save_items(
-    resource: str,
+    kind: type[Writes[R]],
     actor: Principal,
     items: Sequence[BulkItem],
-    *,
-    lock: Callable[[Session, Principal, Sequence[BulkItem]], _Writes],
-    prepare_create: Callable[[_Writes, Mapping[str, Any]], Record],
-    prepare_update: Callable[[_Writes, Any, BulkItem], Any],
-    write: Callable[[_Writes, Sequence[WriteResult]], list[WriteResult]],
+    lock: Callable[[Session, Principal, Sequence[BulkItem]], Writes[R]],
 ) -> list[WriteResult]:
     """Create and update records in the given order, in one transaction.
 
     Args:
         lock: locks and reads what the items name or conflict with, in one order for every request.
-        prepare_create: checks the fields of a new record, and returns the record.
-        prepare_update: checks an update of a record (None if it does not exist), and returns the
-            record after it. ``prepare_create`` and ``prepare_update`` raise ShopError.
-        write: writes what was accepted, reports the changes and returns the results.
 
     Returns:
         For each item the record by its column names, or the error that prevented the write.
@@ -153,49 +190,11 @@ def save_items(
 
     def save(session: Session, some: Sequence[BulkItem]) -> list[WriteResult]:
         writes = lock(session, actor, some)
-        return write(writes, prepared(resource, writes, some, prepare_create, prepare_update))
+        return writes.write(writes.prepare(some))
 
     return run_in_transaction(
-        lambda session: _accepted_by_hooks(session, resource, items, partial(save, session))
+        lambda session: _accepted_by_hooks(session, kind.resource, items, partial(save, session))
     )
-
-
-def prepared(
-    resource: str,
-    writes: _Writes,
-    items: Sequence[BulkItem],
-    create: Callable[[_Writes, Mapping[str, Any]], Record],
-    update: Callable[[_Writes, Any, BulkItem], Any],
-) -> list[WriteResult]:
-    """Check items in the given order, and return for each the record to write, or the error."""
-    return [_prepared(resource, writes, create, update, item) for item in items]
-
-
-def _prepared(
-    resource: str,
-    writes: _Writes,
-    create: Callable[[_Writes, Mapping[str, Any]], Record],
-    update: Callable[[_Writes, Any, BulkItem], Any],
-    item: BulkItem,
-) -> WriteResult:
-    """Return the record after an item, or the error. An item sees the changes of those before."""
-    position = len(writes.changes)
-    try:
-        if item.id is None:
-            before, after = None, create(writes, item.data)
-            writes.created.append(after)
-        else:
-            before = writes.records.get(item.id)
-            after = update(writes, before, item)
-            writes.records[item.id] = after
-            if item.data:
-                writes.updated.append(after)
-    except ShopError as error:
-        return error
-    event = f"{resource}.{'updated' if before else 'created'}"
-    # Before the changes that it causes, such as uses of coupons.
-    writes.changes.insert(position, Change(event, before, after))
-    return after
 
 
 def _accepted_by_hooks(

@@ -105,7 +105,7 @@ class MetadataWrites:
 
     def apply(
         self,
-        writes: Writes,
+        writes: Writes[Any],
         data: Mapping[str, Any],
         name: str,
         before: Record | None,
@@ -190,7 +190,7 @@ class MetadataWrites:
         return with_found_value(self.kind.table, row)
 
 
-def key_of(writes: Writes, before: Record | None) -> int:
+def key_of(writes: Writes[Any], before: Record | None) -> int:
     """Return the key of a stored record, or of the next new record of the transaction."""
     return before["id"] if before else -1 - len(writes.created)
 

@@ -29,7 +29,6 @@ from app.services.common.bulk import (
     Record,
     WriteResult,
     Writes,
-    prepared,
     save_items,
     single_result,
 )
@@ -62,15 +61,7 @@ def save_coupons(
     Returns:
         For each item the coupon by its column names, or the error that prevented the write.
     """
-    return save_items(
-        "coupon",
-        actor,
-        items,
-        lock=partial(_lock, trashed_too=trashed_too),
-        prepare_create=_prepare_create,
-        prepare_update=_prepare_update,
-        write=_write,
-    )
+    return save_items(_CouponWrites, actor, items, partial(_lock, trashed_too=trashed_too))
 
 
 def check_coupons(
@@ -95,7 +86,7 @@ def check_coupons(
             metadata=metadata,
             campaigns=keep_campaigns(session, _campaigns_of(items), only_checks=True),
         )
-        results = prepared("coupon", writes, items, _prepare_create, _prepare_update)
+        results = writes.prepare(items)
     earlier.update(("code", each["code"]) for each in writes.created)
     return results
 
@@ -176,7 +167,7 @@ def delete_coupon(
 
 
 @dataclass(slots=True, kw_only=True)
-class _CouponWrites(Writes):
+class _CouponWrites(Writes[CouponRow]):
     """The writes of coupons in one transaction.
 
     Attributes:
@@ -185,9 +176,76 @@ class _CouponWrites(Writes):
         campaigns: the campaigns of the request that exist, which stay until the commit.
     """
 
+    resource = "coupon"
+
     holders: dict[str, int | None]
     metadata: MetadataWrites
     campaigns: set[int]
+
+    def create(self, data: Mapping[str, Any]) -> Record:
+        """Return the new coupon (spec 4.1, create rules in their order)."""
+        self.actor.require("shop_api_user_cannot_create_coupon")
+        if "code" not in data:
+            raise ShopError("shop_api_missing_coupon_code")
+        if data["code"] in self.holders:
+            raise ShopError("shop_api_coupon_code_already_exists")
+        require_known_type(data["type"])
+        _require_storable(data["code"], "shop_api_cannot_create_coupon")
+        _require_campaign(self, data)
+        timestamp = now()
+        created: Record = {
+            **ON_REQUEST,
+            **columns_of(data),
+            "status": CouponStatus.PUBLISHED,
+            "author_id": self.actor.user_id or None,  # 0 is a command without a user
+            "created_at": timestamp,
+            "updated_at": timestamp,
+            "search_text": search_text(data["code"], data["description"]),
+        }
+        _note_written(self, data, None, created)
+        self.metadata.apply(self, data, "coupon", None, created)
+        self.holders[data["code"]] = None
+        return created
+
+    def update(self, coupon: CouponRow | None, item: BulkItem) -> CouponRow:
+        """Return the updated coupon (spec 4.1, update rules in their order)."""
+        if coupon is None:
+            raise ShopError("shop_api_invalid_coupon_id")
+        require_own(self.actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon")
+        if item.precondition:
+            item.precondition(coupon)
+        data, holders = item.data, self.holders
+        is_published = _is_published(coupon)  # codes in the trash are free
+        if (
+            is_published
+            and "code" in data
+            and holders.get(data["code"], coupon["id"]) != coupon["id"]
+        ):
+            raise ShopError("shop_api_coupon_code_already_exists")
+        if "type" in data:
+            require_known_type(data["type"])
+        if "code" in data:
+            _require_storable(data["code"], "shop_api_cannot_update_coupon")
+        _require_campaign(self, data)
+        if not data:
+            return with_columns(coupon, {})  # a copy, without the metadata of an earlier item
+        columns = columns_of(data, coupon["options"])
+        after = with_columns(coupon, {**columns, **edited_now()})
+        after["search_text"] = search_text(after["code"], after["description"])
+        _note_written(self, data, cast("Record", coupon), cast("Record", after))
+        self.metadata.apply(self, data, "coupon", cast("Record", coupon), cast("Record", after))
+        if is_published:
+            holders.pop(coupon["code"], None)
+            holders[after["code"]] = coupon["id"]
+        return after
+
+    def write(self, results: Sequence[WriteResult]) -> list[WriteResult]:
+        """Write the accepted coupons with one statement for each kind of write."""
+        session = self.session
+        write_records(session, COUPONS, created=self.created, updated=self.updated, key="code")
+        self.metadata.write(session, [coupon["id"] for coupon in self.created])
+        notify(session, self.actor, self.changes)
+        return list(results)
 
 
 def _lock(
@@ -232,61 +290,6 @@ def _named(session: Session, items: Sequence[BulkItem], statement: Select[Any]) 
     return row_dicts(session.execute(statement, {WANTED: ids})) if ids else []
 
 
-def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
-    """Return the new coupon (spec 4.1, create rules in their order)."""
-    writes.actor.require("shop_api_user_cannot_create_coupon")
-    if "code" not in data:
-        raise ShopError("shop_api_missing_coupon_code")
-    if data["code"] in writes.holders:
-        raise ShopError("shop_api_coupon_code_already_exists")
-    require_known_type(data["type"])
-    _require_storable(data["code"], "shop_api_cannot_create_coupon")
-    _require_campaign(writes, data)
-    timestamp = now()
-    created: Record = {
-        **ON_REQUEST,
-        **columns_of(data),
-        "status": CouponStatus.PUBLISHED,
-        "author_id": writes.actor.user_id or None,  # 0 is a command without a user
-        "created_at": timestamp,
-        "updated_at": timestamp,
-        "search_text": search_text(data["code"], data["description"]),
-    }
-    _note_written(writes, data, None, created)
-    writes.metadata.apply(writes, data, "coupon", None, created)
-    writes.holders[data["code"]] = None
-    return created
-
-
-def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkItem) -> CouponRow:
-    """Return the updated coupon (spec 4.1, update rules in their order)."""
-    if coupon is None:
-        raise ShopError("shop_api_invalid_coupon_id")
-    require_own(writes.actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon")
-    if item.precondition:
-        item.precondition(coupon)
-    data, holders = item.data, writes.holders
-    is_published = _is_published(coupon)  # codes in the trash are free
-    if is_published and "code" in data and holders.get(data["code"], coupon["id"]) != coupon["id"]:
-        raise ShopError("shop_api_coupon_code_already_exists")
-    if "type" in data:
-        require_known_type(data["type"])
-    if "code" in data:
-        _require_storable(data["code"], "shop_api_cannot_update_coupon")
-    _require_campaign(writes, data)
-    if not data:
-        return with_columns(coupon, {})  # a copy, without the metadata of an earlier item
-    columns = columns_of(data, coupon["options"])
-    after = with_columns(coupon, {**columns, **edited_now()})
-    after["search_text"] = search_text(after["code"], after["description"])
-    _note_written(writes, data, cast("Record", coupon), cast("Record", after))
-    writes.metadata.apply(writes, data, "coupon", cast("Record", coupon), cast("Record", after))
-    if is_published:
-        holders.pop(coupon["code"], None)
-        holders[after["code"]] = coupon["id"]
-    return after
-
-
 def columns_of(
     data: Mapping[str, object], options: CouponOptions = ON_REQUEST["options"]
 ) -> Record:
@@ -328,15 +331,6 @@ def _note_written(
 
 def _is_published(coupon: CouponRow) -> bool:
     return coupon["status"] == CouponStatus.PUBLISHED
-
-
-def _write(writes: _CouponWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
-    """Write the accepted coupons with one statement for each kind of write."""
-    session = writes.session
-    write_records(session, COUPONS, created=writes.created, updated=writes.updated, key="code")
-    writes.metadata.write(session, [coupon["id"] for coupon in writes.created])
-    notify(session, writes.actor, writes.changes)
-    return list(results)
 
 
 def trashed_now() -> Record:

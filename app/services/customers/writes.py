@@ -27,7 +27,6 @@ from app.services.common.bulk import (
     Record,
     WriteResult,
     Writes,
-    prepared,
     save_items,
     single_result,
 )
@@ -64,15 +63,7 @@ def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteRes
     may_write = actor.can(Capability.CREATE_USERS) or actor.can(Capability.EDIT_USERS)
     prepared = columns.with_password_hashes(items) if may_write else items
 
-    return save_items(
-        "customer",
-        actor,
-        prepared,
-        lock=_lock,
-        prepare_create=_prepare_create,
-        prepare_update=_prepare_update,
-        write=_write,
-    )
+    return save_items(_CustomerWrites, actor, prepared, _lock)
 
 
 def check_customers(
@@ -91,7 +82,7 @@ def check_customers(
         named = _names_of(items)
         writes.emails |= {each: None for each in named["emails"] if ("email", each) in earlier}
         writes.usernames |= {each for each in named["usernames"] if ("username", each) in earlier}
-        results = prepared("customer", writes, items, _prepare_create, _prepare_update)
+        results = writes.prepare(items)
     for each in writes.created:
         earlier.add(("email", each["email_normalized"]))
         earlier.add(("username", each["username_normalized"]))
@@ -158,7 +149,7 @@ def delete_customer(
 
 
 @dataclass(slots=True, kw_only=True)
-class _CustomerWrites(Writes):
+class _CustomerWrites(Writes[UserRow]):
     """The writes of customers in one transaction.
 
     Attributes:
@@ -171,11 +162,91 @@ class _CustomerWrites(Writes):
         tagged: accounts whose tags are written.
     """
 
+    resource = "customer"
+
     emails: dict[str, int | None]
     usernames: set[str]
     held: Mapping[int, frozenset[Capability]]
     metadata: MetadataWrites
     tagged: list[Record] = field(default_factory=list)
+
+    def create(self, data: Mapping[str, Any]) -> Record:
+        """Return the new account (spec 4.2, create rules in their order)."""
+        self.actor.require("shop_api_user_cannot_create_customer")
+        if "email" not in data:
+            raise ShopError("shop_api_missing_customer_email")
+        if not is_email(data["email"]):
+            raise ShopError("registration-error-invalid-email")
+        email = lower_domain(data["email"])
+        if comparable_email(email) in self.emails:
+            raise ShopError("registration-error-email-exists")
+        username = data.get("username") or free_username(self.session, email, self.usernames)
+        if not is_username(username):
+            raise ShopError("registration-error-invalid-username")
+        if comparable(username) in self.usernames:
+            raise ShopError("registration-error-username-exists")
+        account = columns.new_account(data, username, email)
+        self.metadata.apply(self, data, "customer", None, account)
+        _note_tags(self, data, None, account)  # last, because a rejected item writes no tags
+        self.usernames.add(account["username_normalized"])
+        self.emails[account["email_normalized"]] = None
+        return account
+
+    def update(self, customer: UserRow | None, item: BulkItem) -> UserRow:
+        """Return the updated account (spec 4.2, update rules; decisions 2 and 5)."""
+        if customer is None:
+            raise ShopError("shop_api_invalid_customer")
+        # To prevent privilege escalation, the actor needs all capabilities of the account.
+        theirs = self.held.get(customer["id"], frozenset())
+        self.actor.require("shop_api_user_cannot_edit_customer", *theirs)
+        columns.check_precondition(self.session, item.precondition, customer)
+        data, emails = item.data, self.emails
+        if not data:
+            return with_columns(customer, {})  # a copy, without the metadata of an earlier item
+        after = with_columns(customer, {**columns.columns_of(data), "updated_at": now()})
+        if data.get("email") == "":
+            after["email"] = ""
+        email = sanitize_email(data.get("email", ""))
+        # An invalid address, or the address of another account, is ignored without an error.
+        if email and emails.get(comparable_email(email), customer["id"]) == customer["id"]:
+            after["email"] = email
+        after = cast("UserRow", with_normalized(after))
+        if after["email"] == customer["email"]:
+            # Differs only while another account has the same address in another form
+            # (migration 0052).
+            after["email_normalized"] = customer["email_normalized"]
+        self.metadata.apply(self, data, "customer", cast("Record", customer), cast("Record", after))
+        _note_tags(self, data, cast("Record", customer), cast("Record", after))
+        emails.pop(customer["email_normalized"], None)
+        if after["email_normalized"]:
+            emails[after["email_normalized"]] = customer["id"]
+        return after
+
+    def write(self, results: Sequence[WriteResult]) -> list[WriteResult]:
+        """Write the accepted accounts with one statement for each kind of write."""
+        session, created = self.session, self.created
+        key = "username_normalized"
+        write_records(session, USERS, created=created, updated=self.updated, key=key)
+        if created:
+            roles = [
+                role_of(account["id"], columns.NEW_ROLE, account["created_at"])
+                for account in created
+            ]
+            session.execute(insert(USER_ROLES), roles)
+        write_tags(session, self.tagged)
+        self.metadata.write(session, [account["id"] for account in created])
+        shown = columns.with_computed(session, results)
+        written = [each for each in shown if not isinstance(each, ShopError)]
+        changes = [
+            replace(
+                change,
+                before=change.before and columns.public_account(change.before),
+                after=columns.public_account(after, change.before),
+            )
+            for change, after in zip(self.changes, written, strict=True)
+        ]
+        notify(session, self.actor, changes)
+        return shown
 
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CustomerWrites:
@@ -220,59 +291,6 @@ def _names_of(items: Sequence[BulkItem]) -> dict[str, Any]:
     return {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
 
 
-def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
-    """Return the new account (spec 4.2, create rules in their order)."""
-    writes.actor.require("shop_api_user_cannot_create_customer")
-    if "email" not in data:
-        raise ShopError("shop_api_missing_customer_email")
-    if not is_email(data["email"]):
-        raise ShopError("registration-error-invalid-email")
-    email = lower_domain(data["email"])
-    if comparable_email(email) in writes.emails:
-        raise ShopError("registration-error-email-exists")
-    username = data.get("username") or free_username(writes.session, email, writes.usernames)
-    if not is_username(username):
-        raise ShopError("registration-error-invalid-username")
-    if comparable(username) in writes.usernames:
-        raise ShopError("registration-error-username-exists")
-    account = columns.new_account(data, username, email)
-    writes.metadata.apply(writes, data, "customer", None, account)
-    _note_tags(writes, data, None, account)  # last, because a rejected item writes no tags
-    writes.usernames.add(account["username_normalized"])
-    writes.emails[account["email_normalized"]] = None
-    return account
-
-
-def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: BulkItem) -> UserRow:
-    """Return the updated account (spec 4.2, update rules; decisions 2 and 5)."""
-    if customer is None:
-        raise ShopError("shop_api_invalid_customer")
-    # To prevent privilege escalation, the actor needs all capabilities of the account.
-    theirs = writes.held.get(customer["id"], frozenset())
-    writes.actor.require("shop_api_user_cannot_edit_customer", *theirs)
-    columns.check_precondition(writes.session, item.precondition, customer)
-    data, emails = item.data, writes.emails
-    if not data:
-        return with_columns(customer, {})  # a copy, without the metadata of an earlier item
-    after = with_columns(customer, {**columns.columns_of(data), "updated_at": now()})
-    if data.get("email") == "":
-        after["email"] = ""
-    email = sanitize_email(data.get("email", ""))
-    # An invalid address, or the address of another account, is ignored without an error.
-    if email and emails.get(comparable_email(email), customer["id"]) == customer["id"]:
-        after["email"] = email
-    after = cast("UserRow", with_normalized(after))
-    if after["email"] == customer["email"]:
-        # Differs only while another account has the same address in another form (migration 0052).
-        after["email_normalized"] = customer["email_normalized"]
-    writes.metadata.apply(writes, data, "customer", cast("Record", customer), cast("Record", after))
-    _note_tags(writes, data, cast("Record", customer), cast("Record", after))
-    emails.pop(customer["email_normalized"], None)
-    if after["email_normalized"]:
-        emails[after["email_normalized"]] = customer["id"]
-    return after
-
-
 def _note_tags(
     writes: _CustomerWrites, data: Mapping[str, object], before: Record | None, after: Record
 ) -> None:
@@ -291,29 +309,3 @@ def write_tags(session: Session, accounts: Sequence[Record]) -> None:
     rows = [{"user_id": owner, "tag": tag} for owner, given in tags.items() for tag in given]
     if rows:
         session.execute(insert(USER_TAGS), rows)
-
-
-def _write(writes: _CustomerWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
-    """Write the accepted accounts with one statement for each kind of write."""
-    session, created = writes.session, writes.created
-    key = "username_normalized"
-    write_records(session, USERS, created=created, updated=writes.updated, key=key)
-    if created:
-        roles = [
-            role_of(account["id"], columns.NEW_ROLE, account["created_at"]) for account in created
-        ]
-        session.execute(insert(USER_ROLES), roles)
-    write_tags(session, writes.tagged)
-    writes.metadata.write(session, [account["id"] for account in created])
-    shown = columns.with_computed(session, results)
-    written = [each for each in shown if not isinstance(each, ShopError)]
-    changes = [
-        replace(
-            change,
-            before=change.before and columns.public_account(change.before),
-            after=columns.public_account(after, change.before),
-        )
-        for change, after in zip(writes.changes, written, strict=True)
-    ]
-    notify(session, writes.actor, changes)
-    return shown

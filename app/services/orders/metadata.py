@@ -102,7 +102,11 @@ class OrderMetadataWrites:
         )
 
     def changed(
-        self, writes: Writes, data: Mapping[str, Any], items: ItemChanges, before: Record | None
+        self,
+        writes: Writes[Any],
+        data: Mapping[str, Any],
+        items: ItemChanges,
+        before: Record | None,
     ) -> ChangedMetadata:
         """Return the metadata of an order and of its items after an item of the request.
 

@@ -74,15 +74,7 @@ def save_orders(
     Returns:
         For each item the order by its column names, or the error that prevented the write.
     """
-    results = save_items(
-        "order",
-        actor,
-        items,
-        lock=partial(_lock, trashed_too=trashed_too),
-        prepare_create=_prepare_create,
-        prepare_update=_prepare_update,
-        write=_write,
-    )
+    results = save_items(_OrderWrites, actor, items, partial(_lock, trashed_too=trashed_too))
     count_refused(results)
     return results
 
@@ -155,7 +147,7 @@ def delete_order(
 
 
 @dataclass(slots=True, kw_only=True)
-class _OrderWrites(Writes):
+class _OrderWrites(Writes[Record]):
     """The writes of orders in one transaction.
 
     Attributes:
@@ -170,6 +162,8 @@ class _OrderWrites(Writes):
         new_refunds: the refunds to add, each with its order.
     """
 
+    resource = "order"
+
     stored: Mapping[int, Record]
     accounts: Mapping[int, Any]
     held: Held
@@ -183,6 +177,132 @@ class _OrderWrites(Writes):
     refunds: Sequence[OrderRefundRow] = ()
     notes: list[tuple[Record, Record]] = field(default_factory=list)
     new_refunds: list[tuple[Record, Record]] = field(default_factory=list)
+
+    def create(self, data: Mapping[str, Any]) -> Record:
+        """Return a new order (orders 5, order of checks)."""
+        session = self.session
+        self.actor.require("shop_api_user_cannot_create_order")
+        _require_customer(self, data)
+        _require_parent(self, data, None)
+        paid = data.get("payment_details", {}).get("paid", False)
+        status = data.get("status", columns.PROCESSING if paid else columns.PENDING)
+        columns.require_known_status(status)
+        currency = data.get("currency", current_app.config["SHOP_CURRENCY"])
+        columns.require_currency(currency)
+        created = now()
+        order = {
+            **columns.BLANK,
+            **columns.columns_of(data),
+            "status": status,
+            "currency": currency.upper(),
+            "created_at": data.get("created_at") or created,
+            "updated_at": created,
+            "completed_at": data.get("completed_at")
+            or (created if status == columns.COMPLETED else None),
+            "paid_at": data.get("paid_at"),
+            "created_via": data.get("created_via", columns.BLANK["created_via"]),
+        }
+        order["paid_at"] = columns.paid_at(None, order, data.get(columns.PAYS))
+        permissions, errors = DownloadPermissions().changed(_permission_items(data))
+        items = changed_items(OrderItems(), data, self.item_ids, errors, _prices(order["currency"]))
+        of_items = ItemChanges.take(OrderItems(), items)
+        if data.get("order_key") in self.taken_keys:
+            reason = "another order has this order key."
+            raise ShopError("shop_api_cannot_create_order", reason=reason)
+        plan = _plan(self, None, order, items, recompute=True)
+        items.own_shipping_tax = "shipping_tax" in data
+        order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
+        order["id"] = next(self.new_ids)
+        order["order_number"] = data.get("order_number") or str(order["id"])
+        order |= columns.derived_columns(order)
+        key = data.get("order_key")
+        order["order_key"] = columns.new_key() if key is None else key
+        metadata = self.metadata.changed(self, data, of_items, None)
+        if plan:
+            self.changes += plan.write(session, order["id"])
+        self.metadata.keep(metadata, None, order)
+        self.taken_keys.add(order["order_key"])
+        self.new_permissions.append(permissions)
+        if columns.STATUS_NOTE in data and status != columns.PENDING:
+            note = columns.status_note(order, columns.PENDING, data[columns.STATUS_NOTE])
+            self.notes.append((order, note))
+        return order
+
+    def update(self, order: Record | None, item: BulkItem) -> Record:
+        """Return an order after an update (orders 3)."""
+        data = item.data
+        if order is None:
+            raise ShopError("shop_api_invalid_order_id")
+        self.actor.require("shop_api_user_cannot_edit_order")
+        if item.precondition:
+            item.precondition(columns.with_total_tax(order))
+        if order["erased_at"]:
+            require_no_personal_data(data)
+        _require_customer(self, data)
+        _require_parent(self, data, order["id"])
+        if "status" in data:
+            columns.require_known_status(data["status"])
+        if "currency" in data and data["currency"].upper() != order["currency"]:
+            columns.require_currency(data["currency"])
+        if not data:
+            return dict(order)  # a copy, which does not show the metadata of an earlier item
+        timestamp = now()
+        after = {**order, **columns.columns_of(data), "updated_at": timestamp, "version": ""}
+        after["currency"] = data.get("currency", order["currency"]).upper()
+        after["status"] = columns.next_status(order["status"], data)
+        if after["status"] == columns.COMPLETED and order["completed_at"] is None:
+            after["completed_at"] = timestamp
+        after["paid_at"] = columns.paid_at(order, after, data.get(columns.PAYS))
+        changed = [name for name in KINDS if data.get(name)]
+        permissions = self.permissions.get(order["id"], DownloadPermissions())
+        permissions, errors = permissions.changed(_permission_items(data))
+        before = items = items_of(order)
+        if changed or errors:
+            prices = _prices(after["currency"])
+            items = changed_items(before, data, self.item_ids, errors, prices)
+        of_items = ItemChanges.take(before, items)
+        plan = _plan_update(self, order, after, items, changed)
+        if changed or "shipping_tax" in data:
+            items.own_shipping_tax |= "shipping_tax" in data
+            after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
+            _require_refunds_covered(self, order, after, items, data)
+        metadata = self.metadata.changed(self, data, of_items, order)
+        if plan:
+            self.changes += plan.write(self.session, order["id"])
+        self.metadata.keep(metadata, order, after)
+        after |= columns.derived_columns(after)
+        if after["status"] != order["status"]:
+            _note_status(self, after, order["status"], data)
+        self.permissions[order["id"]] = permissions
+        return after
+
+    def write(self, results: Sequence[WriteResult]) -> list[WriteResult]:
+        """Write the accepted orders. The number of statements for new orders is constant."""
+        session, created = self.session, self.created
+        if created:
+            insert_rows(session, ORDERS, created)
+        for order_id, after in self.records.items():
+            before = self.stored[order_id]
+            changes = {key: value for key, value in after.items() if value != before[key]}
+            if changes:
+                session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
+        for order, refund in self.new_refunds:
+            self.changes.append(insert_refund(session, refund, order))
+        self.metadata.write(session, [order["id"] for order in created])
+        if self.notes:
+            notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
+            ids = session.scalars(notes, [note for _, note in self.notes])
+            self.changes += [
+                columns.note_created(note_id, note, order["customer_id"])
+                for note_id, (order, note) in zip(ids, self.notes, strict=True)
+            ]
+        new = zip((order["id"] for order in created), self.new_permissions, strict=True)
+        write_permissions(session, [*new, *self.permissions.items()])
+        notify_with_coupons(session, self.actor, self.changes)
+        return [
+            result if isinstance(result, ShopError) else columns.with_total_tax(result)
+            for result in results
+        ]
 
 
 def _lock(
@@ -258,106 +378,6 @@ def _refunds(
 
 _SUMS = {"shipping_tax", *KINDS}
 """Fields of an order that change its sums."""
-
-
-def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
-    """Return a new order (orders 5, order of checks)."""
-    session = writes.session
-    writes.actor.require("shop_api_user_cannot_create_order")
-    _require_customer(writes, data)
-    _require_parent(writes, data, None)
-    paid = data.get("payment_details", {}).get("paid", False)
-    status = data.get("status", columns.PROCESSING if paid else columns.PENDING)
-    columns.require_known_status(status)
-    currency = data.get("currency", current_app.config["SHOP_CURRENCY"])
-    columns.require_currency(currency)
-    created = now()
-    order = {
-        **columns.BLANK,
-        **columns.columns_of(data),
-        "status": status,
-        "currency": currency.upper(),
-        "created_at": data.get("created_at") or created,
-        "updated_at": created,
-        "completed_at": data.get("completed_at")
-        or (created if status == columns.COMPLETED else None),
-        "paid_at": data.get("paid_at"),
-        "created_via": data.get("created_via", columns.BLANK["created_via"]),
-    }
-    order["paid_at"] = columns.paid_at(None, order, data.get(columns.PAYS))
-    permissions, errors = DownloadPermissions().changed(_permission_items(data))
-    items = changed_items(OrderItems(), data, writes.item_ids, errors, _prices(order["currency"]))
-    of_items = ItemChanges.take(OrderItems(), items)
-    if data.get("order_key") in writes.taken_keys:
-        reason = "another order has this order key."
-        raise ShopError("shop_api_cannot_create_order", reason=reason)
-    plan = _plan(writes, None, order, items, recompute=True)
-    items.own_shipping_tax = "shipping_tax" in data
-    order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
-    order["id"] = next(writes.new_ids)
-    order["order_number"] = data.get("order_number") or str(order["id"])
-    order |= columns.derived_columns(order)
-    key = data.get("order_key")
-    order["order_key"] = columns.new_key() if key is None else key
-    metadata = writes.metadata.changed(writes, data, of_items, None)
-    if plan:
-        writes.changes += plan.write(session, order["id"])
-    writes.metadata.keep(metadata, None, order)
-    writes.taken_keys.add(order["order_key"])
-    writes.new_permissions.append(permissions)
-    if columns.STATUS_NOTE in data and status != columns.PENDING:
-        note = columns.status_note(order, columns.PENDING, data[columns.STATUS_NOTE])
-        writes.notes.append((order, note))
-    return order
-
-
-def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) -> Record:
-    """Return an order after an update (orders 3)."""
-    data = item.data
-    if order is None:
-        raise ShopError("shop_api_invalid_order_id")
-    writes.actor.require("shop_api_user_cannot_edit_order")
-    if item.precondition:
-        item.precondition(columns.with_total_tax(order))
-    if order["erased_at"]:
-        require_no_personal_data(data)
-    _require_customer(writes, data)
-    _require_parent(writes, data, order["id"])
-    if "status" in data:
-        columns.require_known_status(data["status"])
-    if "currency" in data and data["currency"].upper() != order["currency"]:
-        columns.require_currency(data["currency"])
-    if not data:
-        return dict(order)  # a copy, which does not show the metadata of an earlier item
-    timestamp = now()
-    after = {**order, **columns.columns_of(data), "updated_at": timestamp, "version": ""}
-    after["currency"] = data.get("currency", order["currency"]).upper()
-    after["status"] = columns.next_status(order["status"], data)
-    if after["status"] == columns.COMPLETED and order["completed_at"] is None:
-        after["completed_at"] = timestamp
-    after["paid_at"] = columns.paid_at(order, after, data.get(columns.PAYS))
-    changed = [name for name in KINDS if data.get(name)]
-    permissions = writes.permissions.get(order["id"], DownloadPermissions())
-    permissions, errors = permissions.changed(_permission_items(data))
-    before = items = items_of(order)
-    if changed or errors:
-        prices = _prices(after["currency"])
-        items = changed_items(before, data, writes.item_ids, errors, prices)
-    of_items = ItemChanges.take(before, items)
-    plan = _plan_update(writes, order, after, items, changed)
-    if changed or "shipping_tax" in data:
-        items.own_shipping_tax |= "shipping_tax" in data
-        after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
-        _require_refunds_covered(writes, order, after, items, data)
-    metadata = writes.metadata.changed(writes, data, of_items, order)
-    if plan:
-        writes.changes += plan.write(writes.session, order["id"])
-    writes.metadata.keep(metadata, order, after)
-    after |= columns.derived_columns(after)
-    if after["status"] != order["status"]:
-        _note_status(writes, after, order["status"], data)
-    writes.permissions[order["id"]] = permissions
-    return after
 
 
 def _prices(currency: str) -> PriceOf:
@@ -438,35 +458,6 @@ def _require_parent(writes: _OrderWrites, data: Mapping[str, object], own_id: in
     if parent_id and (parent_id == own_id or parent_id not in writes.parents):
         error = ShopError("shop_api_invalid_order_id", param="order.parent_id")
         raise error.with_status(400)
-
-
-def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
-    """Write the accepted orders. The number of statements for new orders is constant."""
-    session, created = writes.session, writes.created
-    if created:
-        insert_rows(session, ORDERS, created)
-    for order_id, after in writes.records.items():
-        before = writes.stored[order_id]
-        changes = {key: value for key, value in after.items() if value != before[key]}
-        if changes:
-            session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
-    for order, refund in writes.new_refunds:
-        writes.changes.append(insert_refund(session, refund, order))
-    writes.metadata.write(session, [order["id"] for order in created])
-    if writes.notes:
-        notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
-        ids = session.scalars(notes, [note for _, note in writes.notes])
-        writes.changes += [
-            columns.note_created(note_id, note, order["customer_id"])
-            for note_id, (order, note) in zip(ids, writes.notes, strict=True)
-        ]
-    new = zip((order["id"] for order in created), writes.new_permissions, strict=True)
-    write_permissions(session, [*new, *writes.permissions.items()])
-    notify_with_coupons(session, writes.actor, writes.changes)
-    return [
-        result if isinstance(result, ShopError) else columns.with_total_tax(result)
-        for result in results
-    ]
 
 
 def _permission_items(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
