@@ -16,7 +16,7 @@ from app.api.authentication import authenticate_request
 from app.api.dialect import NATIVE
 from app.api.openapi.operations import describe_file, describe_operation
 from app.api.request_parser import ArgumentParser
-from app.api.view_docs import document, documented
+from app.api.view_docs import View, document, documented
 from app.errors.codes import ERRORS
 from app.schemas.loading import instance_of
 
@@ -118,27 +118,27 @@ class Blueprint(flask_smorest.Blueprint):
         api.describe_later(partial(super().register_views_in_doc, api, *args, **kwargs))
 
     @staticmethod
-    def errors(*codes: str) -> Callable[[Any], Any]:
+    def errors(*codes: str) -> Callable[[View], View]:
         """Document the error codes of an operation, in addition to the common error codes."""
 
-        def decorate(view: object) -> Any:
+        def decorate(view: View) -> View:
             found = {code: ERRORS[code][0] for code in codes}
             return document(view, "codes", documented(view, "codes", {}) | found)
 
         return decorate
 
     @staticmethod
-    def errors_as(status: int, *codes: str) -> Callable[[Any], Any]:
+    def errors_as(status: int, *codes: str) -> Callable[[View], View]:
         """Document error codes that also have another status in this operation (spec 4.2)."""
 
-        def decorate(view: object) -> Any:
+        def decorate(view: View) -> View:
             more = [*documented(view, "codes_as", []), *((code, status) for code in codes)]
             return document(view, "codes_as", more)
 
         return decorate
 
     @staticmethod
-    def rights(*codes: str) -> Callable[[Any], Any]:
+    def rights(*codes: str) -> Callable[[View], View]:
         """Declare the rights of an operation whose errors do not name them, by their error codes.
 
         Without them, a list is empty and the items of a bulk request fail. One right is enough.
@@ -146,22 +146,22 @@ class Blueprint(flask_smorest.Blueprint):
         return lambda view: document(view, "rights", codes)
 
     @staticmethod
-    def also_requires(*resources: str) -> Callable[[Any], Any]:
+    def also_requires(*resources: str) -> Callable[[View], View]:
         """Require a key that allows these resources, in addition to that of the blueprint."""
         return lambda view: document(view, "resources", resources)
 
     @staticmethod
-    def also_returns(*media_types: str) -> Callable[[Any], Any]:
+    def also_returns(*media_types: str) -> Callable[[View], View]:
         """Document further media types of a successful response, as text."""
         return lambda view: document(view, "media_types", media_types)
 
     @staticmethod
-    def accepts_file(*media_types: str) -> Callable[[Any], Any]:
+    def accepts_file(*media_types: str) -> Callable[[View], View]:
         """Document that the body of a request is a file of one of these media types."""
         return lambda view: document(view, "accepted", media_types)
 
     @staticmethod
-    def status(event: str) -> Callable[[Any], Any]:
+    def status(event: str) -> Callable[[View], View]:
         """Document the status of an event, which depends on the dialect."""
         return lambda view: document(view, "status_events", [event])
 

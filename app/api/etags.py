@@ -40,7 +40,7 @@ def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
         response.set_etag(tag)
         return response
 
-    return Blueprint.errors(FAILED)(read)  # type: ignore[no-any-return] # a decorated view
+    return Blueprint.errors(FAILED)(read)
 
 
 def precondition(

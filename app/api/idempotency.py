@@ -137,7 +137,7 @@ def _idempotent(view: View, form: _Form) -> View:
             raise
 
     codes = "shop_api_idempotency_key_reused", "shop_api_response_too_large"
-    return Blueprint.errors(*codes)(wrapper)  # type: ignore[no-any-return] # a decorated view
+    return Blueprint.errors(*codes)(wrapper)
 
 
 def _hashes(key: str, sent: bytes) -> tuple[str, str]:

@@ -4,12 +4,15 @@ The decorators of a blueprint store it on the view, in the attribute ``_apidoc``
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import current_app, request
 from marshmallow import Schema
 
 from app.auth.principals import CAPABILITIES
+
+View = TypeVar("View")
+"""A view, which decorators return."""
 
 
 def current_view() -> object:
@@ -17,10 +20,11 @@ def current_view() -> object:
     return current_app.view_functions[request.endpoint or ""]
 
 
-def document(view: Any, name: str, value: Any) -> Any:
+def document(view: View, name: str, value: object) -> View:
     """Store a part of the documentation of a view, and return the view."""
+    documented_view: Any = view
     # A new dict, because flask-smorest shares it with the undecorated view.
-    view._apidoc = {**_documentation(view), name: value}
+    documented_view._apidoc = {**_documentation(view), name: value}
     return view
 
 

@@ -1,13 +1,13 @@
 """Guides: the documentation site, or the Markdown files in ``docs`` if it is not built."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html import escape
 from itertools import pairwise
-from typing import Any
 
 from flask import (
     Blueprint,
+    Config,
     Flask,
     Response,
     abort,
@@ -132,7 +132,7 @@ def show_llms() -> Response:
     return Response(text, content_type="text/markdown; charset=utf-8")
 
 
-def _llms_links(config: Mapping[str, Any], table: str) -> Iterator[str]:
+def _llms_links(config: Config, table: str) -> Iterator[str]:
     for title, name, task in _TABLE_ROW.findall(table):
         if (GUIDES / f"{name}.md").is_file():
             yield f"- [{title}]({guides_url(config)}{name}.html.md): {task}"

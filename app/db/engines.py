@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import orjson
+from flask import Config
 from psycopg import ProgrammingError
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import Engine, event, make_url
@@ -36,17 +37,17 @@ _CONNECT = {
 }
 
 
-def is_sqlite(config: Mapping[str, Any]) -> bool:
+def is_sqlite(config: Config) -> bool:
     """Return whether the database of a configuration is SQLite."""
     return make_url(config["DATABASE_URL"]).get_backend_name() == "sqlite"
 
 
-def has_pooler(config: Mapping[str, object]) -> bool:
+def has_pooler(config: Config) -> bool:
     """Return whether a pooler in transaction mode is in front of the database."""
     return bool(config["DATABASE_POOLER"])
 
 
-def check_settings(config: Mapping[str, Any]) -> None:
+def check_settings(config: Config) -> None:
     """Raise SettingsError if a setting of the database requires another database.
 
     The same applies to a URL with an option that the driver does not know.
@@ -73,13 +74,13 @@ def _check_options(name: str, url: str) -> None:
         raise SettingsError(f"{name}: {str(error).strip()}.") from None
 
 
-def write_options(config: Mapping[str, Any]) -> Options:
+def write_options(config: Config) -> Options:
     """Return the options of the write engine."""
     url, idle_seconds = config["DATABASE_URL"], timeouts.idle_seconds(config)
     return _common(config, url, idle_seconds) | {"max_overflow": config["WEB_THREADS"]}
 
 
-def read_options(config: Mapping[str, object], url: str) -> Options:
+def read_options(config: Config, url: str) -> Options:
     """Return the options of an engine for reads, which has no transactions of its own."""
     options = _common(config, url)
     return options | {
@@ -89,7 +90,7 @@ def read_options(config: Mapping[str, object], url: str) -> Options:
     }
 
 
-def stream_options(config: Mapping[str, object], url: str) -> Options:
+def stream_options(config: Config, url: str) -> Options:
     """Return the options of an engine for streams.
 
     The client determines how long a stream takes, so do not wait for a connection. All statements
@@ -99,7 +100,7 @@ def stream_options(config: Mapping[str, object], url: str) -> Options:
     return _common(config, url) | isolation | {"max_overflow": 0, "pool_timeout": 0}
 
 
-def _common(config: Mapping[str, Any], url: str, idle_seconds: float = 0) -> Options:
+def _common(config: Config, url: str, idle_seconds: float = 0) -> Options:
     seconds = config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
     connect: Options
     if is_sqlite(config):
@@ -126,7 +127,7 @@ def _common(config: Mapping[str, Any], url: str, idle_seconds: float = 0) -> Opt
     } | pool
 
 
-def binds(config: Mapping[str, Any]) -> dict[str | None, Options]:
+def binds(config: Config) -> dict[str | None, Options]:
     """Return the options of the read-only engines by name."""
     url = config["DATABASE_URL"]
     found: dict[str | None, Options]
@@ -142,7 +143,7 @@ def replica_name(number: int, kind: str) -> str:
     return f"replica-{number}-{kind}"
 
 
-def prepare(engines: Mapping[str | None, Engine], config: Mapping[str, Any]) -> None:
+def prepare(engines: Mapping[str | None, Engine], config: Config) -> None:
     """Register the connection and transaction events of the engines of an app."""
     on_sqlite = is_sqlite(config)
     is_usable = sqlite.is_of_its_file if on_sqlite else patient_pool.is_open

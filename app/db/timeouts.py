@@ -7,11 +7,12 @@ SQLite. Behind a pooler in transaction mode, each transaction sets its own limit
 import math
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from flask import Config
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 
@@ -72,7 +73,7 @@ class LimitedConnection(sqlite3.Connection):
         return time.monotonic() > self._end
 
 
-def idle_seconds(config: Mapping[str, Any]) -> float:
+def idle_seconds(config: Config) -> float:
     """Return after how many idle seconds the server ends a write transaction, or 0 for no limit.
 
     A process or a pooler that is frozen, or whose machine is cut off, would keep its locks. The

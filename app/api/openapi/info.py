@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from flask import Config
+
 from app.config.files import folder_of
 
 GUIDES = folder_of("docs")
@@ -66,7 +68,7 @@ _API_GUIDES = (
 """The guides for users of the API, in the order of the links."""
 
 
-def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
+def info(config: Config, description: str | None) -> dict[str, Any]:
     """Return ``info`` without title and version, by default with the native introduction."""
     is_30 = config["SHOP_OPENAPI_VERSION"].startswith("3.0")
     licence = {"url": "https://opensource.org/license/mit"} if is_30 else {"identifier": "MIT"}
@@ -87,7 +89,7 @@ def _introduction(config: Mapping[str, object]) -> str:
     return _INTRODUCTION + (_GUIDES.format(links=links, index=index) if links else "")
 
 
-def contact(config: Mapping[str, Any]) -> dict[str, str]:
+def contact(config: Config) -> dict[str, str]:
     """Return the contact for users of the API: the operator, or otherwise the authors."""
     given = config["SHOP_CONTACT"]
     if not given:

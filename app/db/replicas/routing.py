@@ -8,9 +8,9 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from flask import Flask, current_app
+from flask import Config, Flask, current_app
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -113,7 +113,7 @@ class Replicas:
     def __init__(
         self,
         app_engines: Mapping[str | None, Engine],
-        config: Mapping[str, Any],
+        config: Config,
         is_schema_current: Callable[[Iterable[SchemaVersion]], bool],
     ) -> None:
         self.max_lag: float = config["SHOP_REPLICA_LAG_SECONDS"]

@@ -58,7 +58,7 @@ class OtherIndex(NamedTuple):
         finds_few: whether it finds a few matches by the conditions of ``ids`` as well.
     """
 
-    ids: Select[Any]
+    ids: Select[int]
     record_id: ColumnElement[int]
     key: ColumnElement[Any]
     finds_few: bool = False
@@ -92,15 +92,15 @@ class Matching:
         """Return whether all records of the part match."""
         return not self.conditions and self.search is None
 
-    def found(self) -> Select[Any]:
+    def found(self) -> Select[int]:
         """Return a select of the matching IDs, of which a search finds those of its text."""
         return self._where(_ALL if self.search is None else self.search.by_index)
 
-    def compared(self) -> Select[Any]:
+    def compared(self) -> Select[int]:
         """Return the same select, where a search compares its text with each record."""
         return self._where(_ALL if self.search is None else self.search.in_order)
 
-    def _where(self, search: ColumnElement[bool]) -> Select[Any]:
+    def _where(self, search: ColumnElement[bool]) -> Select[int]:
         return select(self.record_id).where(self.part, *self.conditions, search)
 
 

@@ -72,7 +72,9 @@ def first_matches(
         exact: a condition that finds exact matches by an index, by default the same.
     """
     record_id, search = matching.record_id, matching.search
-    ids: Any = select(record_id).where(is_exact if exact is None else exact)
+    ids: Select[int] | CompoundSelect[int] = select(record_id).where(
+        is_exact if exact is None else exact
+    )
     if search is not None and search.ids is not None and search.is_indexed:
         ids = union_all(ids, select(search.ids.limit(FEW).subquery()))
     order = case((is_exact, 0), else_=1), key.desc(), record_id.desc()
@@ -141,7 +143,7 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
     if matching.number is not None:
         return int(fetch(select(matching.number))[0][0])
     found = matching.found().limit(None if most is None else most + 1)
-    number: Select[Any] | None = None
+    number: Select[int] | None = None
     if counted is not None and matching.search is None:
         number = counted.in_period(matching.conditions, found)
     elif most is None:
@@ -149,7 +151,7 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
     return int(fetch(_count(found) if number is None else number)[0][0])
 
 
-def _number_in_search_table(matching: Matching) -> Select[Any] | None:
+def _number_in_search_table(matching: Matching) -> Select[int] | None:
     """Return a select that counts all matches of a search, and of these the few to leave out.
 
     To look up each of a million matches in its own table takes four times as long.
@@ -161,13 +163,13 @@ def _number_in_search_table(matching: Matching) -> Select[Any] | None:
     return select(_count(every).scalar_subquery() - _count(left_out).scalar_subquery())
 
 
-def _count(ids: Select[Any] | CompoundSelect[Any]) -> Select[Any]:
+def _count(ids: Select[int] | CompoundSelect[int]) -> Select[int]:
     return select(func.count()).select_from(ids.subquery())
 
 
 def _search(
     matching: Matching, key: ColumnElement[Any], direction: str, *, is_backward: bool
-) -> Select[Any]:
+) -> Select[int]:
     """Find all matches by their conditions, and then sort them.
 
     Without MATERIALIZED, PostgreSQL reads the index of the sort order, up to a million entries,
@@ -183,7 +185,7 @@ def _search(
 
 def _count_and_page(
     matching: Matching, key: ColumnElement[Any], direction: str, *, is_backward: bool
-) -> Select[Any]:
+) -> Select[int]:
     """Read the index of the sort order until the page is complete."""
     ids, record_id = matching.compared(), matching.record_id
     if matching.index is not None:

@@ -35,8 +35,8 @@ class RowCountFilter:
         return int(fetch(_sum_of_counts(self.table_name, self.partitions, self.without))[0][0])
 
     def in_period(
-        self, conditions: Sequence[ColumnElement[bool]], found: Select[Any]
-    ) -> Select[Any] | None:
+        self, conditions: Sequence[ColumnElement[bool]], found: Select[int]
+    ) -> Select[int] | None:
         """Return a select that counts the records of a period by whole weeks.
 
         A million records are counted in 2 ms instead of 80.
@@ -107,14 +107,14 @@ def _monday(moment: datetime) -> datetime:
 @lru_cache(MAX_SELECTS)
 def _sum_of_counts(
     table_name: str, partitions: tuple[str, ...] | None, without: str | None
-) -> Select[Any]:
+) -> Select[int]:
     number = select(func.coalesce(func.sum(_COUNTS.count), 0))
     return _of_table(number, table_name, partitions, without)
 
 
 def _of_table(
-    sums: Select[Any], table_name: str, partitions: tuple[str, ...] | None, without: str | None
-) -> Select[Any]:
+    sums: Select[int], table_name: str, partitions: tuple[str, ...] | None, without: str | None
+) -> Select[int]:
     sums = sums.where(_COUNTS.table_name == table_name)
     if without is not None:
         sums = sums.where(_COUNTS.partition != without)
