@@ -92,7 +92,7 @@ class Search:
 
     in_order: ColumnElement[bool]
     by_index: ColumnElement[bool]
-    ids: Select[Any] | CompoundSelect[Any] | None = None
+    ids: Select[int] | CompoundSelect[int] | None = None
     most: int = 0
 
     @property
@@ -101,7 +101,7 @@ class Search:
         return self.most > MOST_OF_LETTERS
 
 
-def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int]) -> Search:
+def contains(search: ColumnElement[str], text: str, record_id: ColumnElement[int]) -> Search:
     """Return the condition that the column contains the text. % and _ are literal."""
     if SEPARATOR in text:
         return Search(false(), false())
@@ -109,12 +109,12 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
     return _search(search, record_id, [text], has_part(search, text), table_is_exact=True)
 
 
-def has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
+def has_part(search: ColumnElement[str], text: str) -> ColumnElement[bool]:
     """Return the condition that the search column contains a text from ``searchable``."""
     return _ByDialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
 
 
-def first_line_has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
+def first_line_has_part(search: ColumnElement[str], text: str) -> ColumnElement[bool]:
     """Return the condition that the first line of the search column contains a text."""
 
     def found(position: Callable[..., Any]) -> ColumnElement[bool]:
@@ -125,8 +125,8 @@ def first_line_has_part(search: ColumnElement[Any], text: str) -> ColumnElement[
 
 
 def matches(
-    search: ColumnElement[Any],
-    texts: Sequence[ColumnElement[Any]],
+    search: ColumnElement[str],
+    texts: Sequence[ColumnElement[str]],
     pattern: str,
     record_id: ColumnElement[int],
 ) -> Search | None:
@@ -161,7 +161,7 @@ def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnEl
 
 
 def _search(
-    search: ColumnElement[Any],
+    search: ColumnElement[str],
     record_id: ColumnElement[int],
     parts: Sequence[str],
     exact: ColumnElement[bool],

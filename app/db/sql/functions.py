@@ -1,10 +1,13 @@
 """SQL functions that work the same on SQLite and PostgreSQL."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import ColumnElement, literal_column
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import BigInteger, Float, Numeric, String
 
 from app.db.sql.templates import Templated
@@ -23,7 +26,7 @@ class is_one_of(Templated[bool]):
     postgresql = "{0} = ANY({1})"
 
 
-class json_tuple(Templated[Any]):
+class json_tuple(Templated[list[object]]):
     """Several values in one column, so that a lookup of all values runs only once."""
 
     sqlite = "json_array({all})"
@@ -35,12 +38,12 @@ class json_tuple(Templated[Any]):
 
 
 @compiles(json_tuple, "postgresql")
-def _json_build_array(element: json_tuple, compiler: object, **kwargs: object) -> str:
+def _json_build_array(element: json_tuple, compiler: SQLCompiler, **kwargs: object) -> str:
     values = (_in_utc(clause, compiler, **kwargs) for clause in element.clauses)
     return f"json_build_array({', '.join(values)})"
 
 
-def _in_utc(value: Any, compiler: Any, **kwargs: Any) -> str:
+def _in_utc(value: ColumnElement[Any], compiler: SQLCompiler, **kwargs: object) -> str:
     """Return a value as SQL. JSON would contain a timestamp in the time zone of the connection."""
     sql: str = compiler.process(value, **kwargs)
     return f"({sql} AT TIME ZONE 'UTC')" if isinstance(value.type, UtcDateTime) else sql
@@ -63,7 +66,7 @@ class json_text(_JsonObject):
 
 
 @compiles(json_text, "postgresql")
-def _row_to_json(element: json_text, compiler: Any, **kwargs: Any) -> str:
+def _row_to_json(element: json_text, compiler: SQLCompiler, **kwargs: object) -> str:
     # Unlike json_object on SQLite, json_build_object would insert blanks.
     parts = [compiler.process(clause, **kwargs) for clause in element.clauses]
     named = zip(parts[::2], parts[1::2], strict=True)
@@ -78,7 +81,7 @@ class json_record(_JsonObject):
     postgresql = "CAST(json_build_object({all}) AS text)"
 
 
-class leading_number(Templated[Any]):
+class leading_number(Templated[Decimal]):
     """The number at the start of a text, or 0 if there is no number."""
 
     type = Numeric()
@@ -97,7 +100,7 @@ class leading_number(Templated[Any]):
     )
 
 
-class money_sum(Templated[Any]):
+class money_sum(Templated[Decimal]):
     """An aggregate: the sum of amounts that are not negative, also beyond 64 bits. Can be NULL.
 
     SQLite adds integers of 64 bits, and fails beyond. There, such a sum is a text.
@@ -113,7 +116,7 @@ class money_sum(Templated[Any]):
     postgresql = "sum({0})"
 
 
-class json_entries(Templated[Any]):
+class json_entries(Templated[Iterable[tuple[Any, ...]]]):
     """An aggregate: three IDs, a text and a JSON text of each row, as a JSON array of five arrays.
 
     Each array has the same order, which can be any. Reading one text takes two thirds of the time
@@ -138,7 +141,7 @@ class json_list(Templated[str]):
     postgresql = "json_agg({0})"
 
 
-class id_list(Templated[Any]):
+class id_list(Templated[Iterable[Any]]):
     """An aggregate: the IDs of a column as an ``IdList``, in any order."""
 
     type = IdList
@@ -146,7 +149,7 @@ class id_list(Templated[Any]):
     postgresql = "array_agg({0})"
 
 
-class person(Templated[Any]):
+class person(Templated[str]):
     """A value that differs for different customers: of their ID, and an e-mail without an ID."""
 
     sqlite = "coalesce({0}, {1})"
@@ -167,7 +170,7 @@ class has_one_of(Templated[bool]):
     postgresql = "{0} ~ {1}"
 
 
-class shared_clock(Templated[Any]):
+class shared_clock(Templated[datetime]):
     """A time after that of the clock of the database, or a given time on SQLite, which has none."""
 
     sqlite = "{0}"

@@ -4,6 +4,7 @@ import re
 from typing import Any, TypeVar
 
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class Templated(FunctionElement[T]):
 
 
 @compiles(Templated)
-def _render(element: Templated[Any], compiler: Any, **kwargs: Any) -> str:
+def _render(element: Templated[Any], compiler: SQLCompiler, **kwargs: object) -> str:
     clauses = [*element.clauses]
 
     def rendered(place: re.Match[str]) -> str:
