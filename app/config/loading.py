@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 import marshmallow as ma
-from flask import Config
 
 from app.config.fields import OrderStatusNames
 from app.config.settings import SettingsSchema
@@ -63,7 +62,7 @@ def _messages(error: ma.ValidationError) -> Iterable[tuple[str, list[str]]]:
     return messages.items()
 
 
-def check_order_statuses(config: Config, known: Iterable[str]) -> None:
+def check_order_statuses(config: Mapping[str, Any], known: Iterable[str]) -> None:
     """Check the settings that contain order statuses, once plugins have added their own.
 
     Raises:

@@ -1,8 +1,9 @@
 """URLs in the configuration of databases and Redis, without passwords in errors, and of the API."""
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Config
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -59,7 +60,7 @@ def _require_encoded_password(text: str) -> None:
         raise ValueError(_ENCODE)
 
 
-def own_url(config: Config) -> str:
+def own_url(config: Mapping[str, Any]) -> str:
     """Return the URL at which gunicorn serves the API, without a slash at its end."""
     host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
     return f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
