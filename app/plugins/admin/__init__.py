@@ -10,6 +10,7 @@ from app.api.error_pages import add_error_pages
 from app.catalog import EXTENSION
 from app.plugins.admin import (
     assets,
+    authorize,
     data,
     extensions,
     frame,
@@ -48,7 +49,7 @@ def init_app(app: Flask, _api: object) -> None:
     app.extensions[frame.ADMIN] = frame.Admin()
     for part in (texts, html, assets):
         part.init_app(app)
-    found = overview, search, report_pages, refusals, data, privacy
+    found = overview, search, report_pages, refusals, data, privacy, authorize
     pages = (*found, sign_in, invitations, assets)
     for blp in (*(noun.blp for noun in NOUNS.values()), *(p.blp for p in pages)):
         app.register_blueprint(blp, url_prefix=prefix)

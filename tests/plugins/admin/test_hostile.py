@@ -4,7 +4,7 @@ import csv
 import re
 from html.parser import HTMLParser
 from io import StringIO
-from urllib.parse import quote_from_bytes
+from urllib.parse import quote_from_bytes, urlencode
 
 import pytest
 
@@ -13,6 +13,12 @@ from tests.plugins.admin.filled_shop import fill, replace_everywhere
 from tests.plugins.admin.test_rights import pages
 
 WORD = "zanzibar"
+ASKED = {
+    "app_name": "\"'><script>alert(1)</script>", "user_id": "<img src=x onerror=alert(1)>",
+    "scope": "read", "return_url": "https://app.example/?\"'><script>",
+    "callback_url": "https://app.example/",
+}  # fmt: skip
+"""What a service asks for in its address."""
 HOSTILE = "\"'></textarea></title><script>alert(1)</script>{{7*7}}<img src=x onerror=alert(1)>"
 
 
@@ -42,7 +48,8 @@ def hostile(app, admin):
     paths = {path for method, path, _needs in pages(app, ids) if method == "GET"}
     person = f"customer_id={ids['customer_id']}"  # the file of a person needs one
     return browser, [
-        *paths - {"/privacy/person-data"}, f"/privacy/person-data?{person}", f"/privacy?{person}"
+        *paths - {"/privacy/person-data", "/authorize"}, f"/privacy/person-data?{person}",
+        f"/privacy?{person}", f"/authorize?{urlencode(ASKED)}",
     ]  # fmt: skip
 
 
@@ -58,7 +65,9 @@ def test_stored_texts_are_no_markup(hostile):
             markup.feed(page.html)
             assert markup.scripts == [], path
             wrong = [
-                each for each in markup.links if not re.match("/|#|https://erp.example/", each)
+                each
+                for each in markup.links
+                if not re.match("/|#|https://(erp|app).example/", each)
             ]
             assert wrong == [], path
             seen |= set(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote, unquote_plus, urlencode
 
-from flask import Blueprint, Flask, Response, current_app, request
+from flask import Blueprint, Flask, Response, current_app, redirect, request
+from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.dialect import Dialect
 from app.api.mounted_requests import MountedRequests
@@ -71,6 +72,8 @@ def init_app(app: Flask, _api: Api) -> None:
             app.add_url_rule(path, path, _suggest, methods=METHODS, provide_automatic_options=False)
     if not is_served:
         return
+    if app.config["SHOP_ADMIN"]:
+        app.add_url_rule(f"{prefix}/wc-auth/v1/authorize", "wc-auth", _authorize)
     blueprint = Blueprint("wp-json", __name__, url_prefix=f"{prefix}/wp-json")
     blueprint.extends_orders = True  # type: ignore[attr-defined]  # read by app.api.order_extensions
     made = cache(partial(document, ROUTES))  # when it is first asked for, with all plugins
@@ -99,6 +102,12 @@ def _suggest(**_: str) -> Response:
         more=f"The API is located at {prefix or '/'}, for example {prefix}/orders"
         f"{legacy if current_app.config['SHOP_LEGACY_API'] else ''}.",
     )
+
+
+def _authorize() -> BaseResponse:
+    """Lead a service that asks for a key to the page where a person approves it."""
+    query = urlencode(list(request.args.items(multi=True)))
+    return redirect(f"{current_app.config['SHOP_URL_PREFIX']}/admin/authorize?{query}")
 
 
 def _located(prefix: str, path: str, query: str) -> tuple[str, str]:
