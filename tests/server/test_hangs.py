@@ -82,7 +82,7 @@ def test_frozen_database_rejects_requests_and_leaves_the_service_alive(cluster, 
         for _ in range(5):
             healthy = client.get("/healthz")
             assert (healthy.status, healthy.body) == HEALTHY
-            assert healthy.seconds < 1
+            assert healthy.seconds < SLACK
         ready = client.get("/readyz")
         assert ready.status == 503
         assert ready.seconds < 2 + SLACK
@@ -140,7 +140,7 @@ def test_frozen_standby_makes_the_outcome_of_writes_unknown(cluster, synchronous
         for _ in range(5):
             read = client.get("/coupons/count")
             assert read.status == 200
-            assert read.seconds < 1
+            assert read.seconds < SLACK
         assert client.get("/readyz").status == 200
         reply = with_key.result()
         assert (reply.status, reply.body) == (504, OUTCOME_UNKNOWN)
@@ -194,11 +194,11 @@ def test_reads_of_a_new_key_and_signed_reads_do_not_wait_for_a_standby(cluster, 
     with programs.frozen(synchronous.process):
         reply = cluster.client(service, SimpleNamespace(**made)).get("/coupons/count")
         assert reply.status == 200
-        assert reply.seconds < 1
+        assert reply.seconds < SLACK
         path, _ = sign(cluster.key, "/wc-api/v3/coupons/count", origin=service.url)
         reply = Client(service.port).get(path)
         assert reply.status == 200
-        assert reply.seconds < 1
+        assert reply.seconds < SLACK
 
 
 @pytest.mark.slow

@@ -58,8 +58,9 @@ def test_hostile_response_ends_early_and_does_not_block(hostile, name, monkeypat
         expected = (None, "timeout" if name in SLOW else "connection failed")
     assert (outcome.status, outcome.error) == expected
     assert len(outcome.body) <= client.KEPT_BYTES
-    assert outcome.duration_ms < 3000
-    assert longest < 0.5
+    # Without the limits, neither would end. A busy machine takes its time, too.
+    assert outcome.duration_ms < 10_000
+    assert longest < 1.5
 
 
 @pytest.mark.slow
