@@ -170,6 +170,16 @@ STATES = {
 
 
 @pytest.mark.both_databases
+def test_a_coupon_expires_as_its_day_begins(admin, make_coupon):
+    today = datetime.now(UTC).date()
+    for code, day in ("today", today), ("later", today + timedelta(days=9)):
+        make_coupon(code=code, expiry_date=str(day))
+    for state, code in ("expired", "today"), ("active", "later"):
+        found = admin.get("/coupons", {"state": state, "fields": "code"})
+        assert found.get_json() == {"coupons": [{"code": code}]}
+
+
+@pytest.mark.both_databases
 def test_a_coupon_has_exactly_one_state(admin, make_coupon):
     for state, fields in STATES.items():
         make_coupon(code=state, **fields)

@@ -66,8 +66,9 @@ def test_an_unknown_type_is_a_bug(app):
 
 
 @pytest.mark.pooler
-def test_feed_pages(admin, publish):
-    published = publish(*map(updated, range(5)))
+@pytest.mark.parametrize("number", [5, 6], ids=["short last page", "full last page"])
+def test_feed_pages(admin, publish, number):
+    published = publish(*map(updated, range(number)))
     before = published[0] - 1
     url = f"/events?filter[after]={before}&filter[limit]=2&filter[type]=coupon.updated"
     read = []

@@ -607,3 +607,12 @@ def test_a_killed_import_is_an_event(app, settings, admin):
     (event,) = admin.get("/events").get_json()["events"]
     assert event["type"] == "import.completed"
     assert event["data"]["import"]["interrupted"] is True
+
+
+def test_a_line_of_csv_that_is_too_long_is_rejected(admin, run, monkeypatch):
+    monkeypatch.setattr("app.import_export.file_reader.MAX_LINE_BYTES", 30)
+    longest = "code,description\n" + "a," + "b" * 27 + "\n"
+    assert run("coupons", longest).exit_code == 0
+    result = run("coupons", longest.replace("a,", "cc,"))
+    assert (result.exit_code, "line 2: is longer than 30 bytes." in result.output) == (1, True)
+    assert codes(admin) == ["a"]

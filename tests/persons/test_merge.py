@@ -270,3 +270,13 @@ def test_deleting_the_kept_account_erases_what_is_remembered_of_the_removed_one(
         400,
         "shop_api_coupon_not_applicable",
     )
+
+
+def test_an_account_with_too_many_orders_is_not_removed(app, admin, pair, monkeypatch):
+    monkeypatch.setattr("app.services.persons.merging.MOST_ORDERS", 1)
+    kept, removed = pair
+    insert_order(app, customer_id=removed)
+    assert preview(admin, kept, removed).get_json()["merge"]["reasons"] == []
+    insert_order(app, customer_id=removed)
+    (reason,) = preview(admin, kept, removed).get_json()["merge"]["reasons"]
+    assert reason["code"] == "too_many_orders"

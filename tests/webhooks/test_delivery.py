@@ -36,6 +36,9 @@ def test_delivery_is_signed_and_recorded(shop, receiver, capfd):
         publish(shop, 12)
         (received,) = receiver.wait(1)
         (delivery,) = in_state(shop, webhook, "delivered")
+    for more in (0, 1):
+        of_event = {"filter[event_id]": delivery["event_id"] + more}
+        assert len(deliveries(shop, webhook, **of_event)) == 1 - more
     event = shop.get(f"/events/{delivery['event_id']}").get_json()["event"]
     assert received.verify(webhook["secret"]) == {
         "type": "coupon.updated",
