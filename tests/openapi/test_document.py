@@ -20,7 +20,16 @@ pytestmark = pytest.mark.one_database
 
 OPEN = {("get", "/"), ("get", "/healthz"), ("get", "/readyz")}
 # What describes the API is no part of it. The pages call it, and wc/v3 has a document of its own.
-AROUND = {"/openapi.json", "/docs/", "/llms.txt", "/static/", "/favicon.ico", "/admin", "/wp-json"}
+AROUND = {
+    "/openapi.json",
+    "/docs/",
+    "/llms.txt",
+    "/static/",
+    "/wc-auth",
+    "/favicon.ico",
+    "/admin",
+    "/wp-json",
+}
 ADMIN_CODES = {
     "shop_api_invalid_session_id",
     "shop_api_key_cannot_sign_in",
