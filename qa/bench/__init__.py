@@ -12,8 +12,8 @@ pg_trgm. ``BENCH_POSTGRESQL=url`` uses another server on this machine, as a supe
 - ``servers.py``: gunicorn, its resource usage, and the clients that send requests.
 - ``workloads.py``: requests that create and update records.
 - ``measuring.py``: measuring workloads, and the rows with their targets.
-- ``reads.py``, ``writes.py``, ``redemptions.py``, ``large_shops.py``, ``process.py``,
-  ``imports.py`` and ``files.py``: the rows.
+- ``reads.py``, ``writes.py``, ``redemptions.py``, ``campaigns.py``, ``persons.py``,
+  ``large_shops.py``, ``process.py``, ``imports.py`` and ``files.py``: the rows.
 - ``report.py``: the output format of the rows.
 
 Two workloads that are compared alternate round by round, on one machine and in one run, so that

@@ -13,6 +13,7 @@ from qa.bench import (
     files,
     imports,
     large_shops,
+    persons,
     process,
     reads,
     redemptions,
@@ -23,8 +24,8 @@ from qa.bench.measuring import Row
 from qa.bench.shops import DATABASES, SMALL, STREAMED, Shops, open_shops
 
 PARTS = (
-    "reads", "metadata", "bulk", "redemptions", "campaigns", "orders", "requests", "events",
-    "imports", "files", "process", "writers", "whole", "full",
+    "reads", "metadata", "bulk", "redemptions", "campaigns", "persons", "orders", "requests",
+    "events", "imports", "files", "process", "writers", "whole", "full",
 )  # fmt: skip
 LARGE_PARTS = {"full"}
 
@@ -36,6 +37,7 @@ _REQUESTS = {
     "requests": writes.orders_and_bare_views,
     "redemptions": redemptions.redemptions,
     "campaigns": campaigns.campaigns,
+    "persons": persons.persons,
 }
 
 

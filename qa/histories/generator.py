@@ -63,7 +63,7 @@ WEIGHTS = {
     "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
     "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
     "change_email": 3, "create_customer": 3, "delete_customer": 0.5, "read_only": 0.7,
-    "merge": 1.2, "claim": 1.5, "erase": 0.8,
+    "merge": 1.5, "claim": 1.5, "erase": 0.8,
     "conditional_order": 1.5, "conditional_customer": 1.5, "conditional_trash": 1, "create_key": 0.5, "restrict_key": 0.4, "revoke_key": 0.4,
     "use_key": 2,
     "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
@@ -876,8 +876,9 @@ class Generator:
         if len(customers) < LEAST_CUSTOMERS:
             return self._create_customer()
         kept, removed = self.random.sample(customers, 2)
-        if hot in customers and self.random.random() < 0.3:
-            kept, removed = hot, self.random.choice([each for each in customers if each != hot])
+        if hot in customers and self.random.random() < 0.7:
+            other = self.random.choice([each for each in customers if each != hot])
+            kept, removed = (hot, other) if self.random.random() < 0.4 else (other, hot)
         return self._operation(
             "merge", "POST", f"/customers/{kept}/merge", {"merge": {"customer_id": removed}},
             is_idempotent=True, customer=kept, removed=removed,
@@ -888,13 +889,16 @@ class Generator:
         customers = dict(self.world.customers)
         if not customers:
             return None
-        customer_id = self.random.choice(list(customers))
-        theirs = [
-            id_
-            for id_, order in list(self.world.orders.items())
-            if not order["customer_id"]
-            and order["billing_address"]["email"].lower() == customers[customer_id].lower()
-        ]
+        claimable: dict[int, list[int]] = {id_: [] for id_ in customers}
+        owners = {email.lower(): id_ for id_, email in customers.items()}
+        for order_id, order in list(self.world.orders.items()):
+            email = order["billing_address"]["email"].lower()
+            if not order["customer_id"] and email in owners:
+                claimable[owners[email]].append(order_id)
+        several = [id_ for id_, theirs in claimable.items() if theirs]
+        chosen = several if several and self.random.random() < 0.9 else list(customers)
+        customer_id = self.random.choice(chosen)
+        theirs = claimable[customer_id]
         wanted = {"order_ids": theirs[:2]} if theirs and self.random.random() < 0.4 else {}
         return self._operation(
             "claim", "POST", f"/customers/{customer_id}/claim", {"claim": wanted},

@@ -503,3 +503,49 @@ def test_an_order_of_a_bulk_request_had_the_address_that_its_events_lost(
     assert EMAIL not in str(events)
     redemptions = stored_redemptions(admin)
     assert violations_of(events, created, rejected, changed, redemptions=redemptions) == []
+
+
+def test_uses_follow_their_customer_in_a_merge_a_claim_and_an_erasure(
+    admin, feed, make_coupon, make_customer, make_order
+):
+    """The limit per customer counts both accounts, then the hash of the erased addresses."""
+    kept, old = (make_customer(email=f"{name}@example.com")["id"] for name in ("kept", "old"))
+    make_coupon(code="once", usage_limit_per_user=1)
+    by_id = {"code": "once", "customer_id": old, "email": ""}
+    operations = [recorded(post(admin, "once", customer_id=old), "reserve", None, **by_id)]
+    operations[0].args["expires_in"] = 900
+    guest = {"email": "kept@example.com"}
+    order = make_order(status="pending", billing_address=guest)
+    of_account = make_order(status="pending", customer_id=old)
+
+    def send(kind, path, body):
+        operations.append(recorded(admin.post(path, body), kind, body))
+        assert operations[-1].is_done, operations[-1]
+
+    def reject(email):
+        """A guest with the address is rejected, after all events so far."""
+        number = len(admin.get("/events").get_json()["events"])
+        args = {"code": "once", "customer_id": 0, "email": email, "expires_in": 900}
+        rejected = recorded(post(admin, "once", email, email=email), "reserve", None, **args)
+        rejected.invoked, rejected.returned = number - 0.05, number - 0.01
+        assert rejected.reasons == {"usage_limit_per_user"}
+        operations.append(rejected)
+
+    send("merge", f"/customers/{kept}/merge", {"merge": {"customer_id": old}})
+    reject("old@example.com")
+    reject("kept@example.com")
+    send("claim", f"/customers/{kept}/claim", {"claim": {}})
+    admin.put(f"/orders/{of_account['id']}", {"order": {"status": "completed"}})
+    admin.put(f"/orders/{order['id']}", {"order": {"status": "completed"}})
+    redemptions = stored_redemptions(admin)
+    before = admin.get("/events").get_json()["events"]
+    assert violations_of(before, *operations, redemptions=redemptions) == []
+    without = [each for each in before if each["type"] != "customer.merged"]
+    found = violations_of(without, *operations, redemptions=redemptions)
+    assert any("no coupon had reached usage_limit_per_user" in text for text in found), found
+    send("erase", "/persons/erase", {"person": {"customer_id": kept}})
+    reject("old@example.com")
+    query = {"filter[after]": before[-1]["id"]}
+    events = [*before, *admin.get("/events", query).get_json()["events"]]
+    redemptions = stored_redemptions(admin)
+    assert violations_of(events, *operations, redemptions=redemptions) == []

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -21,12 +22,12 @@ from sqlalchemy import (
 from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import fetch
+from app.db.read_pool import MAX_SELECTS, fetch
 from app.db.records import WANTED, Columns, Row, as_printed, select_where
-from app.db.sql.types import UtcDateTime
+from app.db.sql.types import Id, UtcDateTime
 from app.errors import InvalidParams, ShopError
 from app.models import API_KEYS, EVENT_FEED, EVENTS, USERS
-from app.services.common.filtering import ListQuery, between
+from app.services.common.filtering import ListQuery
 from app.services.common.pagination import default_page_size
 from app.services.common.plans import FEW
 from app.services.events.sequence import number_events
@@ -59,6 +60,21 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
         else_="command",
     ),
 }
+
+# The same objects for each query, so that a page is selected by the same statement.
+_IS_WANTED: Mapping[str, ColumnElement[bool]] = {
+    "created_at_min": EVENTS.c.created_at >= bindparam("created_at_min", type_=UtcDateTime),
+    "created_at_max": EVENTS.c.created_at <= bindparam("created_at_max", type_=UtcDateTime),
+    "type": EVENTS.c.type.in_(bindparam("type", expanding=True)),
+    "resource": EVENTS.c.resource.in_(bindparam("resource", expanding=True)),
+    "user_id": EVENTS.c.user_id == bindparam("user_id", type_=Id),
+    "request_id": EVENTS.c.request_id == bindparam("request_id"),
+    "resource_id": EVENTS.c.resource_id == bindparam("resource_id", type_=Id),
+}
+_IS_RARE = and_(EVENTS.c.resource.in_(bindparam("rare", expanding=True)), EVENTS.c.id.is_not(None))
+_NUMBER_OF_RARE = select(func.count()).select_from(
+    select(EVENTS.c.id).where(_IS_RARE).limit(FEW + 1).subquery()
+)
 
 # One row, also without a row in the table.
 _HAS_ID = EVENTS.c.id == bindparam(WANTED)
@@ -102,33 +118,52 @@ def list_events(actor: Principal, query: EventQuery, columns: Columns) -> EventP
     _require_cursor(query, descending=descending)
     actor.require("shop_api_user_cannot_read_events")
     number_events()
-    conditions += rare_resources(query)
+    values = _values_of(query)
+    if rare := rare_resources(query):
+        conditions, values = [*conditions, _IS_RARE], values | {"rare": rare}
     size, after = query.limit or default_page_size(), min(query.after or 0, INT64_MAX)
     since, until = ids_between(query)
     if query.before is not None:
         until = min(until, query.before)
-    if not descending:
-        conditions.append(EVENTS.c.id > select(_REMOVED.c.removed_id).scalar_subquery())
-    columns = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
-    page = (
-        select(*columns, EVENTS.c.id)
-        .where(EVENTS.c.id > bindparam("after", type_=BigInteger), EVENTS.c.id < until, *conditions)
-        .order_by(EVENTS.c.id.desc() if descending else EVENTS.c.id)
-        .limit(bindparam("size", type_=BigInteger))
-        .subquery()
-    )
-    # One statement: between two, the events after the cursor could be removed.
     rows = fetch(
-        select(*page.c, _REMOVED.c.removed_id)
-        .select_from(_REMOVED.outerjoin(page, true()))
-        .order_by(page.c.id.desc() if descending else page.c.id),
-        {"after": max(after, since), "size": size + 1},
+        _page(tuple(columns), tuple(conditions), descending=descending),
+        {"after": max(after, since), "until": until, "size": size + 1, **values},
     )
     removed_id = rows[0].removed_id
     if query.after is not None and after < removed_id:
         raise ShopError("shop_api_events_expired", removed_id=removed_id)
     events = [row[:-1] for row in rows if row[-2] is not None]
     return EventPage(events[:size], has_more=len(events) > size)
+
+
+@lru_cache(MAX_SELECTS)
+def _page(
+    columns: tuple[ColumnElement[Any], ...],
+    conditions: tuple[ColumnElement[bool], ...],
+    *,
+    descending: bool,
+) -> Select[Any]:
+    """Return a select of a page of events and of the last event without data.
+
+    It is one statement: between two, the events after the cursor could be removed.
+    """
+    shown = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
+    if not descending:
+        is_kept = EVENTS.c.id > select(_REMOVED.c.removed_id).scalar_subquery()
+        conditions = (*conditions, is_kept)
+    after, until = (bindparam(name, type_=BigInteger) for name in ("after", "until"))
+    page = (
+        select(*shown, EVENTS.c.id)
+        .where(EVENTS.c.id > after, EVENTS.c.id < until, *conditions)
+        .order_by(EVENTS.c.id.desc() if descending else EVENTS.c.id)
+        .limit(bindparam("size", type_=BigInteger))
+        .subquery()
+    )
+    return (
+        select(*page.c, _REMOVED.c.removed_id)
+        .select_from(_REMOVED.outerjoin(page, true()))
+        .order_by(page.c.id.desc() if descending else page.c.id)
+    )
 
 
 def _require_cursor(query: EventQuery, *, descending: bool) -> None:
@@ -169,7 +204,6 @@ def conditions_of(query: EventQuery) -> list[ColumnElement[bool]]:
         InvalidParams: a type or a resource is unknown.
     """
     catalog = current_catalog()
-    conditions = between({"created_at": EVENTS.c.created_at}, query)
     for name, wanted, choices in (
         ("type", query.type, list(catalog.event_types)),
         ("resource", query.resource, catalog.event_resources),
@@ -180,27 +214,30 @@ def conditions_of(query: EventQuery) -> list[ColumnElement[bool]]:
             if value not in choices:
                 reason = f"unknown {name} {value!r}. Known {name}s: {', '.join(choices)}."
                 raise InvalidParams({f"filter[{name}]": reason})
-        conditions.append(EVENTS.c[name].in_(wanted))
-    if query.user_id is not None:
-        conditions.append(EVENTS.c.user_id == min(query.user_id, INT64_MAX))
-    if query.request_id is not None:
-        conditions.append(EVENTS.c.request_id == query.request_id)
-    if (resource_id := query.resource_id) is not None:
-        conditions.append(EVENTS.c.resource_id == min(resource_id, INT64_MAX))
-        resources = query.resource
-        conditions.append(EVENTS.c.resource.in_(resources) if resources else HAS_ANY_RESOURCE)
+    conditions = [_IS_WANTED[name] for name in _values_of(query)]
+    if query.resource_id is not None and not query.resource:
+        conditions.append(HAS_ANY_RESOURCE)
     return conditions
 
 
-def rare_resources(query: EventQuery) -> list[ColumnElement[bool]]:
-    """Return the condition on the resource of the wanted events, if an index finds only a few."""
+def _values_of(query: EventQuery) -> dict[str, Any]:
+    """Return the values of the conditions of a query, by the names of _IS_WANTED."""
+    found = {name: getattr(query, name) for name in _IS_WANTED}
+    return {
+        name: min(value, INT64_MAX) if name in {"user_id", "resource_id"} else value
+        for name, value in found.items()
+        if value is not None
+    }
+
+
+def rare_resources(query: EventQuery) -> list[str]:
+    """Return the resources of the wanted events, if an index finds only a few events of them."""
     types = query.type or ()
     resources = query.resource or sorted({each.partition(".")[0] for each in types})
     if not resources or query.resource_id is not None:
         return []
-    has_resource = and_(EVENTS.c.resource.in_(resources), EVENTS.c.id.is_not(None))
-    some = select(EVENTS.c.id).where(has_resource).limit(FEW + 1).subquery()
-    return [has_resource] if fetch(select(func.count()).select_from(some))[0][0] <= FEW else []
+    is_rare = fetch(_NUMBER_OF_RARE, {"rare": list(resources)})[0][0] <= FEW
+    return list(resources) if is_rare else []
 
 
 MARGIN = timedelta(hours=1)
