@@ -102,7 +102,7 @@ def feed_without_trash(_: Any) -> None:
     original = event_queries.conditions_of
 
     def conditions_of(query: Any) -> Any:
-        more = [EVENTS.c.type.not_like("%.deleted")] if query["resource"] else []
+        more = [EVENTS.c.type.not_like("%.deleted")] if query.resource else []
         return original(query) + more
 
     event_queries.conditions_of = conditions_of

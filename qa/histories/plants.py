@@ -364,8 +364,8 @@ def wrong_count(_: Any) -> None:
 
     @wraps(original)
     def count_orders(actor: Any, query: Any) -> int:
-        if query["status"] is not None:
-            query = {**query, "customer_id": None}
+        if query.status is not None:
+            query = replace(query, customer_id=None)
         return original(actor, query)
 
     order_queries.count_orders = count_orders
