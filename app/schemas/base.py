@@ -140,6 +140,7 @@ def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -
         if isinstance(field, InputPart):
             part: Any = field.nested
             optional[key] = InputPart(_part_update(part))
+            optional[key].metadata = {**optional[key].metadata, **field.metadata}
             continue
         optional[key] = copied = copy.deepcopy(field)
         copied.required = False

@@ -122,6 +122,7 @@ class FieldSpec:
     choices: Callable[[], Mapping[str, str]] = dict  # what a ``select`` or boxes offer
     max_length: int | None = None
     line: str = ""  # the line of a list that it belongs to
+    item_id: int = 0  # the ID of the item that the line is
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -230,6 +231,8 @@ def _declared(schema: type[Base], prefix: str = "") -> tuple[tuple[FieldSpec, in
         form: FormField = declared.metadata.get(FORM) or FormField()
         label = form.label or name.replace("_", " ").capitalize()
         if isinstance(declared, inputs.InputPart):
+            if form.kind == "hidden":
+                continue
             part: Any = declared.nested
             inner = _declared(part, f"{prefix}{name}.")
             if not any(spec.form.section != "More" for spec, _ in inner):  # an address
@@ -269,16 +272,25 @@ def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
     return found
 
 
-def line_specs(schema: type[Base], name: str, lines: Mapping[int, str]) -> list[FieldSpec]:
+def line_specs(
+    schema: type[Base], name: str, lines: Mapping[int, str], *, are_ids: bool = False
+) -> list[FieldSpec]:
     """Return the fields of the items of a list, which a form shows as lines.
 
     Args:
         schema: the schema of an item.
         name: the name of the list. A field of an item is ``<name>.<number>.<field>``.
         lines: what names each item, by a number.
+        are_ids: whether the numbers are the IDs of the items.
     """
     return [
-        replace(spec, name=f"{name}.{number}.{spec.name}", line=line, required=False)
+        replace(
+            spec,
+            name=f"{name}.{number}.{spec.name}",
+            line=line,
+            required=False,
+            item_id=number if are_ids else 0,
+        )
         for number, line in lines.items()
         for spec in specs_of(schema)
     ]
@@ -400,8 +412,12 @@ class Form:
         for name in {spec.name.partition(".")[0] for spec in self.specs if spec.line}:
             items = values.pop(name, {})
             if items:
+                ids = {each.name: each.item_id for each in self.specs if each.item_id}
                 self.lines[name] = [int(number) for number in items]
-                values[name] = list(items.values())
+                values[name] = [
+                    {"id": found} | item if (found := _id_of(ids, f"{name}.{number}.")) else item
+                    for number, item in items.items()
+                ]
         return values
 
     def note(self, error: ShopError) -> None:
@@ -417,7 +433,8 @@ class Form:
             field = ERROR_FIELDS.get(part.code, "")
             own = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
             places = *own, field, f"coupon.{field}"  # the coupon of a batch
-            name = next((each for each in places if each in names), "")
+            of_line = (each.name for each in self.specs if each.name.startswith(f"{own[0]}."))
+            name = next((each for each in places if each in names), "") or next(of_line, "")
             reason = part.translated_reason(_)
             reason = re.sub(r"`?([a-z]+(?:_[a-z]+)+)`?", self._label, reason)
             self.errors[name] = reason[:1].upper() + reason[1:]
@@ -504,10 +521,16 @@ def _within(record: Mapping[str, Any], name: str) -> Any:
     value: Any = record
     for part in name.split("."):
         if isinstance(value, list):
-            value = value[int(part)] if int(part) < len(value) else None
+            by_id = {str(each["id"]): each for each in value if "id" in each}
+            rows = by_id or {str(place): each for place, each in enumerate(value)}
+            value = rows.get(part)
         else:
             value = value.get(part) if isinstance(value, Mapping) else None
     return value
+
+
+def _id_of(ids: Mapping[str, int], line: str) -> int:
+    return next((found for name, found in ids.items() if name.startswith(line)), 0)
 
 
 def _put(values: dict[str, Any], name: str, value: Any) -> None:

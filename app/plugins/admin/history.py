@@ -115,6 +115,8 @@ def entry(event: Mapping[str, Any], labels: Mapping[str, str]) -> Entry:
     undo = ""
     if can_undo and may_open("admin_events.undo"):
         undo = url_for("admin_events.show", event_id=event["id"], _anchor=ANCHOR)
+    if event["type"] in TITLES:
+        labels = CHILD_FIELDS
     listed = differences(changes.get("before", {}), changes.get("after", {}), labels)
     child = data.get(event["resource"], {}) if event["type"] in TITLES else {}
     listed += [

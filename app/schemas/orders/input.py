@@ -21,6 +21,7 @@ from app.schemas.base import (
 from app.schemas.customers import BillingAddressCreate, ShippingAddressCreate
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
+from app.schemas.fields.form import FormField, set_form
 from app.schemas.orders.item_input import (
     CouponLineCreate,
     DownloadPermissionCreate,
@@ -95,6 +96,33 @@ class OrderFields(Base):
     metadata = inputs.MetadataInput(inputs.METADATA)
 
 
+set_form(
+    OrderFields,
+    {
+        "Order": {
+            "customer_id": FormField(
+                "Customer number",
+                kind="number",
+                is_empty_zero=True,
+                help="The number in the address of the customer's page. Empty for a guest.",
+            ),
+            "status": FormField(kind="select", values="order_statuses", help=""),
+            "note": FormField("Customer's note", kind="textarea", help=""),
+        }
+    },
+    hidden=(
+        "currency",
+        "customer_ip",
+        "customer_user_agent",
+        "shipping_tax",
+        "transaction_id",
+        "parent_id",
+        "prices_include_tax",
+        "payment_details",
+    ),
+)
+
+
 class OrderCreate(OrderFields):
     """Fields of a new order. None is required; sums are computed."""
 
@@ -114,6 +142,12 @@ class OrderCreate(OrderFields):
         "Files that the customer can download, as listed by `GET /customers/{id}/downloads`.",
     )
 
+
+set_form(
+    OrderCreate,
+    {},
+    hidden=("created_at", "completed_at", "paid_at", "created_via", "order_number", "order_key"),
+)
 
 _CHANGES = "An item with an `id` updates or removes that item. An item without an `id` is added."
 _LISTS: dict[str, ma.fields.Field[Any]] = {

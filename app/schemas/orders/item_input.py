@@ -13,6 +13,7 @@ from app.schemas.base import Base, update_schema
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
+from app.schemas.fields.form import FormField, set_form
 
 MAX_ITEMS = 1000
 """Items in one list (orders 9)."""
@@ -149,6 +150,30 @@ class LineItemCreate(Base):
     metadata = inputs.MetadataInput(inputs.METADATA)
 
 
+set_form(
+    LineItemCreate,
+    {
+        "Items": {
+            "name": FormField(help=""),
+            "sku": FormField("SKU", help=""),
+            "quantity": FormField(kind="number", help=""),
+            "price": FormField(kind="amount", help=""),
+            "total": FormField("Total", kind="amount", help=""),
+        }
+    },
+    hidden=(
+        "product_id",
+        "subtotal",
+        "subtotal_tax",
+        "total_tax",
+        "tax_class",
+        "product_category_ids",
+        "on_sale",
+        "variation_id",
+    ),
+)
+
+
 class ShippingLineCreate(Base):
     """Shipping line of a new order."""
 
@@ -159,6 +184,18 @@ class ShippingLineCreate(Base):
     instance_id = inputs.Text("ID of the shipping method in its zone.")
     taxes = ItemTaxArray()
     metadata = inputs.MetadataInput(inputs.METADATA)
+
+
+set_form(
+    ShippingLineCreate,
+    {
+        "Shipping": {
+            "method_title": FormField("Shipping method", help=""),
+            "total": FormField("Shipping cost", kind="amount", help=""),
+        }
+    },
+    hidden=("method_id", "total_tax", "instance_id"),
+)
 
 
 class FeeLineCreate(Base):
@@ -191,6 +228,9 @@ class CouponLineCreate(Base):
         "Discount amount, recorded as it is. Without an amount, the coupon is applied."
     )
     metadata = inputs.MetadataInput(inputs.METADATA)
+
+
+set_form(CouponLineCreate, {"Coupon": {"code": FormField("Code", help="")}}, hidden=("amount",))
 
 
 class Remaining(inputs.Input):

@@ -387,3 +387,91 @@ def test_status_of_a_page_whose_order_has_changed_otherwise(admin, browser):
     admin.put(path, {"order": {"note": "Ring twice."}})
     page = browser.post(f"{path}/status", shown | {"status": "completed"})
     assert page.location.endswith("done=saved")
+
+
+@pytest.mark.both_databases
+def test_an_order_is_edited(browser, new_order, admin):
+    customer = {"email": "grace@example.com", "first_name": "Grace", "last_name": "Hopper"}
+    number = admin.post("/customers", {"customer": customer}).json["customer"]["id"]
+    items = [{"name": name, "quantity": 2, "price": "10.00"} for name in ("Teapot", "Cup")]
+    order = new_order(line_items=items)
+    path = f"/orders/{order['id']}"
+    pot, cup = (f"line_items.{each['id']}" for each in order["line_items"])
+    form = browser.get(f"{path}/edit").form("note")
+    assert (form["billing_address.first_name"], form[f"{pot}.quantity"]) == ("Ada", "2")
+    form |= {
+        "customer_id": str(number),
+        "note": "Ring twice",
+        "billing_address.city": "Turin",
+        f"{pot}.quantity": "1",
+        f"{cup}.quantity": "0",
+        "line_items.-1.name": "Bowl",
+        "line_items.-1.price": "4.50",
+    }
+    sent = browser.post(f"{path}/edit", form | {"_show": "request"})
+    assert "created_via" not in sent.html
+    assert browser.post(f"{path}/edit", form).status == 303
+    saved = admin.get(path).json["order"]
+    assert [(each["name"], each["quantity"], each["total"]) for each in saved["line_items"]] == [
+        ("Teapot", 1, "10.00"),
+        ("Bowl", 1, "4.50"),
+    ]
+    assert (saved["note"], saved["customer_id"], saved["total"]) == ("Ring twice", number, "19.50")
+    assert saved["billing_address"] == order["billing_address"] | {"city": "Turin"}
+    assert "Grace Hopper Billed to Ada Lovelace" in browser.get(path).text
+    assert browser.post(f"{path}/edit", form).status == 409  # sent again, an item is gone
+
+
+def test_an_item_that_someone_else_changed_is_a_conflict(browser, new_order, admin):
+    order = new_order()
+    path, number = f"/orders/{order['id']}", order["line_items"][0]["id"]
+    form = browser.get(f"{path}/edit").form("note") | {f"line_items.{number}.name": "Pot"}
+    changed = {"line_items": [{"id": number, "quantity": 3}]}
+    assert admin.put(path, {"order": changed}).status_code == 200
+    page = browser.post(f"{path}/edit", form)
+    assert page.status == 409
+    assert "Pot, Quantity When you began 2 Theirs: 3 Yours: 2" in page.text
+
+
+def test_an_order_is_created_for_a_customer(browser, admin):
+    address = {"first_name": "Grace", "city": "Arlington"}
+    customer = {"email": "grace@example.com", "billing_address": address}
+    number = admin.post("/customers", {"customer": customer}).json["customer"]["id"]
+    admin.post("/coupons", {"coupon": {"code": "tea", "type": "percent", "amount": "10"}})
+    assert f"/orders/new?customer_id={number}" in browser.get(f"/customers/{number}").html
+    form = browser.get(f"/orders/new?customer_id={number}").form("note") | {
+        "status": "processing",
+        "line_items.-1.name": "Tea",
+        "line_items.-1.quantity": "2",
+        "line_items.-1.price": "5.00",
+        "coupon_lines.-1.code": "TEA",
+        "shipping_lines.-1.method_title": "Parcel",
+        "shipping_lines.-1.total": "3.00",
+    }
+    for _ in range(2):  # a double click creates one
+        assert browser.post("/orders/new", form).status == 303
+    (order,) = admin.get(f"/orders?customer_id={number}").json["orders"]
+    assert (order["status"], order["total"], order["total_discount"]) == (
+        "processing",
+        "12.00",
+        "1.00",
+    )
+    assert order["billing_address"]["city"] == "Arlington"
+    assert order["shipping_methods"] == "Parcel"
+
+
+def test_errors_of_a_new_order_stand_beside_their_fields(browser):
+    form = browser.get("/orders/new").form("note")
+    fields = {
+        "line_items.-2.name": "Tea",
+        "line_items.-1.name": "Cup",
+        "line_items.-1.price": "1,5",
+    }
+    page = browser.post("/orders/new", form | fields | {"customer_id": "x"})
+    assert page.status == 400
+    assert page.html.count('aria-invalid="true"') == 2
+    page = browser.post("/orders/new", form | {"line_items.-2.name": "Tea"})
+    assert page.status == 400
+    assert 'href="#field-line_items--2-name"' in page.html
+    page = browser.post("/orders/new", form | {"customer_id": "99999"})
+    assert 'href="#field-customer_id"' in page.html

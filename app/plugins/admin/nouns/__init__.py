@@ -257,6 +257,15 @@ class Noun:
         """Return the values of the template of a record: its buttons, and what it shows."""
         raise NotImplementedError
 
+    def form_specs(self, record: Record | None, *, is_new: bool) -> Sequence[FieldSpec]:
+        """Return the fields of a form.
+
+        Args:
+            record: the record that it shows, or None for a new one and for a submitted form.
+            is_new: whether it creates a record.
+        """
+        return specs_of(self.create_schema if is_new else self.update_schema)
+
     def new_values(self) -> Mapping[str, Any]:
         """Return the values that the form of a new record shows at first."""
         return self.given
@@ -492,7 +501,7 @@ class Noun:
 
     def create(self) -> AnyResponse:
         """Show the form of a new record, or create the record."""
-        specs, key = specs_of(self.create_schema), self.create_key or self.name
+        specs, key = self.form_specs(None, is_new=True), self.create_key or self.name
         if request.method == "GET":
             return self._form(Form.of_new(specs, key, self.new_values()))
         form = self._submitted(specs, key)
@@ -503,11 +512,12 @@ class Noun:
 
     def edit(self, **path: Any) -> AnyResponse:
         (record_id,) = path.values()
-        specs, noun = specs_of(self.update_schema), self.operation
+        noun = self.operation
         if request.method == "GET":
             record, etag = self.read(record_id)
+            specs = self.form_specs(record, is_new=False)
             return self._form(Form.of_record(specs, self.name, record, etag), record_id)
-        form = self._submitted(specs, self.name)
+        form = self._submitted(self.form_specs(None, is_new=False), self.name)
         return self._save(form, f"update_{noun}", record_id)
 
     def _submitted(self, specs: Sequence[FieldSpec], key: str) -> Form:

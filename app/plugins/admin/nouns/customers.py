@@ -122,6 +122,7 @@ class CustomerPages(Noun):
                 *_claims(record),
                 *data,
                 self.button(_("Merge"), "merge", record),
+                Button(_("Create order"), ORDERS.endpoint("create"), {"customer_id": record["id"]}),
                 self.button(_("Edit"), "edit", record, tone="primary"),
             ],
             "orders": ORDERS.panel({"customer_id": record["id"]}, _("Customer")),

@@ -1,6 +1,7 @@
-"""Orders: the table, one order, its notes and refunds, and several at once (admin 2)."""
+"""Orders: the table, forms, one order, its notes and refunds, and several at once (admin 2)."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -10,9 +11,10 @@ from markupsafe import Markup
 
 from app.api.representations import EVENT, ORDER, TRASHED_ORDER, OrderSerializer
 from app.catalog import current_catalog
+from app.conversions.numbers import whole_number
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import Reply, call, can
-from app.plugins.admin.forms import CHOICES, FieldSpec, specs_of
+from app.plugins.admin.forms import CHOICES, FieldSpec, line_specs, specs_of
 from app.plugins.admin.nouns import NOUNS, Noun, Record
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
@@ -27,6 +29,12 @@ from app.plugins.admin.tables import (
     date_filters,
 )
 from app.plugins.admin.texts import gettext as _
+from app.schemas.orders.input import OrderCreate, OrderUpdate
+from app.schemas.orders.item_input import (
+    CouponLineCreate,
+    LineItemCreate,
+    ShippingLineCreate,
+)
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
 from app.services.common.pagination import Page
@@ -45,6 +53,9 @@ TONES = {
 
 TABS = ("processing", "on-hold")
 """Statuses that usually wait for someone, each with a tab of its own."""
+
+NEW_LINES = 3
+"""Empty lines for new items in a form."""
 
 FIELDS = "id,order_number,created_at,status,currency,total,customer_id,billing_address,customer"
 
@@ -66,7 +77,8 @@ class OrderPages(Noun):
     """The orders of the shop."""
 
     name = resource = "order"
-    title, navigation = "Orders", ("bag", 200)
+    title, navigation, create_label = "Orders", ("bag", 200), "Create order"
+    create_schema, update_schema = OrderCreate, OrderUpdate
     empty = (
         "No orders yet",
         "Orders appear here when your shop sends them to the API, or after an import.",
@@ -176,6 +188,40 @@ class OrderPages(Noun):
         trashed = call("list_trashed_orders", query=of | few).total
         return [*found, Tab("trash", _("Trash"), trashed)]
 
+    def form_specs(self, record: Record | None, *, is_new: bool) -> Sequence[FieldSpec]:
+        """Return the fields of an order, of its items, and of empty lines for new items."""
+        fields = specs_of(self.create_schema if is_new else self.update_schema)
+        names = {each["id"]: each["name"] for each in record["line_items"]} if record else {}
+        for name, text in ({} if record else request.form).items():
+            if found := re.fullmatch(r"line_items\.([0-9]{1,18})\.name", name):
+                names[int(found[1])] = text
+        items = line_specs(LineItemCreate, "line_items", names, are_ids=True)
+        # The total of an item follows its quantity, and its price is that of a piece of the total.
+        items = [each for each in items if not each.name.endswith((".price", ".sku"))]
+        numbers = range(-1, -1 - NEW_LINES, -1)
+        added = {number: _("New item %(number)s", number=-number) for number in numbers}
+        lines = line_specs(LineItemCreate, "line_items", added)
+        items += [each for each in lines if not each.name.endswith(".total")]
+        if is_new:
+            items += line_specs(CouponLineCreate, "coupon_lines", {-1: _("Coupon")})
+            items += line_specs(ShippingLineCreate, "shipping_lines", {-1: _("Shipping")})
+        addresses = [each for each in fields if "." in each.name]
+        return [*(each for each in fields if each not in addresses), *items, *addresses]
+
+    def new_values(self) -> Mapping[str, Any]:
+        """Return the addresses of the customer whose page leads to the form."""
+        number = whole_number(request.args.get("customer_id", ""))
+        if not number or not can("get_customer"):
+            return {}
+        customer = call("get_customer", customer_id=number).content
+        addresses = {name: customer[name] for name in ("billing_address", "shipping_address")}
+        return {"customer_id": number, **addresses}
+
+    def body(self, values: dict[str, Any]) -> dict[str, Any]:
+        for line in values.get("shipping_lines", ()):
+            line["method_id"] = "manual"
+        return values | {"created_via": "admin"}
+
     def compared(self) -> list[FieldSpec]:
         total = FieldSpec("total", _("Total"), "text")
         return [*_status_field(), total, FieldSpec("note", _("Note"), "text")]
@@ -195,12 +241,14 @@ class OrderPages(Noun):
         shown = {"status": record["status"]}
         status = {"fields": shown, "shown": shown, "spec": _status_field()[0]}
         data, erase = ([], []) if customer else person_buttons(order_id=number)
-        name = customer_of(record)
+        account, name = record["customer"], customer_of(record)
+        own_name = f"{account['first_name']} {account['last_name']}".strip() if customer else ""
         return {
             "dangers": erase,
             "buttons": [
                 *data,
                 *([self.button(_("Refund"), "refund", record)] if left > 0 else []),
+                self.button(_("Edit"), "edit", record),
                 self.button(_("Change status"), "change_status", record, tone="primary", **status),
             ],
             "lines": _lines(record),
@@ -210,7 +258,8 @@ class OrderPages(Noun):
             "notes": notes and notes.content[::-1],
             "note_form": note_form if can("create_order_note") else None,
             "refunds": self._refunds(refunds, record),
-            "person": NOUNS["customer"].link_to(customer, name),
+            "person": NOUNS["customer"].link_to(customer, own_name or name),
+            "billed_to": name if own_name and own_name != name else "",
         }
 
     def with_children(self, record: Record, events: list[Record]) -> list[Record]:

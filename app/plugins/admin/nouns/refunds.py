@@ -41,7 +41,8 @@ def refund(order_id: int) -> AnyResponse:
     ]
     # By their IDs, because another user can change the items while the form is open.
     lines = {item["id"]: _line(item, left[item["id"]], currency) for item in items}
-    specs = [*specs_of(OrderRefundCreate), *line_specs(RefundItemCreate, "line_items", lines)]
+    refunded = line_specs(RefundItemCreate, "line_items", lines, are_ids=True)
+    specs = [*specs_of(OrderRefundCreate), *refunded]
     countable = {f"line_items.{item['id']}.quantity" for item in order["line_items"]}
     specs = [each for each in specs if each.name in countable or "quantity" not in each.name]
     amount = replace(specs[0], form=replace(specs[0].form, unit=currency))
@@ -50,9 +51,6 @@ def refund(order_id: int) -> AnyResponse:
         form = Form.submitted(form.specs, "order_refund")
         _fill_in(form, left, currency)
         values = form.read(everything=True)
-        refunded = zip(form.lines.get("line_items", ()), values.get("line_items", ()), strict=True)
-        for item_id, item in refunded:
-            item["id"] = item_id
         if _record_refund(form, values, order_id):
             return ORDERS.see(order_id, "refunded")
     totals = _totals(order_id)
