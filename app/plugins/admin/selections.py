@@ -1,17 +1,35 @@
 """Actions on several selected records, in parts with a page of the progress (admin 5)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import orjson
 from flask import Response, request
 
 from app.conversions.numbers import whole_number
 from app.errors import InvalidParams, ShopError
-from app.plugins.admin.calls import ApiRequest, api_request
-from app.plugins.admin.forms import FieldSpec
+from app.plugins.admin.calls import (
+    ApiRequest,
+    absent_from_lists,
+    api_request,
+    call,
+    can,
+    record_of,
+    require,
+)
+from app.plugins.admin.conflicts import is_done
+from app.plugins.admin.forms import ATTEMPTS, FieldSpec, Form
 from app.plugins.admin.frame import render
 from app.plugins.admin.texts import gettext as _
+
+if TYPE_CHECKING:
+    from app.plugins.admin.nouns import Noun
+
+Record = dict[str, Any]
 
 PART = 100
 """The number of selected records that one request changes."""
@@ -96,25 +114,24 @@ _STATE = {"after", "done", "failures", "failed", "failed_id", "changed"}
 """Fields of the form that describe the progress."""
 
 
-def process(
-    action: Action,
-    back: tuple[str, str],
-    matching_ids: Callable[[int, int], Sequence[int]],
-    run: Callable[[int, Any], None],
-) -> Response:
-    """Run an action for the next part of the records, and show the progress or the result.
+def act(noun: Noun) -> Response:
+    """Run the chosen action for the next part of the records, and show the progress or the result.
 
-    Args:
-        back: address and text of the link to the table.
-        matching_ids: returns IDs of records that match the table, after an ID.
-        run: runs the action for a record, with the body of its request.
+    Raises:
+        InvalidParams: there is no such action.
+        ShopError: the session may not run it.
     """
-    given = request.form
+    given, actions = request.form, noun.actions()
+    name, query = given.get("action", ""), given.get("query", "")
+    if name not in actions:
+        raise InvalidParams({"action": f"must be {' or '.join(actions)}."})
+    action, states = actions[name], shown_states()
+    require(action.operation)
     last, done, failed = (
         whole_number(given.get(name, "")) or 0 for name in ("after", "done", "failures")
     )
     if given.get("everything"):
-        is_last = len(part := matching_ids(last, PART)) < PART
+        is_last = len(part := noun.matching_ids(last, PART)) < PART
     else:
         ids = [each for each in selected_ids() if each > last]
         part, is_last = ids[:PART], len(ids) <= PART
@@ -123,7 +140,7 @@ def process(
     body = action.body()
     for record_id in part:
         try:
-            run(record_id, body)
+            _run(noun, action, states.get(record_id), record_id, body)
         except ShopError as error:
             failed += 1
             failures.append((str(record_id), error.text(translate=_)))
@@ -133,7 +150,7 @@ def process(
     return render(
         "progress.html",
         title=action.title,
-        back=back,
+        back=(noun.url("show_list") + (f"?{query}" if query else ""), _(noun.title)),
         done_count=done,
         failed=failed,
         failures=failures[:MAX_FAILURES],
@@ -144,3 +161,57 @@ def process(
         undo_action=action.undo if is_last and 0 < done <= MAX_UNDONE else "",
         requests=[("", action.request(part[0]))] if is_last and part else [],
     )
+
+
+def _run(noun: Noun, action: Action, shown: str | None, record_id: int, body: Any) -> None:
+    """Run an action for a selected record.
+
+    Args:
+        shown: the state that the table showed.
+        body: the body of the request.
+
+    Raises:
+        ShopError: someone else has changed the record in between, or the operation fails.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            path, headers = noun.path_of(record_id), {}
+            sent = body
+            if shown or action.adds:
+                record, etag = record_of(f"get_{noun.operation}", **path)
+                is_other = shown and not action.adds and state_of(noun, record) != shown
+                if is_other and not action.is_done(record, body):
+                    text = _("Someone else has changed it. It was left as it is.")
+                    raise ShopError("shop_api_precondition_failed").with_message(text)
+                headers = {"If-Match": etag} if etag else {}
+                sent = action.complete(body, record)
+            call(action.operation, body=sent, headers=headers, **path)
+        except ShopError as error:
+            is_changed = error.code == "shop_api_precondition_failed"
+            if is_changed and attempt < ATTEMPTS - 1:
+                continue
+            if not is_done(noun, action.operation, record_id, error):
+                raise
+        return
+
+
+def state_of(noun: Noun, record: Record) -> str:
+    """Return a hash of the fields that are compared, of those that the table has."""
+    listed = noun.query({}).get("fields", "").split(",")
+    absent = absent_from_lists(f"get_{noun.operation}")
+    specs = [
+        each
+        for each in noun.compared()
+        if each.name in listed or (listed == [""] and each.name not in absent)
+    ]
+    texts = [*Form.of_record(specs, noun.name, record).shown.values()]
+    return blake2b(orjson.dumps(texts), digest_size=8).hexdigest()
+
+
+def allowed_actions(noun: Noun, *, trashed: bool) -> dict[str, Action]:
+    """Return the actions on records, or on those in the trash, that the session can run."""
+    return {
+        name: action
+        for name, action in noun.actions().items()
+        if action.in_trash in {None, trashed} and can(action.operation)
+    }

@@ -3,7 +3,7 @@
 import re
 from uuid import uuid4
 
-from app.plugins.admin import calls, nouns
+from app.plugins.admin import calls, selections
 from tests.factories import insert_order
 
 HOSTILE = '<script>alert(1)</script>"'
@@ -154,7 +154,7 @@ def test_adding_a_tag_loses_no_tag_of_another_writer(browser, admin, monkeypatch
         return found
 
     shown = {"row": f"{number}.of-an-earlier-table"}
-    monkeypatch.setattr(nouns, "record_of", record_then_tag)
+    monkeypatch.setattr(selections, "record_of", record_then_tag)
     page = browser.post(
         "/customers/selected", shown | {"action": "tag", "tags": "new", "id": number}
     )

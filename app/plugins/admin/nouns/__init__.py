@@ -8,7 +8,6 @@ its name shows a record. The addresses follow from its name.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -25,16 +24,15 @@ from app.plugins.admin import history, html
 from app.plugins.admin.calls import (
     ApiRequest,
     Reply,
-    absent_from_lists,
     api_request,
     call,
     can,
     form_headers,
     loaded_query,
     record_of,
-    require,
 )
-from app.plugins.admin.forms import ATTEMPTS, Difference, FieldSpec, Form, specs_of
+from app.plugins.admin.conflicts import changed_page, is_done, remove
+from app.plugins.admin.forms import FieldSpec, Form, specs_of
 from app.plugins.admin.frame import (
     AdminBlueprint,
     NavigationItem,
@@ -45,7 +43,7 @@ from app.plugins.admin.frame import (
 )
 from app.plugins.admin.pages import Button, allowed, record_page
 from app.plugins.admin.reports import from_replica
-from app.plugins.admin.selections import Action, process, shown_states
+from app.plugins.admin.selections import Action, act, allowed_actions, state_of
 from app.plugins.admin.tables import (
     Column,
     Filter,
@@ -164,34 +162,12 @@ class Noun:
             try:
                 call(operation, body=body, headers=headers, **variables)
             except ShopError as error:
-                if not self._is_done(operation, record_id, error):
+                if not is_done(self, operation, record_id, error):
                     raise
             return self.see(record_id, done)
 
         run.__name__ = endpoint
         self.blp.action(f"{self.one}/{path or endpoint}", operation)(run)
-
-    def _is_done(self, operation: str, record_id: int, error: ShopError) -> bool:
-        """Return whether an operation has failed because an earlier press has done its work."""
-        if error.status != 404:
-            return False
-        if operation == f"delete_{self.operation}":
-            return self._is_trashed(record_id)
-        if operation != f"restore_{self.operation}" and "_shown" not in request.form:
-            return False
-        try:
-            self.read(record_id)
-        except ShopError:
-            return False
-        return True
-
-    def _is_trashed(self, record_id: int) -> bool:
-        if not self.has_trash:
-            return False
-        actor = current_principal()
-        every = self.query_type.of(loaded_query(self.list_schema, {}))
-        found = self.queries.ids_after(actor, every, record_id - 1, 1, trashed=True)
-        return list(found) == [record_id]
 
     # What subclasses describe
 
@@ -297,15 +273,15 @@ class Noun:
 
     def url(self, endpoint: str, record_id: int | None = None, **more: Any) -> str:
         """Return the address of a page or an action."""
-        path = {} if record_id is None else self._path(record_id)
+        path = {} if record_id is None else self.path_of(record_id)
         return url_for(self.endpoint(endpoint), **path, **more)
 
-    def _path(self, record_id: int) -> Record:
+    def path_of(self, record_id: int) -> Record:
         return {f"{self.name}_id": record_id}
 
     def see(self, record_id: int, done: str) -> BaseResponse:
         """Return the redirect to the page of a record after an action."""
-        return see_other(self.endpoint("show"), done=done, **self._path(record_id))
+        return see_other(self.endpoint("show"), done=done, **self.path_of(record_id))
 
     def link(self, record: Record) -> Markup:
         return html.link(self.url("show", record["id"]), self.name_of(record))
@@ -318,7 +294,7 @@ class Noun:
 
     def button(self, label: str, endpoint: str, record: Record, **more: Any) -> Button:
         """Return the button of a page or an action of a record."""
-        path, name = self._path(record["id"]), self.name_of(record)
+        path, name = self.path_of(record["id"]), self.name_of(record)
         return Button(label, self.endpoint(endpoint), path, name=name, **more)
 
     def switch_button(self, record: Record) -> Button:
@@ -330,7 +306,7 @@ class Noun:
     # Pages
 
     def read(self, record_id: int) -> tuple[Record, str]:
-        record, etag = record_of(f"get_{self.operation}", **self._path(record_id))
+        record, etag = record_of(f"get_{self.operation}", **self.path_of(record_id))
         return self.prepared([record])[0], etag
 
     def show_list(self) -> Response:
@@ -370,8 +346,8 @@ class Noun:
         table.has_csv = self.has_csv
         table.sorts, table.name, table.tabs = True, self.name_of, self.tabs(reply)
         table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
-        table.bulk = self._allowed_actions(trashed=trashed)
-        table.state = None if trashed else self._state
+        table.bulk = allowed_actions(self, trashed=trashed)
+        table.state = None if trashed else partial(state_of, self)
         table.own_requests = [
             *table.own_requests,
             *(
@@ -448,7 +424,7 @@ class Noun:
             f"{self.name}.html",
             self.title_of(record),
             (self.url("show_list"), _(self.title)),
-            sent or api_request(f"get_{self.operation}", **self._path(record_id)),
+            sent or api_request(f"get_{self.operation}", **self.path_of(record_id)),
             self.name,
             noun=self,
             record=record,
@@ -535,8 +511,8 @@ class Noun:
             done: what a small form reports; a form with a page of its own shows its errors there.
         """
         noun = self.operation
-        if conflict := form.save(f"get_{noun}", operation, **self._path(record_id)):
-            return self._changed(form, conflict)
+        if conflict := form.save(f"get_{noun}", operation, **self.path_of(record_id)):
+            return changed_page(self, form, conflict)
         if form.errors and done:
             raise InvalidParams(form.errors)
         return self.see(record_id, form.done) if form.done else self._form(form, record_id)
@@ -565,7 +541,7 @@ class Noun:
 
     def delete(self, **path: Any) -> AnyResponse:
         (record_id,) = path.values()
-        return self._remove(record_id, self._delete_button, self._forced()) or see_other(
+        return remove(self, record_id, self._delete_button, self._forced()) or see_other(
             self.endpoint("show_list"), done="deleted"
         )
 
@@ -573,74 +549,13 @@ class Noun:
         """Move a record to the trash. For a minute, the table offers to restore it."""
         (record_id,) = path.values()
         undo = {"undo": record_id, "at": int(time.time())}
-        return self._remove(record_id, self._trash_button, {}) or see_other(
+        return remove(self, record_id, self._trash_button, {}) or see_other(
             self.endpoint("show_list"), done="trashed", **undo
         )
 
     def compared(self) -> Sequence[FieldSpec]:
         """Return the fields whose changes in between are shown before a record is removed."""
         return specs_of(self.update_schema)
-
-    def _remove(
-        self, record_id: int, button: Callable[[Record], Button], query: Mapping[str, str]
-    ) -> Response | None:
-        """Remove a record as its page showed it.
-
-        An earlier press of the same button, or another user, can have done it in between.
-
-        Returns:
-            None, or the page that shows what another user has changed in between.
-        """
-        form, path = Form.submitted(self.compared(), self.name), self._path(record_id)
-        form.texts = dict(form.shown)
-        is_from_page = "_shown" in request.form
-        for attempt in range(ATTEMPTS):
-            try:
-                record, form.etag = record_of(f"get_{self.operation}", **path)
-                if is_from_page and (differences := form.differences(record)):
-                    return self._changed(form, differences, button(record))
-                headers = {"If-Match": form.etag} if form.etag else {}
-                call(f"delete_{self.operation}", query=query, headers=headers, **path)
-                break
-            except ShopError as error:
-                if error.status == 404 and is_from_page and self._is_removed(record_id, query):
-                    break
-                is_changed = error.code == "shop_api_precondition_failed"
-                if not is_changed or attempt == ATTEMPTS - 1:
-                    raise
-        return None
-
-    def _is_removed(self, record_id: int, query: Mapping[str, str]) -> bool:
-        """Return whether a record that has no page any more is where a button moves it.
-
-        ``query`` is that of the button. A record in the trash is deleted if it shall be.
-        """
-        if not self._is_trashed(record_id):
-            return bool(query) or not self.has_trash
-        if query:
-            call(f"delete_{self.operation}", query=query, **self._path(record_id))
-        return True
-
-    def _changed(
-        self, form: Form, differences: Sequence[Difference], button: Button | None = None
-    ) -> Response:
-        """Return the page that shows what another user has changed in between.
-
-        Args:
-            form: the form that was sent.
-            differences: its fields that have changed.
-            button: the button that was pressed, unless the form was to be saved.
-        """
-        return render(
-            "conflict.html",
-            title=_("Someone else changed this %(noun)s", noun=self.operation),
-            form=form,
-            differences=differences,
-            button=button,
-            back=url_for(self.endpoint("show"), **request.view_args or {}),
-            status=409,
-            merged=form.shown | {each.spec.name: each.theirs for each in differences},
-        )
 
     def _undo_address(self) -> str:
         """Return the address of the action that undoes the last one, or an empty string."""
@@ -649,62 +564,6 @@ class Noun:
         if not (self.has_trash and record_id and is_recent and may_open(self.endpoint("restore"))):
             return ""
         return self.url("restore", record_id)
-
-    # Actions on several records
-
-    def _state(self, record: Record) -> str:
-        """Return a hash of the fields that are compared, of those that the table has."""
-        listed = self.query({}).get("fields", "").split(",")
-        absent = absent_from_lists(f"get_{self.operation}")
-        specs = [
-            each
-            for each in self.compared()
-            if each.name in listed or (listed == [""] and each.name not in absent)
-        ]
-        texts = [*Form.of_record(specs, self.name, record).shown.values()]
-        return blake2b(orjson.dumps(texts), digest_size=8).hexdigest()
-
-    def _run_selected(
-        self, record_id: int, body: Any, *, action: Action, states: Mapping[int, str]
-    ) -> None:
-        """Run an action for a selected record.
-
-        Args:
-            record_id: the ID of the record.
-            body: the body of the request.
-            action: the action.
-            states: the states that the table showed.
-
-        Raises:
-            ShopError: someone else has changed the record in between, or the operation fails.
-        """
-        for attempt in range(ATTEMPTS):
-            try:
-                path, headers = self._path(record_id), {}
-                sent, shown = body, states.get(record_id)
-                if shown or action.adds:
-                    record, etag = record_of(f"get_{self.operation}", **path)
-                    is_other = shown and not action.adds and self._state(record) != shown
-                    if is_other and not action.is_done(record, body):
-                        text = _("Someone else has changed it. It was left as it is.")
-                        raise ShopError("shop_api_precondition_failed").with_message(text)
-                    headers = {"If-Match": etag} if etag else {}
-                    sent = action.complete(body, record)
-                call(action.operation, body=sent, headers=headers, **path)
-            except ShopError as error:
-                is_changed = error.code == "shop_api_precondition_failed"
-                if is_changed and attempt < ATTEMPTS - 1:
-                    continue
-                if not self._is_done(action.operation, record_id, error):
-                    raise
-            return
-
-    def _allowed_actions(self, *, trashed: bool) -> dict[str, Action]:
-        return {
-            name: action
-            for name, action in self.actions().items()
-            if action.in_trash in {None, trashed} and can(action.operation)
-        }
 
     def matching_ids(self, after: int, limit: int) -> Sequence[int]:
         """Return IDs of records that match the table of the submitted selection, after an ID."""
@@ -720,14 +579,7 @@ class Noun:
 
     def act(self) -> Response:
         """Run the chosen action for the next part of the selected records."""
-        name, query = request.form.get("action", ""), request.form.get("query", "")
-        actions = self.actions()
-        if name not in actions:
-            raise InvalidParams({"action": f"must be {' or '.join(actions)}."})
-        require(actions[name].operation)
-        back = self.url("show_list") + (f"?{query}" if query else ""), _(self.title)
-        run = partial(self._run_selected, action=actions[name], states=shown_states())
-        return process(actions[name], back, self.matching_ids, run)
+        return act(self)
 
 
 _LABELS = {"usage_count": "Uses"}
