@@ -240,6 +240,7 @@ def test_cost_of_each_field_and_parameter(shop, inputs):
     assert [too_expensive(inputs(shop, mount, seen)) for mount in MOUNTS.values()] == [[], [], []]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mount", EACH_MOUNT)
 def test_cost_of_each_header(shop, mount):
     assert too_expensive(headers(shop, MOUNTS[mount])) == []

@@ -185,6 +185,7 @@ def test_limits_are_in_the_document(anonymous):
         assert not re.fullmatch(patterns[name], ",".join("1" * 1001))
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("limits", [{}, {"BULK": 7, "CART_ITEM": 8, "CART_CODE": 9}])
 @pytest.mark.parametrize("mount", ["", "/wc-api/v3"])

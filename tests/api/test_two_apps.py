@@ -87,6 +87,7 @@ def test_two_apps_count_failed_attempts_apart(two_shops):
     assert Client(app).get("/coupons", headers=wrong).status_code == 401
 
 
+@pytest.mark.slow
 def test_two_apps_have_their_own_documents(two_shops):
     app, other = two_shops
     here = app.test_client().get("/openapi.json").get_json()

@@ -145,7 +145,6 @@ def stored(app, words):
         }
 
 
-@pytest.mark.both_databases
 def test_nothing_contains_the_marks_of_erased_persons(app, admin, persons, database_url):
     reports = sums(admin)
     described = {(table, column) for table, columns in PERSONAL.items() for column in columns}

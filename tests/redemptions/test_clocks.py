@@ -208,6 +208,7 @@ def largest_number_of_uses(events):
     return largest
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("limit", TAKES)
 def test_concurrent_requests_by_different_clocks(admin, machine, make_coupon, feed, limit):
