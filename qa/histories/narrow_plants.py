@@ -147,7 +147,7 @@ def report_of_all_currencies(_: Any) -> None:
     def has_status(self: Any, orders: Any = ORDERS.c) -> Any:
         return orders.status.in_(self.statuses)
 
-    scope.Scope.counts = scope.Scope.counts_found = has_status
+    scope.Scope.counts = has_status
 
 
 def lists_without_position(_: Any) -> None:

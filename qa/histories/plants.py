@@ -193,13 +193,13 @@ def time_of_payment_moves(_: Any) -> None:
 
 def update_without_time(_: Any) -> None:
     """A change of an order that is not its status leaves ``updated_at``."""
-    original = order_writes._prepare_update
+    original = order_writes._OrderWrites.update
 
     def prepare(writes: Any, order: Any, item: Any) -> Any:
         after = original(writes, order, item)
         return after if "status" in item.data else {**after, "updated_at": order["updated_at"]}
 
-    order_writes._prepare_update = prepare
+    order_writes._OrderWrites.update = prepare
 
 
 def note_lost(_: Any) -> None:
@@ -536,7 +536,7 @@ def minimum_of_prices(_: Any) -> None:
 
 def metadata_dropped(_: Any) -> None:
     """An update of an order removes its metadata."""
-    original = order_writes._prepare_update
+    original = order_writes._OrderWrites.update
 
     def prepare(found: Any, order: Any, item: Any) -> Any:
         after = original(found, order, item)
@@ -544,7 +544,7 @@ def metadata_dropped(_: Any) -> None:
         found.session.execute(delete(ORDER_METADATA).where(of_order))
         return after
 
-    order_writes._prepare_update = prepare
+    order_writes._OrderWrites.update = prepare
 
 
 def if_match_ignored(_: Any) -> None:
@@ -571,13 +571,13 @@ def batch_left(_: Any) -> None:
 
 def rename_resets_count(_: Any) -> None:
     """A coupon with a new code begins to count from 0."""
-    original = coupon_writes._prepare_update
+    original = coupon_writes._CouponWrites.update
 
     def prepare(found: Any, coupon: Any, item: Any) -> Any:
         after = original(found, coupon, item)
         return after | {"usage_count": 0} if after["code"] != coupon["code"] else after
 
-    coupon_writes._prepare_update = prepare
+    coupon_writes._CouponWrites.update = prepare
 
 
 def search_not_updated(_: Any) -> None:
@@ -588,8 +588,8 @@ def search_not_updated(_: Any) -> None:
         return original(row, {k: v for k, v in columns.items() if k != "search_text"})
 
     coupon_writes.search_text, kept = lambda *_: "", coupon_writes.search_text
-    prepare = coupon_writes._prepare_update
-    create = coupon_writes._prepare_create
+    prepare = coupon_writes._CouponWrites.update
+    create = coupon_writes._CouponWrites.create
 
     def prepare_update(found: Any, coupon: Any, item: Any) -> Any:
         after = prepare(found, coupon, item)
@@ -599,7 +599,10 @@ def search_not_updated(_: Any) -> None:
     def prepare_create(found: Any, data: Any) -> Any:
         return {**create(found, data), "search_text": kept(data["code"], data["description"])}
 
-    coupon_writes._prepare_update, coupon_writes._prepare_create = prepare_update, prepare_create
+    coupon_writes._CouponWrites.update, coupon_writes._CouponWrites.create = (
+        prepare_update,
+        prepare_create,
+    )
 
 
 def search_of_orders_not_updated(_: Any) -> None:
@@ -733,7 +736,7 @@ def address_change_lost(_: Any) -> None:
 
 def owner_kept(_: Any) -> None:
     """Each third new customer of an order is shown, and not stored."""
-    original = order_writes._write
+    original = order_writes._OrderWrites.write
 
     def write(found: Any, results: Any) -> Any:
         written = original(found, results)
@@ -744,23 +747,23 @@ def owner_kept(_: Any) -> None:
                 found.session.execute(update(ORDERS).where(ORDERS.c.id == id_).values(owner))
         return written
 
-    order_writes._write = write
+    order_writes._OrderWrites.write = write
 
 
 def order_if_match_ignored(_: Any) -> None:
     """``If-Match`` of an order is ignored."""
-    original = order_writes._prepare_update
+    original = order_writes._OrderWrites.update
 
     def prepare(found: Any, order: Any, item: Any) -> Any:
         return original(found, order, replace(item, precondition=None))
 
-    order_writes._prepare_update = prepare
+    order_writes._OrderWrites.update = prepare
 
 
 def results_reordered(_: Any) -> None:
     """The results of a bulk request have another order than its items."""
-    original = order_writes._write
-    order_writes._write = lambda found, results: original(found, results)[::-1]
+    original = order_writes._OrderWrites.write
+    order_writes._OrderWrites.write = lambda found, results: original(found, results)[::-1]
 
 
 def fees_left_out(_: Any) -> None:
