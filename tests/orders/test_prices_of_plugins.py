@@ -86,7 +86,9 @@ def test_product_without_a_known_price_needs_one(shop):
         response = shop.post("/orders", {"order": {"line_items": [line]}})
         (error,) = response.get_json()["errors"]
         assert (error["code"], error["message"]) == ("shop_api_invalid_order_item", reason)
-    response = shop.post("/wp-json/wc/v3/orders", {"line_items": [{"product_id": 9}]})
+    pair = (shop.key.consumer_key, shop.key.consumer_secret)
+    body = {"line_items": [{"product_id": 9}]}
+    response = shop.http.post("/wp-json/wc/v3/orders", json=body, auth=pair)
     assert response.status_code == 400
     assert response.get_json()["code"] == "woocommerce_rest_invalid_order_item"
     assert "needs a price" in response.get_json()["message"]

@@ -31,7 +31,7 @@ from app.errors import InvalidParams, ShopError
 from app.models import ROW_COUNTS, USER_ROLES, USER_TAGS, USERS
 from app.models.user import sort_key
 from app.services.common import metadata, plans
-from app.services.common.filtering import ListQuery, Matching, OtherIndex, between, within
+from app.services.common.filtering import Find, ListQuery, Matching, OtherIndex, between, within
 from app.services.common.pagination import Page
 from app.services.common.plans import FEW, count, fetch_page
 from app.services.common.row_counts import RowCountFilter
@@ -62,6 +62,9 @@ _NUMBERS = (
     .where(_COUNTS.table_name.in_(["users", "user_roles"]))
     .group_by(_COUNTS.table_name, _COUNTS.partition)
 )
+MOST_BY_NUMBER = 100_000
+"""Most customers that are sorted by the number in a text, which no index has."""
+
 _FEW_OTHERS = 5000
 """Up to this number, the users without a role are named by their IDs."""
 _TEXTS = [USERS.c.email_normalized, USERS.c.username_normalized, USERS.c.name_normalized]
@@ -90,15 +93,13 @@ def list_customers(actor: Principal, query: CustomerQuery, columns: Columns) -> 
         query: a ``CustomerQuery``.
 
     Raises:
-        InvalidParams: ``orderby`` requires a field to sort by.
+        InvalidParams: ``orderby`` requires a field to sort by, or too many customers match.
     """
-    return fetch_page(
-        columns,
-        partial(_matching, query),
-        query,
-        key=_sort_key(query),
-        may_read=actor.can(Capability.LIST_USERS),
-    )
+    may_read = actor.can(Capability.LIST_USERS)
+    find = partial(_matching, query)
+    if query.orderby == "meta_value_num" and may_read:
+        _require_sortable(find)
+    return fetch_page(columns, find, query, key=_sort_key(query), may_read=may_read)
 
 
 def first_customers(
@@ -291,6 +292,16 @@ def _has_role(
         if len(others) == missing:  # otherwise, some users have no role at all
             return ~is_one_of(record_id, literal(others, IdList)), False
     return _is_in(role, record_id), number <= FEW
+
+
+def _require_sortable(find: Find) -> None:
+    """Raise InvalidParams if too many customers match to sort them by the number in a text."""
+    if (number := count(find)) > MOST_BY_NUMBER:
+        reason = (
+            f"meta_value_num sorts at most {MOST_BY_NUMBER:,} customers, and {number:,} match. "
+            "Use meta_value or another sort key, or a filter."
+        )
+        raise InvalidParams({"filter[orderby]": reason})
 
 
 def _sort_key(query: CustomerQuery) -> ColumnElement[Any]:
