@@ -28,6 +28,7 @@ from app.errors import InvalidParams, ShopError
 from app.models import IDEMPOTENCY_PERSONS, IDEMPOTENCY_RECORDS
 from app.models.idempotency_record import RETENTION
 from app.services.common.persons import persons_of
+from app.services.customers.traces import without_erased
 
 MAX_BYTES = 16 * 1024 * 1024
 """Maximum size of a stored response."""
@@ -160,7 +161,7 @@ def _stored_response(request_hash: str, body_hash: str, form: _Form) -> Response
     (record,) = rows
     if record.body_hash != body_hash:
         raise ShopError("shop_api_idempotency_key_reused")
-    body = form.load(record.response_body)
+    body = form.load(without_erased(record.id, record.response_body))
     if form.require and body:
         form.require(orjson.loads(body))
     response = Response(body, record.status, mimetype="application/json")

@@ -32,6 +32,7 @@ from app.db.session import schema_state
 from app.db.sql.functions import clock_seconds
 from app.services.api_keys import queries as api_key_queries
 from app.services.campaigns.writes import wrong_numbers
+from app.services.customers.traces import number_left
 from app.services.maintenance import order_sums, stored_texts
 from app.services.webhooks.deliveries import statistics as delivery_statistics
 
@@ -97,6 +98,7 @@ def _check() -> Iterator[Finding]:
         if not schema.remedy:
             yield _key()
             yield _webhooks()
+            yield from _erasures()
             yield from _sums()
             yield _campaigns()
             yield from _texts()
@@ -252,6 +254,16 @@ def _webhooks() -> Finding:
         state = f"no worker is running, and {stuck} {overdue} overdue"
         return Finding("webhooks", state, f"Start a worker: {program.command('worker')}")
     return Finding("webhooks", f"{active} active, and nothing is overdue")
+
+
+def _erasures() -> Iterator[Finding]:
+    left = number_left()
+    if not left["erasures"]:
+        return
+    of_them = ", ".join(f"{number} {name}" for name, number in left.items() if name != "erasures")
+    state = f"{left['erasures']} not complete, with {of_them} left"
+    remedy = f"A running worker completes them: {program.command('worker')}"
+    yield Finding("erasures", state, remedy, is_warning=True)
 
 
 def _sums() -> Iterator[Finding]:

@@ -3,10 +3,12 @@
 Released migrations use these functions, so what they do to a database must not change.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from alembic import op
+from alembic.util import CommandError
 from sqlalchemy import Column, inspect, text
 
 from app.db.sql.databases import uses_sqlite
@@ -91,6 +93,48 @@ def replace_index_concurrently(
     create_index_concurrently(f"{name}_new", table, columns, **options)
     drop_index_concurrently(name, table)
     op.execute(f'ALTER INDEX "{name}_new" RENAME TO "{name}"')
+
+
+def drop_foreign_key(name: str, table: str) -> None:
+    """Drop a foreign key, if it exists. A key on delete SET NULL, for ``restore_foreign_key``.
+
+    SQLite cannot drop it. Its text is removed from that of the table, which SQLite documents for
+    constraints that change no row, instead of a copy of the table with all its indexes.
+    """
+    if _is_postgresql():
+        op.execute(f'ALTER TABLE "{table}" DROP CONSTRAINT IF EXISTS "{name}"')
+        release_locks()
+        return
+    _replace_in_table(
+        table, rf",\s*CONSTRAINT {name} FOREIGN KEY\([^()]*\)[^(]*\([^()]*\)[^,)]*", ""
+    )
+
+
+def restore_foreign_key(name: str, table: str, column: str, target: str) -> None:
+    """Add a foreign key again that ``drop_foreign_key`` has dropped."""
+    key = f"FOREIGN KEY({column}) REFERENCES {target} (id) ON DELETE SET NULL"
+    if _is_postgresql():
+        op.execute(f'ALTER TABLE "{table}" ADD CONSTRAINT "{name}" {key}')
+        return
+    _replace_in_table(table, r"\s*\)\s*$", f", \n\tCONSTRAINT {name} {key}\n)")
+
+
+def _replace_in_table(table: str, pattern: str, replacement: str) -> None:
+    """Replace one place in the text of a table on SQLite."""
+    bind = op.get_bind()
+    this = {"name": table}
+    found = bind.scalar(text("SELECT sql FROM sqlite_schema WHERE name = :name"), this)
+    changed, number = re.subn(pattern, replacement, found)
+    if number != 1:
+        raise CommandError(f"The table {table} has an unexpected form.")
+    bind.exec_driver_sql("PRAGMA writable_schema = ON")
+    statement = text("UPDATE sqlite_schema SET sql = :sql WHERE type = 'table' AND name = :name")
+    bind.execute(statement, this | {"sql": changed})
+    version = bind.exec_driver_sql("PRAGMA schema_version").scalar() or 0
+    bind.exec_driver_sql(
+        f"PRAGMA schema_version = {version + 1}"
+    )  # other connections read it again
+    bind.exec_driver_sql("PRAGMA writable_schema = RESET")
 
 
 def set_oldest_compatible(revision: str) -> None:

@@ -40,6 +40,7 @@ from app.schemas.fields.output import Composite, Identifiers, Lines, Metadata, S
 from app.schemas.orders.refund import OrderRefundSchema, RefundItemSchema
 from app.schemas.redemptions import RedemptionSchema
 from app.services.common import metadata as metadata_tables
+from app.services.common.erased import USE_COLUMNS
 from app.services.common.metadata import ITEMS_METADATA, METADATA, MetadataTable
 from app.services.customers import statistics as customer_statistics
 from app.services.orders.downloads import BLANK as BLANK_DOWNLOAD
@@ -299,7 +300,7 @@ KINDS: Mapping[str, Kind] = {
             "redemptions",
             "redemption",
             REDEMPTIONS,
-            Serializer(RedemptionSchema, dict(REDEMPTIONS.c)).complete(),
+            Serializer(RedemptionSchema, USE_COLUMNS).complete(),
             stored=("holds_slot",),
         ),
     )

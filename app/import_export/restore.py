@@ -28,6 +28,7 @@ from app.models import (
     ORDERS,
     REDEMPTIONS,
     REFUND_METADATA,
+    USERS,
 )
 from app.services.campaigns.writes import count_again
 from app.services.maintenance.import_runs import record_import
@@ -39,6 +40,15 @@ Numbered = tuple[str, Line]
 """The name of a file, and one of its lines."""
 
 _KIND_OF = {kind.singular: kind for kind in KINDS.values()}
+
+_LINKS = (
+    (ORDERS, "customer_id", USERS),
+    (REDEMPTIONS, "customer_id", USERS),
+    (REDEMPTIONS, "coupon_id", COUPONS),
+)
+"""Columns with the ID of another record that are no foreign keys."""
+
+_MISSING = "It refers to a record that does not come before it in the files."
 
 _WITHOUT_KIND = [
     ORDER_NOTES,
@@ -91,6 +101,7 @@ def restore(
         for kind, batch in _batches(lines):
             if kind.name not in numbers:
                 _require_empty(session, kind)
+            _require_links(session, batch)
             _insert(session, batch)
             numbers[kind.name] = numbers.get(kind.name, 0) + len(batch)
             note_progress(sum(numbers.values()))
@@ -136,6 +147,21 @@ def _require_empty(session: Session, kind: Kind) -> None:
         )
 
 
+def _require_links(session: Session, batch: Sequence[tuple[str, Rows]]) -> None:
+    """Raise RestoreError if a record names a coupon or an account that is not restored."""
+    for table, column, target in _LINKS:
+        places = {
+            row[column]: place
+            for place, rows in batch
+            for row in rows.get(table, ())
+            if row.get(column) is not None
+        }
+        known = select(target.c.id).where(target.c.id.in_(places))
+        if missing := sorted(places.keys() - {*session.scalars(known)}):
+            reason = f"{column} is {missing[0]}"
+            raise RestoreError(f"{places[missing[0]]}: {reason}. {_MISSING}")
+
+
 def _insert(session: Session, batch: Sequence[tuple[str, Rows]]) -> None:
     """Insert the rows of a batch. If the database rejects them, determine the rejected record."""
     together: Rows = {}
@@ -148,12 +174,7 @@ def _insert(session: Session, batch: Sequence[tuple[str, Rows]]) -> None:
     except (IntegrityError, DataError) as error:
         if len(batch) == 1:
             reason = first_line(error.orig)
-            missing = "foreign key" in reason.lower()
-            hint = (
-                " It refers to a record that does not come before it in the files."
-                if missing
-                else ""
-            )
+            hint = f" {_MISSING}" if "foreign key" in reason.lower() else ""
             raise RestoreError(
                 f"{batch[0][0]}: the database rejects the record: {reason}.{hint}"
             ) from None

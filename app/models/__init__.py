@@ -2,8 +2,17 @@
 
 from app.models.api_key import ADMIN_SESSIONS, API_KEYS, SIGN_IN_LINKS, ApiKey
 from app.models.campaign import CAMPAIGNS, Campaign
-from app.models.coupon import COUPON_BATCHES, COUPON_REFUSALS, COUPONS, Coupon, CouponBatch
+from app.models.coupon import (
+    COUPON_BATCHES,
+    COUPON_REFUSALS,
+    COUPONS,
+    DELETED_COUPONS,
+    Coupon,
+    CouponBatch,
+    DeletedCoupon,
+)
 from app.models.demo_run import DEMO_RUNS, DemoRun
+from app.models.erasure import ERASED_ACCOUNTS, ERASURES, ErasedAccount, Erasure
 from app.models.event import EVENT_FEED, EVENTS, Event, EventFeed
 from app.models.idempotency_record import (
     IDEMPOTENCY_PERSONS,

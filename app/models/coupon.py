@@ -179,6 +179,18 @@ class Coupon(Model):
     )
 
 
+class DeletedCoupon(Model):
+    """Coupon with uses that was permanently deleted. A trigger adds it (migration 0065).
+
+    Uses keep its ID, which readers do not show.
+    """
+
+    __tablename__ = "deleted_coupons"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+
+
+DELETED_COUPONS = DeletedCoupon.__table__
 COUPONS = Coupon.__table__
 
 ON_REQUEST: Mapping[str, Any] = {

@@ -27,6 +27,7 @@ from app.db.sql.types import (
     UtcDateTime,
 )
 from app.models.address import BillingColumns, ShippingColumns
+from app.models.user import USERS
 
 
 class Order(BillingColumns, ShippingColumns, Model):
@@ -35,8 +36,9 @@ class Order(BillingColumns, ShippingColumns, Model):
     __tablename__ = "orders"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    # None for a guest. Orders of a deleted account become guest orders (decisions 5).
-    customer_id: Mapped[int | None] = mapped_column(Id, ForeignKey("users.id", ondelete="SET NULL"))
+    # None for a guest. Orders of a deleted account become guest orders (decisions 5). Not a foreign
+    # key: the worker clears it if an account has many orders (``Erasure``).
+    customer_id: Mapped[int | None] = mapped_column(Id)
     order_number: Mapped[str] = mapped_column(Key)
     order_key: Mapped[str] = mapped_column(Key)
     status: Mapped[str] = mapped_column(Key)
@@ -199,6 +201,7 @@ class Order(BillingColumns, ShippingColumns, Model):
 
 
 ORDERS = Order.__table__
+ORDERS.add_is_dependent_on(USERS)  # without a foreign key
 
 
 class OrderProduct(Model):

@@ -128,6 +128,8 @@ PERSONAL: Mapping[str, Mapping[str, Personal]] = {
     "webhook_deliveries": dict.fromkeys(
         ("response_headers", "response_body"), Personal(Content.ANY, Remains.EMPTY)
     ),
+    # Until the worker has completed the erasure.
+    "erasures": {"traces_encrypted": _DELETED_ANY},
     "import_runs": {"name": Personal(Content.ANY, Remains.EMPTY)},
     "import_parts": {"content": _DELETED_ANY},
     "uploads": dict.fromkeys(("name", "content", "failures"), _DELETED_ANY),
@@ -174,11 +176,14 @@ OTHER: Mapping[str, str] = {
     "expiry_date enable_free_shipping product_category_ids exclude_product_category_ids "
     "exclude_sale_items minimum_amount maximum_amount description search_text trashed_at "
     "reserved_count batch_id edited_at active starts_at options campaign_id",
+    "deleted_coupons": "id",
     "coupon_metadata": "id coupon_id key value found_value internal",
     "coupon_batches": "id author_id created_at count prefix pattern charset name campaign_id",
     "coupon_refusals": "day reason is_known count first_at last_at",
     "events": "position id type resource resource_id created_at request_id user_id customer_id "
     "key_id session_id",
+    "erasures": "id created_at step after erased",
+    "erased_accounts": "customer_id erasure_id",
     "event_feed": "id last_id removed_id",
     "idempotency_records": "id request_hash body_hash status created_at",
     "idempotency_persons": "record_id",

@@ -10,13 +10,15 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TypedDict
 
-from sqlalchemy import BindParameter, CheckConstraint, ForeignKey, Index, and_, bindparam, or_, text
+from sqlalchemy import BindParameter, CheckConstraint, Index, and_, bindparam, or_, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.records import with_columns
 from app.db.session import Model, now
 from app.db.sql.index_hints import has_constant
 from app.db.sql.types import AUTOINCREMENT, Id, Key, OptionalMoney, UtcDateTime
+from app.models.coupon import COUPONS
+from app.models.user import USERS
 
 
 class RedemptionStatus(StrEnum):
@@ -33,13 +35,15 @@ class Redemption(Model):
     __tablename__ = "redemptions"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    # None after the coupon was permanently deleted. The code remains (redemptions 4).
-    coupon_id: Mapped[int | None] = mapped_column(Id, ForeignKey("coupons.id", ondelete="SET NULL"))
+    # It stays after the coupon was permanently deleted, and readers then show None (redemptions 4).
+    # Not a foreign key, which would change all uses of the coupon. Its ID is never assigned again.
+    coupon_id: Mapped[int | None] = mapped_column(Id)
     code: Mapped[str] = mapped_column(Key)
     reference: Mapped[str] = mapped_column(Key)
     # Not a foreign key, because redemptions outlive orders. Order IDs are never reused.
     order_id: Mapped[int | None] = mapped_column(Id)
-    customer_id: Mapped[int | None] = mapped_column(Id, ForeignKey("users.id", ondelete="SET NULL"))
+    # Not a foreign key: the worker clears it if an account has many uses (``Erasure``).
+    customer_id: Mapped[int | None] = mapped_column(Id)
     email: Mapped[str] = mapped_column(Key)
     email_normalized: Mapped[str] = mapped_column(Key)
     amount: Mapped[Decimal | None] = mapped_column(OptionalMoney)
@@ -160,6 +164,8 @@ class Redemption(Model):
 
 
 REDEMPTIONS = Redemption.__table__
+for _table in (COUPONS, USERS):
+    REDEMPTIONS.add_is_dependent_on(_table)  # without a foreign key
 
 
 class RedemptionRow(TypedDict):

@@ -20,6 +20,7 @@ from app.models.webhook_delivery import DeliveryState
 from app.observability.logs import line_logger
 from app.outbound.client import TOTAL_SECONDS, ReceiverClient
 from app.outbound.network import parse_networks
+from app.services.customers.traces import clear_next_batch
 from app.services.maintenance import cleanup
 from app.services.webhooks.deliveries import queue as delivery_queue
 from app.services.webhooks.deliveries.requests import public_url
@@ -43,7 +44,7 @@ SWEEP_SECONDS = 60.0
 """Interval in seconds between two removals of expired records."""
 
 IMPORT_SECONDS = 1.0
-"""Interval in seconds between two checks for files to import."""
+"""Interval in seconds between two checks for files to import, and for erasures to complete."""
 
 EXPIRY_SECONDS = 5.0
 """Interval in seconds between two checks for expired reservations."""
@@ -78,6 +79,7 @@ class DeliveryWorker:
         self._changes = ChangeDetector()
         self._checked_at = 0.0
         self._swept_at = self._expired_at = self._imported_at = time.monotonic()
+        self._erased_at = self._swept_at
         self._sweeps: deque[Callable[[], object]] = deque()
         self._delivery_log = line_logger()
         self.is_running = False
@@ -216,6 +218,11 @@ class DeliveryWorker:
             has_more = await self._in_database(self._import_part)
             self._imported_at = 0 if has_more else time.monotonic()
             if has_more:  # the next part follows at once, after a pause for other writers
+                self._wake.set()
+        if current - self._erased_at >= IMPORT_SECONDS:
+            has_more = await self._in_database(clear_next_batch)
+            self._erased_at = 0 if has_more else time.monotonic()
+            if has_more:
                 self._wake.set()
         if current - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = current

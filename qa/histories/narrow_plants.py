@@ -19,8 +19,8 @@ from app.services.coupons import queries as coupon_queries
 from app.services.coupons import terms
 from app.services.coupons import writes as coupon_writes
 from app.services.customers import columns as customer_columns
-from app.services.customers import erasure, statistics
 from app.services.customers import queries as customer_queries
+from app.services.customers import statistics, traces
 from app.services.events import hooks
 from app.services.events import queries as event_queries
 from app.services.orders import items as order_items
@@ -239,7 +239,7 @@ def shipping_left_out(_: Any) -> None:
 
 def uses_forgotten(_: Any) -> None:
     """The uses of a deleted account are forgotten."""
-    erasure.erase_redemptions = lambda session, found, _counted: session.execute(
+    traces.erase_redemptions = lambda session, found, _counted: session.execute(
         update(REDEMPTIONS)
         .where(or_(*found))
         .values(email="", email_normalized="", customer_id=None)

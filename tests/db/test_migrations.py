@@ -234,7 +234,7 @@ def test_triggers_of_the_migrations_are_those_of_their_file(migrated):
         for _ in range(2):  # the second time, it replaces them
             triggers.recreate(connection)
             assert definitions(connection) == made
-    assert len(made) == {"sqlite": 21, "postgresql": 43}[db.engine.dialect.name]
+    assert len(made) == {"sqlite": 23, "postgresql": 47}[db.engine.dialect.name]
 
 
 @pytest.mark.both_databases

@@ -216,3 +216,31 @@ FOR EACH STATEMENT EXECUTE FUNCTION {table}_search();
 CREATE TRIGGER {table}_search_update AFTER UPDATE OF id, search_text ON {table}
 FOR EACH ROW WHEN ((OLD.id, OLD.search_text) IS DISTINCT FROM (NEW.id, NEW.search_text))
 EXECUTE FUNCTION {table}_search();
+
+-- The orders and the uses of a deleted account become those of a guest. Those of an account in
+-- erased_accounts stay until the worker has erased what they contain.
+
+CREATE OR REPLACE FUNCTION unlink_account() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM erased_accounts WHERE customer_id = OLD.id) THEN
+        UPDATE orders SET customer_id = NULL WHERE customer_id = OLD.id;
+        UPDATE redemptions SET customer_id = NULL WHERE customer_id = OLD.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER unlink_account AFTER DELETE ON users
+FOR EACH ROW EXECUTE FUNCTION unlink_account();
+
+-- A permanently deleted coupon with uses, which keep its ID.
+
+CREATE OR REPLACE FUNCTION note_deleted_coupon() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO deleted_coupons (id) SELECT id FROM removed
+    WHERE EXISTS (SELECT 1 FROM redemptions WHERE coupon_id = removed.id)
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER note_deleted_coupon AFTER DELETE ON coupons REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION note_deleted_coupon();

@@ -78,3 +78,19 @@ WHEN OLD.line_items <> NEW.line_items BEGIN
     SELECT NEW.id, value ->> 'product_id', sum(coalesce(value ->> 'quantity', 0))
     FROM json_each(NEW.line_items) WHERE json_type(value, '$.product_id') = 'integer' GROUP BY 2;
 END;
+
+-- The orders and the uses of a deleted account become those of a guest. Those of an account in
+-- erased_accounts stay until the worker has erased what they contain.
+
+CREATE TRIGGER unlink_account AFTER DELETE ON users
+WHEN NOT EXISTS (SELECT 1 FROM erased_accounts WHERE customer_id = OLD.id) BEGIN
+    UPDATE orders SET customer_id = NULL WHERE customer_id = OLD.id;
+    UPDATE redemptions SET customer_id = NULL WHERE customer_id = OLD.id;
+END;
+
+-- A permanently deleted coupon with uses, which keep its ID.
+
+CREATE TRIGGER note_deleted_coupon AFTER DELETE ON coupons
+WHEN EXISTS (SELECT 1 FROM redemptions WHERE coupon_id = OLD.id) BEGIN
+    INSERT INTO deleted_coupons (id) VALUES (OLD.id) ON CONFLICT DO NOTHING;
+END;

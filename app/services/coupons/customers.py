@@ -19,6 +19,7 @@ from app.db.sql.types import Id
 from app.errors import ShopError
 from app.models import MERGED_ACCOUNTS, ORDERS, USERS
 from app.pricing.carts import Cart, CartItem, CouponTerms
+from app.services.common.erased import of_erased_with
 from app.services.common.locks import ACCOUNTS, IS_TAKEN
 
 
@@ -243,6 +244,7 @@ def _has_ordered(
         theirs += [
             and_(each.customer_id.is_(None), email_is(each.billing_email, literal(email))),
             and_(each.customer_id.is_(None), each.billing_email_normalized == email),
+            of_erased_with(each, email),
         ]
     found = or_(*(exists().where(is_theirs, *counts) for is_theirs in theirs))
     return bool(fetch(select(found))[0][0])

@@ -1,6 +1,7 @@
 """Removal of personal data outside of orders and accounts (events 1, people 5)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -9,7 +10,6 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
-    case,
     or_,
     select,
     union,
@@ -19,19 +19,16 @@ from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
 from app.auth.principals import capabilities_of
-from app.conversions.emails import comparable_email
-from app.db.search import contains, email_key
+from app.conversions.numbers import INT64_MAX
 from app.db.sql.functions import is_one_of
-from app.db.sql.types import IdList, TextList
+from app.db.sql.types import Id, IdList, TextList
 from app.models import (
     API_KEYS,
     EVENTS,
     IDEMPOTENCY_PERSONS,
     IDEMPOTENCY_RECORDS,
-    MERGED_ACCOUNTS,
     ORDER_NOTES,
     ORDER_REFUNDS,
-    ORDERS,
     REDEMPTIONS,
     USER_ROLES,
     USERS,
@@ -39,9 +36,7 @@ from app.models import (
 from app.models.api_key import INVITATION_OF
 from app.models.user import UserRow
 from app.services.campaigns.locks import hold_campaigns
-from app.services.common.locks import IS_TAKEN
 from app.services.common.persons import (
-    customer_person,
     email_person,
     note_person,
     order_person,
@@ -50,7 +45,6 @@ from app.services.common.persons import (
 )
 from app.services.coupons.customers import ERASED, erased_email
 from app.services.events.erasure import blank, erase_events
-from app.services.imports.erasure import erase_imports
 
 _COUPONS = frozenset({"coupon", "coupons"})
 
@@ -64,97 +58,43 @@ _RECORDS = (
             select(IDEMPOTENCY_PERSONS.c.record_id).where(
                 is_one_of(IDEMPOTENCY_PERSONS.c.person, bindparam("persons", type_=TextList))
             )
-        )
+        ),
+        IDEMPOTENCY_RECORDS.c.id > bindparam("after", type_=Id),
     )
     .order_by(IDEMPOTENCY_RECORDS.c.id)
+    .limit(bindparam("size", type_=Id))
     .with_for_update()
 )
 
 
-# Without the address of an account that another account has now.
-_MERGED = select(
-    MERGED_ACCOUNTS.c.id,
-    case((IS_TAKEN, None), else_=MERGED_ACCOUNTS.c.email_normalized).label("email_normalized"),
-).where(MERGED_ACCOUNTS.c.customer_id == bindparam("kept"))
-
-
-def erase_customer(session: Session, account: UserRow) -> None:
-    """Remove the personal data of an account that is being deleted, except from orders.
-
-    Call this while the account is locked and still exists: its redemptions and orders refer to it.
-    """
-    customer_id, emails = account["id"], _emails(session, account)
-    merged = session.execute(_MERGED, {"kept": customer_id}).all()
-    customer_ids = [customer_id, *(each.id for each in merged)]
-    emails |= {each.email_normalized for each in merged if each.email_normalized}
-    orders = _orders(session, customer_id, emails)
-    erase_redemptions(
-        session, uses_of([customer_id], map(email_key, emails)), account["email_normalized"]
-    )
-    erase_signatures(session, account)
-    erase_reports(session, customer_ids, emails, orders)
-    erase_imports(session, emails)
-
-
 def erase_reports(
     session: Session,
-    customer_ids: Collection[int],
-    emails: Collection[str],
     orders: Collection[int],
-    *,
-    coupon_emails: Collection[str] = (),
+    more: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> None:
-    """Remove personal data from events, responses of their receivers and stored responses.
+    """Remove personal data from the events of orders, and from what repeats them.
+
+    These are responses of the receivers of the events, and stored responses.
 
     Args:
-        customer_ids: the account, and those that were merged into it; empty for a guest.
-        emails: normalized addresses of the person.
-        orders: the orders of the person, to which those are added that events report.
-        coupon_emails: the addresses that coupons no longer name.
+        orders: their notes and refunds are included.
+        more: the IDs of further records, by resource.
     """
-    records = {
-        resource: _reported(session, customer_ids, resource)
-        for resource in ("order", "order_note", "order_refund", "invitation")
-    }
-    records["order"] |= set(orders)
-    records["order_note"] |= _of_orders(session, ORDER_NOTES, records["order"])
-    records["order_note"] |= _deleted_notes(session, records["order"])
-    records["order_refund"] |= _of_orders(session, ORDER_REFUNDS, records["order"])
-    erase_events(session, customer_ids, records)
+    records = {resource: {*ids} for resource, ids in more.items()}
+    records["order"] = {*orders, *records.get("order", ())}
+    records["order_note"] = (
+        records.get("order_note", set())
+        | _of_orders(session, ORDER_NOTES, records["order"])
+        | _deleted_notes(session, records["order"])
+    )
+    refunds = _of_orders(session, ORDER_REFUNDS, records["order"])
+    records["order_refund"] = records.get("order_refund", set()) | refunds
+    erase_events(session, records)
     persons = {
-        *map(customer_person, customer_ids),
-        *map(email_person, emails),
         *map(order_person, records["order"]),
         *map(note_person, records["order_note"]),
     }
-    _erase_responses(session, persons, {*map(email_person, coupon_emails)})
-
-
-def _emails(session: Session, account: UserRow) -> set[str]:
-    """Return the normalized e-mail addresses of an account that no other account has."""
-    billing = comparable_email(account["billing_email"])
-    is_of_another = and_(USERS.c.email_normalized == billing, USERS.c.id != account["id"])
-    taken = {billing} if session.execute(select(USERS.c.id).where(is_of_another)).first() else set()
-    return {account["email_normalized"], billing} - taken - {""}
-
-
-def _orders(session: Session, customer_id: int, emails: Collection[str]) -> list[int]:
-    """Return the orders that belong to a customer, or are those of such a guest."""
-    conditions = [
-        and_(
-            contains(ORDERS.c.search_text, email, ORDERS.c.id).by_index,
-            ORDERS.c.customer_id.is_(None),
-        )
-        for email in emails
-    ]
-    # Waits for concurrent updates of the orders, whose events and uses are then erased, too.
-    of_customer = select(ORDERS.c.id).where(ORDERS.c.customer_id == customer_id)
-    found = set(session.scalars(of_customer.order_by(ORDERS.c.id).with_for_update()))
-    for condition in conditions:
-        guests = select(ORDERS.c.id, ORDERS.c.billing_email).where(condition)
-        rows = session.execute(guests.order_by(ORDERS.c.id).with_for_update())
-        found |= {row.id for row in rows if comparable_email(row.billing_email) in emails}
-    return sorted(found)
+    erase_responses(session, persons)
 
 
 def _of_orders(session: Session, table: Table, orders: Collection[int]) -> set[int]:
@@ -173,13 +113,6 @@ def _deleted_notes(session: Session, orders: Collection[int]) -> set[int]:
         for row in session.execute(deleted)
         if orjson.loads(row.data).get("order_id") in orders
     }
-
-
-def _reported(session: Session, customer_ids: Collection[int], resource: str) -> set[int]:
-    """Return the records of a resource that events report as those of customers."""
-    is_theirs = EVENTS.c.customer_id.in_(customer_ids)
-    found = select(EVENTS.c.resource_id).where(is_theirs, EVENTS.c.resource == resource)
-    return set(session.scalars(found)) if customer_ids else set()
 
 
 def uses_of(customer_ids: Collection[int], keys: Iterable[str]) -> list[ColumnElement[bool]]:
@@ -235,21 +168,47 @@ def erase_signatures(session: Session, account: UserRow) -> None:
     )
 
 
-def _erase_responses(
-    session: Session, persons: Collection[str], coupon_emails: Collection[str]
-) -> None:
-    """Remove the person from stored responses. A retry still returns them and changes nothing."""
-    for record_id, stored in session.execute(_RECORDS, {"persons": list(persons)}).all():
-        body, is_encrypted = bytes(stored), not stored.startswith((b"{", b"["))
-        if is_encrypted:
-            body = (decrypt(body.decode()) or "{}").encode()
-        response = with_erased_emails(_without(orjson.loads(body), persons), coupon_emails)
-        blanked = orjson.dumps(response)
+def erase_responses(
+    session: Session,
+    persons: Collection[str],
+    coupon_emails: Collection[str] = (),
+    *,
+    after: int = 0,
+    size: int = INT64_MAX,
+) -> list[int]:
+    """Remove persons from stored responses. A retry still returns them and changes nothing.
+
+    Args:
+        persons: references to the persons.
+        coupon_emails: the addresses that coupons no longer name.
+        after: the last response that is already blanked.
+        size: the most responses.
+
+    Returns:
+        The IDs of the responses.
+    """
+    given = {"persons": list(persons), "after": after, "size": size}
+    coupon_persons = {*map(email_person, coupon_emails)}
+    rows = session.execute(_RECORDS, given).all()
+    for record_id, stored in rows:
         session.execute(
             update(IDEMPOTENCY_RECORDS)
             .where(IDEMPOTENCY_RECORDS.c.id == record_id)
-            .values(response_body=encrypt(blanked.decode()).encode() if is_encrypted else blanked)
+            .values(response_body=blanked(stored, persons, coupon_persons))
         )
+    return [record_id for record_id, _ in rows]
+
+
+def blanked(
+    stored: bytes, persons: Collection[str], coupon_persons: Collection[str] = frozenset()
+) -> bytes:
+    """Return a stored response, which can be encrypted, without the data of some persons."""
+    body, is_encrypted = bytes(stored), not stored.startswith((b"{", b"["))
+    if is_encrypted:
+        body = (decrypt(body.decode()) or "{}").encode()
+    response = with_erased_emails(_without(orjson.loads(body), persons), coupon_persons)
+    text = orjson.dumps(response)
+    return encrypt(text.decode()).encode() if is_encrypted else text
 
 
 def _without(response: object, persons: Collection[str]) -> Any:

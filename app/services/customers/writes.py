@@ -34,8 +34,8 @@ from app.services.common.metadata import CUSTOMER, WRITTEN
 from app.services.common.metadata_writes import MetadataWrites, count_change
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
-from app.services.customers.erasure import erase_customer
 from app.services.customers.queries import require_positive
+from app.services.customers.traces import erase_customer
 from app.services.customers.usernames import first_usernames, free_username
 from app.services.events.hooks import notify
 from app.services.webhooks.states import disable_webhooks_of

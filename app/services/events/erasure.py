@@ -18,8 +18,15 @@ from app.services.events.outbox import NewEvent
 BATCH = 500
 """Number of events in memory at a time."""
 
+REPORTED = ("order", "order_note", "order_refund", "invitation")
+"""Resources whose events contain personal data of customers, in addition to the customers."""
+
 _EVENTS = (
-    select(EVENTS.c.position, EVENTS.c.id, EVENTS.c.data, EVENTS.c.changes)
+    select(
+        *(EVENTS.c[name] for name in ("position", "id", "resource", "resource_id")),
+        EVENTS.c.data,
+        EVENTS.c.changes,
+    )
     .where(EVENTS.c.position > bindparam("after"))
     .order_by(EVENTS.c.position)
     .limit(BATCH)
@@ -51,24 +58,39 @@ Convert = Callable[[Any], Any]
 """Function that returns a JSON value without personal data."""
 
 
-def erase_events(
-    session: Session, customer_ids: Collection[int], records: Mapping[str, Collection[int]]
-) -> None:
-    """Remove the personal data from the events of customers and of their orders.
+def erase_events(session: Session, records: Mapping[str, Collection[int]]) -> None:
+    """Remove the personal data from the events of records.
 
     Names, addresses, notes and technical data become empty. IDs, times, amounts and statistics
     stay, so that the events still report what changed. Responses of receivers of the events can
     repeat the data, so they become empty, too.
 
     Args:
-        records: IDs of the customers' orders and of their notes and refunds, by resource. Their
-            events can be those of a guest, or of a customer who has the order now: until its
-            address changed, they contain that of the earlier customer.
+        records: IDs of orders and of their notes and refunds, by resource. Their events can be
+            those of a guest, or of a customer who has the order now: until its address changed,
+            they contain that of the earlier customer.
     """
-    if customer_ids:
-        _rewrite(session, _OF_CUSTOMERS, {"ids": list(customer_ids)}, blank, _BLANK)
     for resource, ids in records.items():
         rewrite_events(session, resource, ids, blank, _BLANK)
+
+
+def erase_events_of(
+    session: Session, customer_ids: Collection[int], size: int
+) -> tuple[int, dict[str, set[int]]]:
+    """Do the same for events of customers, up to a number of them.
+
+    Returns:
+        The number of events, and the IDs of the records that they report, by resource.
+    """
+    given = {"ids": list(customer_ids), "after": 0}
+    found = _OF_CUSTOMERS.limit(size)
+    events: Sequence[Any] = session.execute(found, given).all() if customer_ids else ()
+    _write_converted(session, events, blank, _BLANK)
+    records: dict[str, set[int]] = {name: set() for name in REPORTED}
+    for event in events:
+        if event.resource in records:
+            records[event.resource].add(event.resource_id)
+    return len(events), records
 
 
 def rewrite_events(
@@ -91,17 +113,25 @@ def _rewrite(
     write: Update,
 ) -> None:
     for events in _batches(session, found, parameters):
-        rows = [
-            {
-                "this": event.position,
-                "blanked": _converted(event.data, convert),
-                "blanked_changes": event.changes and _converted(event.changes, convert),
-            }
-            for event in events
-        ]
-        session.execute(write, rows)
-        ids = [event.id for event in events if event.id is not None]
-        session.execute(_BLANK_RESPONSES, {"events": ids})
+        _write_converted(session, events, convert, write)
+
+
+def _write_converted(
+    session: Session, events: Sequence[Row[Any]], convert: Convert, write: Update
+) -> None:
+    if not events:
+        return
+    rows = [
+        {
+            "this": event.position,
+            "blanked": converted(event.data, convert),
+            "blanked_changes": event.changes and converted(event.changes, convert),
+        }
+        for event in events
+    ]
+    session.execute(write, rows)
+    ids = [event.id for event in events if event.id is not None]
+    session.execute(_BLANK_RESPONSES, {"events": ids})
 
 
 def _batches(
@@ -114,8 +144,18 @@ def _batches(
         after = events[-1].position
 
 
-def _converted(text: str, convert: Convert) -> str:
+def converted(text: str, convert: Convert) -> str:
+    """Return the data or the changes of an event as another JSON text."""
     return orjson.dumps(convert(orjson.loads(text))).decode()
+
+
+def hidden_data(event: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return what readers show of ``data`` and ``changes`` of an event with IS_HIDDEN."""
+    changes: str | None = event["changes"]
+    return {
+        "data": converted(event["data"], blank),
+        "changes": changes and converted(changes, blank),
+    }
 
 
 def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> list[NewEvent]:

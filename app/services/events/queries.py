@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
+from orjson import Fragment
 from sqlalchemy import (
     BigInteger,
     BindParameter,
@@ -27,9 +29,11 @@ from app.db.records import WANTED, Columns, Row, as_printed, select_where
 from app.db.sql.types import Id, UtcDateTime
 from app.errors import InvalidParams, ShopError
 from app.models import API_KEYS, EVENT_FEED, EVENTS, USERS
+from app.services.common.erased import IS_HIDDEN
 from app.services.common.filtering import ListQuery
 from app.services.common.pagination import default_page_size
 from app.services.common.plans import FEW
+from app.services.events.erasure import hidden_data
 from app.services.events.sequence import number_events
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
@@ -132,7 +136,9 @@ def list_events(actor: Principal, query: EventQuery, columns: Columns) -> EventP
     removed_id = rows[0].removed_id
     if query.after is not None and after < removed_id:
         raise ShopError("shop_api_events_expired", removed_id=removed_id)
-    events = [row[:-1] for row in rows if row[-2] is not None]
+    found = [row for row in rows if row.id is not None]
+    hidden = [row.id for row in found if row.is_hidden]
+    events = _without_hidden(columns, [row[:-2] for row in found], hidden)
     return EventPage(events[:size], has_more=len(events) > size)
 
 
@@ -153,7 +159,7 @@ def _page(
         conditions = (*conditions, is_kept)
     after, until = (bindparam(name, type_=BigInteger) for name in ("after", "until"))
     page = (
-        select(*shown, EVENTS.c.id)
+        select(*shown, EVENTS.c.id, IS_HIDDEN.label("is_hidden"))
         .where(EVENTS.c.id > after, EVENTS.c.id < until, *conditions)
         .order_by(EVENTS.c.id.desc() if descending else EVENTS.c.id)
         .limit(bindparam("size", type_=BigInteger))
@@ -186,7 +192,7 @@ def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
 
 def known_event(actor: Principal, event_id: int, columns: Columns) -> Row:
     """Do the same as ``get_event`` for an ID that the client has read, without numbering events."""
-    found = select_where(tuple(columns), EVENTS.c.id, _HAS_ID)
+    found = select_where((*columns, IS_HIDDEN), EVENTS.c.id, _HAS_ID)
     rows: Sequence[Row] = fetch(found, {WANTED: event_id})
     if not rows:
         removed_id = fetch(select(_REMOVED))[0][0]
@@ -194,7 +200,24 @@ def known_event(actor: Principal, event_id: int, columns: Columns) -> Row:
             raise ShopError("shop_api_events_expired", removed_id=removed_id)
         raise ShopError("shop_api_invalid_event_id")
     actor.require("shop_api_user_cannot_read_event")
-    return rows[0]
+    *values, is_hidden, _ = rows[0]
+    return _without_hidden(columns, [(*values, event_id)], [event_id] if is_hidden else [])[0]
+
+
+def _without_hidden(columns: Columns, rows: Sequence[Row], hidden: Sequence[int]) -> Sequence[Row]:
+    """Return rows of selected columns and the ID, without the personal data of some events."""
+    if not hidden:
+        return rows
+    stored = fetch(select(EVENTS).where(EVENTS.c.id.in_(hidden)))
+    shown = {event.id: hidden_data(event._mapping) for event in stored}
+
+    def value(column: ColumnElement[Any], row: Row, found: Any) -> Any:
+        for name, text in shown.get(row[-1], {}).items():
+            if column is COLUMNS[name]:
+                return None if text is None else Fragment(text)
+        return found
+
+    return [(*map(value, columns, repeat(row), row), row[-1]) for row in rows]
 
 
 def conditions_of(query: EventQuery) -> list[ColumnElement[bool]]:

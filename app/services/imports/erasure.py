@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.conversions.emails import comparable_email
@@ -29,23 +29,46 @@ def imports_with(fetch: Fetch, emails: Collection[str]) -> list[int]:
     if not emails:
         return []
     parts = select(IMPORT_PARTS.c.import_id, IMPORT_PARTS.c.content)
-    found = {
-        import_id for import_id, content in fetch(parts) if _names(zlib.decompress(content), emails)
-    }
+    found = {import_id for import_id, content in fetch(parts) if _contains(content, emails)}
+    return sorted(found | _with_text(fetch, emails))
+
+
+def erase_imports_with_text(session: Session, emails: Collection[str]) -> None:
+    """Erase the imports that have an e-mail address in their name or in an error."""
+    _erase(session, _with_text(fetching(session.connection()), emails))
+
+
+def erase_file(session: Session, emails: Collection[str], after: int) -> tuple[int, int]:
+    """Erase the next import with a file, if the file contains an e-mail address.
+
+    Returns:
+        The ID of the import and the number of its parts. 0 and 0 if no file follows ``after``.
+    """
+    following = select(func.min(IMPORT_PARTS.c.import_id)).where(IMPORT_PARTS.c.import_id > after)
+    import_id = session.scalar(following)
+    if import_id is None:
+        return 0, 0
+    parts = select(IMPORT_PARTS.c.content).where(IMPORT_PARTS.c.import_id == import_id)
+    contents = session.scalars(parts).all()
+    if any(_contains(content, emails) for content in contents):
+        _erase(session, [import_id])
+    return import_id, len(contents)
+
+
+def _with_text(fetch: Fetch, emails: Collection[str]) -> set[int]:
     texts = (
         select(IMPORT_ERRORS.c.import_id, IMPORT_ERRORS.c["message"]),
         select(IMPORT_RUNS.c.id, IMPORT_RUNS.c.name).where(IMPORT_RUNS.c.name.contains("@")),
     )
-    for each in texts:
-        found |= {import_id for import_id, text in fetch(each) if _names(text.encode(), emails)}
-    return sorted(found)
+    rows = (row for each in texts for row in fetch(each))
+    return {import_id for import_id, text in rows if _names(text.encode(), emails)}
 
 
-def erase_imports(session: Session, emails: Collection[str]) -> None:
-    """Cancel the imports that contain an e-mail address, and delete their files and errors."""
-    found = IMPORT_RUNS.c.id.in_(imports_with(fetching(session.connection()), emails))
+def _erase(session: Session, import_ids: Collection[int]) -> None:
+    """Cancel imports, and delete their files and errors."""
+    found = IMPORT_RUNS.c.id.in_(import_ids)
     locked = select(IMPORT_RUNS).where(found).order_by(IMPORT_RUNS.c.id).with_for_update()
-    runs: list[Any] = row_dicts(session.execute(locked))
+    runs: list[Any] = row_dicts(session.execute(locked)) if import_ids else []
     for run in runs:
         if run["status"] in UNFINISHED:
             reason = "The personal data of a person in the file was erased."
@@ -55,6 +78,11 @@ def erase_imports(session: Session, emails: Collection[str]) -> None:
         session.execute(delete(table).where(table.c.import_id.in_(ids)))
     session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id.in_(ids)).values(name=""))
     session.execute(delete(Upload))  # files of the pages of the previous version, if it still runs
+
+
+def _contains(content: bytes, emails: Collection[str]) -> bool:
+    """Return whether a part of a file contains an e-mail address."""
+    return _names(zlib.decompress(content), emails)
 
 
 def _names(text: bytes, emails: Collection[str]) -> bool:

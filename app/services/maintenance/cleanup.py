@@ -40,6 +40,7 @@ from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.api_keys.sessions import expired_sessions
 from app.services.customers import totals
+from app.services.customers.traces import clear_next_batch
 from app.services.events.retention import (
     HAS_DATA,
     Removal,
@@ -69,6 +70,7 @@ _log = logging.getLogger(__name__)
 
 def sweep() -> None:
     """Remove expired records. Several workers can do this at the same time."""
+    _in_batches(lambda: int(clear_next_batch()), 1)
     for step in SWEEPS:
         step()
 

@@ -9,6 +9,7 @@ from app.db.read_pool import fetch
 from app.db.session import now
 from app.models import COUPON_REFUSALS, IMPORT_RUNS, ROW_COUNTS
 from app.models.import_run import ImportStatus
+from app.services.customers.traces import number_left
 from app.services.reports.period import shop_zone
 from app.services.webhooks.deliveries import statistics
 
@@ -64,6 +65,12 @@ def measure() -> list[Figure]:
             is_counter=True,
         ),
         Figure("shop_imports", "Imports by status.", "status", _imports()),
+        Figure(
+            "shop_erased_left",
+            "Erasures that are not complete, and records that still name their accounts.",
+            "kind",
+            number_left(),
+        ),
     ]
 
 

@@ -14,6 +14,7 @@ from app.models import CAMPAIGNS, COUPONS, ORDERS, REDEMPTIONS
 from app.models.campaign import IS_LIMITED
 from app.services.campaigns.locks import Held, hold_campaigns, hold_known
 from app.services.common.bulk import BulkItem
+from app.services.common.erased import ORDER_COLUMNS
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
 from app.services.orders.columns import Record
 from app.services.orders.items import COUPON_ID
@@ -40,7 +41,7 @@ _CAMPAIGNS_OF_CODES = (
 def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
     """Lock orders until the commit and return them by ID. Includes orders in the trash."""
     statement = (
-        select(ORDERS)
+        select(*(column.label(name) for name, column in ORDER_COLUMNS.items()))
         .where(ORDERS.c.id.in_(list(ids)))
         .order_by(ORDERS.c.id)  # the same order in all transactions
         .with_for_update()

@@ -18,6 +18,7 @@ from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import DOWNLOADS, ORDERS
 from app.services.common import metadata, plans
+from app.services.common.erased import ORDER_COLUMNS, belongs_to
 from app.services.common.filtering import (
     ListQuery,
     Matching,
@@ -40,7 +41,7 @@ _IS_OF_CUSTOMER = and_(ORDERS.c.customer_id == bindparam(WANTED), ORDERS.c.statu
 _OLDEST_FIRST = (ORDERS.c.created_at, ORDERS.c.id)
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **ORDERS.c,
+    **ORDER_COLUMNS,
     "total_tax": type_coerce(ORDERS.c.cart_tax + ORDERS.c.shipping_tax, Money),
 }
 TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
@@ -225,7 +226,7 @@ def conditions_of(query: OrderQuery) -> list[ColumnElement[bool]]:
     conditions += within(ORDERS.c.total, query.total_min, query.total_max)
     if query.customer_id:
         # An ID beyond 64 bits identifies no account.
-        conditions.append(ORDERS.c.customer_id == min(query.customer_id, INT64_MAX))
+        conditions.append(belongs_to(ORDERS.c.customer_id, min(query.customer_id, INT64_MAX)))
     elif query.customer_id is not None:
         # 0 is the customer ID of guest orders (spec 2.3).
         conditions.append(ORDERS.c.customer_id.is_(None))

@@ -55,6 +55,6 @@ def _erase_batch(session: Session) -> int:
         uses = [REDEMPTIONS.c.order_id.in_(ids)]
         mark_erased(session, (), ids, uses)
         erase_redemptions(session, uses, "")
-        erase_reports(session, (), (), ids)
+        erase_reports(session, ids)
         notify(session, None, erase_orders(session, orders))
     return len(ids)

@@ -17,11 +17,12 @@ from app.errors import ShopError
 from app.models import ORDERS, REDEMPTIONS, USERS
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common.bulk import Record
+from app.services.common.guests import guest_conditions
 from app.services.common.roles import capabilities_by_user
 from app.services.customers.queries import require_positive
 from app.services.events.hooks import notify
 from app.services.orders.locks import lock_orders
-from app.services.persons.lookup import find_person, guest_conditions
+from app.services.persons.lookup import find_person
 from app.services.persons.merging import CANNOT_EDIT, READS
 from app.services.redemptions.slots import fetch_in
 

@@ -40,6 +40,7 @@ from app.models import (
 from app.models.user import UserRow
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common.bulk import Record
+from app.services.common.erased import USE_COLUMNS
 from app.services.common.persons import email_person, with_erased_emails, without_emails
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
@@ -49,10 +50,11 @@ from app.services.customers.erasure import (
     erase_signatures,
     uses_of,
 )
+from app.services.customers.traces import Traces, begin_erasure
 from app.services.events.erasure import rewrite_events
 from app.services.events.hooks import notify, publish_events
 from app.services.events.outbox import NewEvent
-from app.services.imports.erasure import erase_imports, imports_with
+from app.services.imports.erasure import imports_with
 from app.services.orders.locks import lock_orders
 from app.services.persons.imported import mark_erased
 from app.services.persons.lookup import Person, find_person
@@ -212,7 +214,7 @@ def _numbers(fetch: Fetch, person: Person) -> dict[str, int]:
     orders = select(ORDERS.c.id).where(_left(person))
     of_account = API_KEYS.c.user_id.in_(person.customer_ids)
     has_address = person.has_redemption & (
-        (REDEMPTIONS.c.email != "") | REDEMPTIONS.c.customer_id.is_not(None)
+        (USE_COLUMNS["email"] != "") | USE_COLUMNS["customer_id"].is_not(None)
     )
     found = {
         "customers": select(USERS.c.id).where(USERS.c.id.in_(person.customer_ids)),
@@ -343,17 +345,24 @@ class _Erasure:
         session, person = self.session, self.person
         ids = [order["id"] for order in self.orders]
         uses: list[ColumnElement[bool]] = [REDEMPTIONS.c.order_id.in_(ids)]
+        every = uses
         if self.is_complete:
-            uses += uses_of(person.customer_ids, person.email_keys)
-        campaigns = union(*(select(REDEMPTIONS.c.campaign_id).where(each) for each in uses))
+            every = [*uses, *uses_of(person.customer_ids, person.email_keys)]
+        campaigns = union(*(select(REDEMPTIONS.c.campaign_id).where(each) for each in every))
         hold_campaigns(session, campaigns)
         changes = _erase_in_coupons(session, self.coupons) if self.is_complete else []
         mark_erased(session, person.customer_ids if self.is_complete else (), ids, uses)
-        erase_redemptions(session, uses, counted or next(iter(person.email_keys), ""))
-        customer_ids = person.customer_ids if self.is_complete else ()
-        replaced = self.coupons.emails if self.is_complete else ()
-        erase_reports(session, customer_ids, self._emails, ids, coupon_emails=replaced)
-        erase_imports(session, self._emails)
+        counted = counted or next(iter(person.email_keys), "")
+        erase_redemptions(session, uses, counted)
+        erase_reports(session, ids)
+        if self.is_complete:
+            traces = Traces(
+                customer_ids=person.customer_ids,
+                emails=person.emails,
+                counted=counted,
+                coupon_emails=[*self.coupons.emails],
+            )
+            begin_erasure(session, traces)
         for email in self._emails:  # a customer can enter an address as a code
             is_typed = COUPON_REFUSALS.c.code.contains(email[:100], autoescape=True)
             session.execute(delete(COUPON_REFUSALS).where(is_typed))

@@ -1,18 +1,19 @@
 """Who is a person: an account, its addresses and its orders, or a guest (people 3)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, literal, or_, select, union
+from sqlalchemy import ColumnElement, and_, case, or_, select, union
 
 from app.conversions.emails import comparable_email
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.db.search import email_key
-from app.db.sql.functions import email_is
 from app.errors import InvalidParams, ShopError
 from app.models import MERGED_ACCOUNTS, ORDERS, REDEMPTIONS, USERS
+from app.services.common.erased import owner
+from app.services.common.guests import guest_conditions
 from app.services.common.locks import IS_TAKEN
 
 NAMES = ("customer_id", "email", "order_id")
@@ -63,21 +64,6 @@ class Person:
         )
 
 
-def guest_conditions(emails: Collection[str]) -> list[ColumnElement[bool]]:
-    """Return conditions that an order is one of a guest with one of the addresses.
-
-    Each of them has an index.
-    """
-    found: list[ColumnElement[bool]] = []
-    for email in emails:
-        is_guest = ORDERS.c.customer_id.is_(None)
-        found += [
-            and_(is_guest, email_is(ORDERS.c.billing_email, literal(email))),
-            and_(is_guest, ORDERS.c.billing_email_normalized == email_key(email)),
-        ]
-    return found
-
-
 # Without the address of an account that another account has now.
 _MERGED = select(
     MERGED_ACCOUNTS.c.id, case((IS_TAKEN, ""), else_=MERGED_ACCOUNTS.c.email).label("email")
@@ -126,7 +112,8 @@ def _account(fetch: Fetch, customer_id: int) -> Person:
 
 def _of_order(fetch: Fetch, order_id: int) -> Person:
     """Return the account of an order, or the guest. The address of a guest names no account."""
-    found = select(ORDERS.c.customer_id, ORDERS.c.billing_email).where(ORDERS.c.id == order_id)
+    account = owner(ORDERS.c.customer_id).label("customer_id")
+    found = select(account, ORDERS.c.billing_email).where(ORDERS.c.id == order_id)
     rows = fetch(found) if 0 < order_id <= INT64_MAX else ()
     if not rows:
         raise ShopError("shop_api_invalid_order_id")

@@ -40,6 +40,7 @@ from app.models.user import with_normalized
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common import metadata
 from app.services.common.bulk import Precondition, Record, single_result
+from app.services.common.guests import guest_conditions
 from app.services.common.metadata_rules import Metadata, found_text, json_text
 from app.services.common.metadata_writes import count_change
 from app.services.common.roles import capabilities_by_user
@@ -48,7 +49,7 @@ from app.services.customers.queries import require_positive
 from app.services.customers.writes import write_tags
 from app.services.events.hooks import notify
 from app.services.events.outbox import cause_of
-from app.services.persons.lookup import find_person, guest_conditions
+from app.services.persons.lookup import find_person
 from app.services.redemptions.slots import fetch_in
 from app.services.webhooks.states import disable_webhooks_of
 

@@ -16,6 +16,7 @@ from app.db.session import run_in_transaction
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import IS_EXPIRED_RESERVATION
 from app.services.campaigns.locks import hold_campaigns
+from app.services.common.erased import SELECT_USES
 from app.services.redemptions.campaign_numbers import give_back_to_campaign
 from app.services.redemptions.changes import expiries, notify_with_coupons
 from app.services.redemptions.stored import store_expiry
@@ -60,10 +61,8 @@ def _expire(session: Session, found: Sequence[Any]) -> int:
     held = select(COUPONS.c.id).where(COUPONS.c.id.in_(coupon_ids)).order_by(COUPONS.c.id)
     session.execute(held.with_for_update(key_share=True))
     # Another process can have stored, renewed or confirmed some of them in the meantime.
-    these = (
-        select(REDEMPTIONS)
-        .where(REDEMPTIONS.c.id.in_(ids), IS_EXPIRED_RESERVATION)
-        .order_by(REDEMPTIONS.c.id)
+    these = SELECT_USES.where(REDEMPTIONS.c.id.in_(ids), IS_EXPIRED_RESERVATION).order_by(
+        REDEMPTIONS.c.id
     )
     expired = row_dicts(session.execute(these.with_for_update()))
     for each in expired:

@@ -4,7 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, literal, not_, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    bindparam,
+    case,
+    exists,
+    false,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+)
 
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
@@ -13,13 +26,14 @@ from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import email_key
 from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
-from app.models import REDEMPTIONS
+from app.models import DELETED_COUPONS, REDEMPTIONS
 from app.models.redemption import (
     IS_CONFIRMED,
     IS_EXPIRED_RESERVATION,
     IS_LIVE_RESERVATION,
     RedemptionStatus,
 )
+from app.services.common.erased import USE_COLUMNS, belongs_to, is_erased
 from app.services.common.filtering import ListQuery, Matching, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
@@ -30,7 +44,7 @@ _HAS_ID = REDEMPTIONS.c.id == bindparam(WANTED)
 
 # A reservation counts as released from the second in which it expires.
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **REDEMPTIONS.c,
+    **USE_COLUMNS,
     "status": case(
         (IS_EXPIRED_RESERVATION, literal(RedemptionStatus.RELEASED.value)),
         else_=REDEMPTIONS.c.status,
@@ -139,17 +153,19 @@ def conditions_of(query: RedemptionQuery) -> list[ColumnElement[bool]]:
         conditions.append(REDEMPTIONS.c.reference == query.reference)
     if query.email is not None:
         conditions.append(REDEMPTIONS.c.email_normalized == email_key(query.email.strip()))
+        conditions.append(func.coalesce(~is_erased(REDEMPTIONS.c.customer_id), true()))
     # Larger IDs identify no record.
     if query.coupon_id is not None:
-        conditions.append(REDEMPTIONS.c.coupon_id == min(query.coupon_id, INT64_MAX))
+        coupon_id = min(query.coupon_id, INT64_MAX)
+        conditions.append(REDEMPTIONS.c.coupon_id == coupon_id)
+        conditions.append(~exists().where(DELETED_COUPONS.c.id == coupon_id))
     if query.campaign is not None:
         conditions.append(REDEMPTIONS.c.campaign_id == min(query.campaign, INT64_MAX))
     if query.order_id is not None:
         conditions.append(is_of_order(min(query.order_id, INT64_MAX)))
     if (customer_id := query.customer_id) is not None:
         conditions.append(
-            REDEMPTIONS.c.customer_id
-            == min(customer_id, INT64_MAX)  # larger IDs identify no account
+            belongs_to(REDEMPTIONS.c.customer_id, min(customer_id, INT64_MAX))
             if customer_id
             else REDEMPTIONS.c.customer_id.is_(None)
         )

@@ -8,13 +8,14 @@ from decimal import Decimal
 from typing import Any, cast
 
 from flask import current_app
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.catalog import Change
 from app.conversions.currencies import in_smallest_amounts
 from app.db.bulk_inserts import insert_into
+from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetch
 from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction, savepoint
@@ -23,6 +24,7 @@ from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.pricing.evaluation import Reason, redemption_reasons
 from app.services.campaigns.locks import Held, hold_known
+from app.services.common.erased import SELECT_USES
 from app.services.common.locks import hold_accounts
 from app.services.coupons.customers import (
     Customer,
@@ -42,7 +44,7 @@ from app.services.redemptions.locks import lock_coupon
 from app.services.redemptions.slots import CouponSlot, fetch_in, take_slot
 from app.services.redemptions.stored import CODE, store_expiry, update_redemption
 
-_OF_REFERENCE = select(REDEMPTIONS).where(
+_OF_REFERENCE = SELECT_USES.where(
     REDEMPTIONS.c.reference == bindparam("reference"), REDEMPTIONS.c.order_id.is_(None)
 )
 _OF_COUPON = _OF_REFERENCE.where(REDEMPTIONS.c.coupon_id == bindparam("coupon_id"))
@@ -101,8 +103,9 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
             return existing, False, []
         raise not_applicable(code, reasons, CODE)
     campaign = coupon.terms.campaign
-    if campaign:
-        hold_accounts(session, [data["customer_id"]])
+    customer_id = data["customer_id"]
+    if customer_id and customer_id not in hold_accounts(session, [customer_id]):
+        raise TryAgain  # the account was deleted since it was read
     held = hold_known(session, {campaign.id: campaign.is_limited} if campaign else {})
     _require_amount(held, data)
     try:

@@ -41,6 +41,7 @@ from app.models.redemption import (
     RedemptionRow,
 )
 from app.pricing.evaluation import limit_reasons, pause_reasons
+from app.services.common.erased import SELECT_USES
 from app.services.coupons.customers import Customer
 from app.services.coupons.refusals import NOT_FOUND, not_applicable
 from app.services.coupons.terms import (
@@ -69,8 +70,7 @@ _RECOUNT = (
 BATCH = 100
 """Reservations whose expiry is stored at a time."""
 _EXPIRED = (
-    select(REDEMPTIONS)
-    .where(REDEMPTIONS.c.coupon_id == bindparam("this"), IS_EXPIRED_RESERVATION)
+    SELECT_USES.where(REDEMPTIONS.c.coupon_id == bindparam("this"), IS_EXPIRED_RESERVATION)
     .order_by(REDEMPTIONS.c.expires_at, REDEMPTIONS.c.id)
     .limit(BATCH)
     .with_for_update()

@@ -15,6 +15,7 @@ from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, as_shown, has_expired, is_live
 from app.services.campaigns.locks import Held, hold_campaigns
+from app.services.common.erased import SELECT_USES
 from app.services.coupons.customers import counted_customer, find_customer
 from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.terms import coupon_by_id
@@ -32,7 +33,7 @@ from app.services.redemptions.locks import lock_coupon
 from app.services.redemptions.slots import fetch_in, take_slot
 from app.services.redemptions.stored import CODE, give_back, store_expiry, update_redemption
 
-_HAS_ID = select(REDEMPTIONS).where(REDEMPTIONS.c.id == bindparam("redemption_id"))
+_HAS_ID = SELECT_USES.where(REDEMPTIONS.c.id == bindparam("redemption_id"))
 _LOCK = _HAS_ID.with_for_update()
 
 

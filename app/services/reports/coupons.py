@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.sql.functions import is_one_of, person
 from app.errors import ShopError
-from app.models import COUPONS, ORDERS, REDEMPTIONS
+from app.models import COUPONS, DELETED_COUPONS, ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 from app.services.coupons.customers import ERASED
 from app.services.reports.figures import (
@@ -52,7 +52,11 @@ _USE_FIGURES: dict[str, object] = {
     **dict.fromkeys(TIMES, REDEMPTIONS.c.confirmed_at),
 }
 # The code of a coupon that was deleted permanently.
-_DELETED_CODE = case((REDEMPTIONS.c.coupon_id.is_(None), REDEMPTIONS.c.code))
+_IS_DELETED = or_(REDEMPTIONS.c.coupon_id.is_(None), DELETED_COUPONS.c.id.is_not(None))
+_KEYS: Mapping[str, ColumnElement[Any]] = {
+    "coupon_id": case((DELETED_COUPONS.c.id.is_(None), REDEMPTIONS.c.coupon_id)),
+    "code": case((_IS_DELETED, REDEMPTIONS.c.code)),
+}
 _COUPON = select(*(COUPONS.c[name] for name in COUPON)).where(COUPONS.c.id == bindparam("this"))
 
 
@@ -69,13 +73,16 @@ def coupon_reports(actor: Principal, period: Period, currency: str, query: Repor
     def build(scope: Scope) -> Select[Any]:
         orders = _orders_with_use(scope, {ORDER_IDS: ORDERS.c.id})
         parts = with_figures([uses_of(scope, _USE_FIGURES), orders], names)
-        parts = [part._replace(rows=part.rows.where(*chosen)) for part in parts]
-        keys = {"coupon_id": REDEMPTIONS.c.coupon_id, "code": _DELETED_CODE}
-        found = by_group(parts, keys, period)
+        is_deleted = DELETED_COUPONS.c.id == REDEMPTIONS.c.coupon_id
+        parts = [
+            part._replace(rows=part.rows.outerjoin(DELETED_COUPONS, is_deleted).where(*chosen))
+            for part in parts
+        ]
+        found = by_group(parts, _KEYS, period)
         code = func.coalesce(COUPONS.c.code, found.c.code).label("code")
         about = found.c.coupon_id, code, COUPONS.c.type, COUPONS.c.status
         joined = found.outerjoin(COUPONS, COUPONS.c.id == found.c.coupon_id)
-        rows = select(*about, *[*found.c][len(keys) :]).select_from(joined)
+        rows = select(*about, *[*found.c][len(_KEYS) :]).select_from(joined)
         return in_sequence(rows, rows.selected_columns)
 
     def complete(rows: Select[Any], scope: Scope) -> Select[Any]:

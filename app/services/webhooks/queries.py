@@ -1,9 +1,10 @@
 """The rules for reading webhooks and their deliveries (events 2 and 3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, literal, select
+from sqlalchemy import ColumnElement, case, exists, literal, select, text, type_coerce
 
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
@@ -11,8 +12,9 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
-from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
+from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import FORM, WebhookFormat
+from app.services.common.erased import IS_HIDDEN
 from app.services.common.filtering import ListQuery, Matching
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
@@ -22,6 +24,14 @@ Forms = Sequence[str] | None
 """Forms of webhooks, or None for those that this service can send."""
 
 _NO_RESPONSE = literal("").label("response_body")
+# Also without what an event of a deleted account contained.
+_IS_HIDDEN = exists().where(EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id, IS_HIDDEN)
+_RESPONSES: Mapping[str, ColumnElement[Any]] = {
+    name: type_coerce(
+        case((_IS_HIDDEN, empty), else_=WEBHOOK_DELIVERIES.c[name]), WEBHOOK_DELIVERIES.c[name].type
+    ).label(name)
+    for name, empty in (("response_body", literal("")), ("response_headers", text("'{}'")))
+}
 
 
 def has_form(forms: Forms = None) -> ColumnElement[bool]:
@@ -133,10 +143,10 @@ def get_delivery(
 def _shown(actor: Principal, webhook_id: int, columns: Columns, forms: Forms) -> Columns:
     """Return the columns of the deliveries of a webhook that an actor may read."""
     topics = get_webhook(actor, webhook_id, (WEBHOOKS.c.topics,), forms)[0]
-    if can_read(actor, topics):
-        return columns
-    response = WEBHOOK_DELIVERIES.c.response_body
-    return [_NO_RESPONSE if column is response else column for column in columns]
+    shown = {**_RESPONSES}
+    if not can_read(actor, topics):
+        shown["response_body"] = _NO_RESPONSE
+    return [shown.get(column.name, column) for column in columns]
 
 
 def _matching(query: WebhookQuery, forms: Forms) -> Matching:

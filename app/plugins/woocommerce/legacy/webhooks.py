@@ -25,6 +25,8 @@ from app.plugins.woocommerce.webhook_forms import legacy_bodies
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.queries import ReadQuery
 from app.schemas.webhooks import WebhookDeliveryListQuery
+from app.services.common.erased import IS_HIDDEN
+from app.services.events.erasure import hidden_data
 from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import writes as webhooks
 from app.services.webhooks.queries import DeliveryQuery, WebhookQuery
@@ -192,8 +194,10 @@ def _deliveries(rows: Sequence[Row], url: str) -> list[Body]:
     """Return deliveries, each with the body of its request if the event is retained."""
     deliveries = _records(_DELIVERY, rows)
     ids = [each["event_id"] for each in deliveries if each["event_id"]]
-    found = fetch(select(EVENTS).where(EVENTS.c.id.in_(ids))) if ids else ()
-    events = [row._mapping for row in found]
+    stored = select(*EVENTS.c, IS_HIDDEN.label("is_hidden")).where(EVENTS.c.id.in_(ids))
+    found = fetch(stored) if ids else ()
+    rows_of_events = [dict(row._mapping) for row in found]
+    events = [row | hidden_data(row) if row["is_hidden"] else row for row in rows_of_events]
     sent = zip(events, legacy_bodies(events), strict=True)
     bodies = {event["id"]: body.decode() for event, body in sent}
     return [

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, select, union_all
+from sqlalchemy import ColumnElement, case, select, union_all
 
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import Fetch, fetch
@@ -18,6 +18,7 @@ from app.plugins.woocommerce.rest.stored import (
     records_with_ids,
     words_of,
 )
+from app.services.common.erased import is_erased, owner
 from app.services.common.filtering import Matching
 from app.services.common.metadata import COUPON, entries_of
 from app.services.coupons.queries import COUNTED, PUBLISHED, TRASHED
@@ -78,7 +79,12 @@ def _completed(fetch: Fetch, records: list[Record]) -> list[Record]:
 
 def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
     """Return the customers or e-mail addresses of the confirmed uses of coupons that have one."""
-    columns = (REDEMPTIONS.c.coupon_id, REDEMPTIONS.c.customer_id, REDEMPTIONS.c.email_normalized)
+    of_erased = is_erased(REDEMPTIONS.c.customer_id)
+    columns = (
+        REDEMPTIONS.c.coupon_id,
+        owner(REDEMPTIONS.c.customer_id).label("customer_id"),
+        case((of_erased, ""), else_=REDEMPTIONS.c.email_normalized).label("email_normalized"),
+    )
     each = [
         select(
             select(*columns)

@@ -26,6 +26,7 @@ from app.plugins.woocommerce.rest.stored import (
     records_with_ids,
 )
 from app.plugins.woocommerce.rest.stored_customers import records_without_metadata as accounts_by_id
+from app.services.common.erased import ORDER_COLUMNS, belongs_to
 from app.services.common.filtering import Matching
 from app.services.common.metadata import CUSTOMER, ITEM, ORDER, REFUND, fetch_entries
 from app.services.orders.items import COUPON_ID
@@ -45,7 +46,7 @@ _UNUSED = {
     SHIPPING_PHONE,
 }
 _COLUMNS = (
-    *(column for name, column in ORDERS.c.items() if name not in _UNUSED),
+    *(column.label(name) for name, column in ORDER_COLUMNS.items() if name not in _UNUSED),
     address(ORDERS.c, "billing", BILLING_PARTS),
     address(ORDERS.c, "shipping", (*SHIPPING_PARTS, "phone")),
     COLUMNS["total_tax"].label("total_tax"),
@@ -113,7 +114,7 @@ def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if query.customer_id is not None:
         customer_id = min(query.customer_id, INT64_MAX)
-        of_customer = ORDERS.c.customer_id == customer_id
+        of_customer = belongs_to(ORDERS.c.customer_id, customer_id)
         found.append(of_customer if customer_id else ORDERS.c.customer_id.is_(None))
     if query.product_id is not None:
         found.append(_has_product(query.product_id))

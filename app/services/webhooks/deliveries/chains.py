@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NotRequired, cast
 
-from sqlalchemy import and_, exists, or_, select
+from sqlalchemy import Result, and_, exists, or_, select
 from sqlalchemy.orm import Session
 
 from app.catalog import WebhookForm
@@ -13,6 +13,8 @@ from app.db.session import reading_own_writes
 from app.db.sql.index_hints import has_constant
 from app.models import EVENTS, WEBHOOK_DELIVERIES
 from app.models.webhook_delivery import DeliveryState, WebhookDeliveryRow
+from app.services.common.erased import IS_HIDDEN
+from app.services.events.erasure import blank, converted
 from app.services.webhooks.deliveries.requests import Sender, SentEvent
 
 
@@ -50,6 +52,7 @@ _WITH_EVENTS: Any = select(
         EVENTS.c[name].label(f"event_{name}")
         for name in ("type", "created_at", "data", "request_id")
     ),
+    IS_HIDDEN.label("event_is_hidden"),
 ).outerjoin(EVENTS, EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id)
 
 
@@ -62,7 +65,7 @@ def chains_of(
     room = limit - len(known)
     of_webhook = and_(WEBHOOK_DELIVERIES.c.webhook_id == sender.webhook_id, _PENDING)
     due = WEBHOOK_DELIVERIES.c.next_attempt_at <= timestamp
-    heads: list[ClaimedDelivery] = row_dicts(
+    heads = _shown(
         session.execute(
             _WITH_EVENTS.where(
                 of_webhook, due, WEBHOOK_DELIVERIES.c.id.not_in(known) if known else True, _IS_FIRST
@@ -84,6 +87,15 @@ def chains_of(
         of_chains = _WITH_EVENTS.where(of_webhook, is_follower)
         _add_followers(session, of_chains, by_resource, timestamp)
     return chains
+
+
+def _shown(rows: Result[Any]) -> list[ClaimedDelivery]:
+    """Return deliveries with the data of their events that readers show."""
+    found: list[Any] = row_dicts(rows)
+    for each in found:
+        if each.pop("event_is_hidden"):
+            each["event_data"] = converted(each["event_data"], blank)
+    return found
 
 
 def add_bodies(form: WebhookForm, chains: Sequence[Sequence[ClaimedDelivery]]) -> None:
@@ -126,7 +138,7 @@ def _add_followers(
         )
     )
     later = with_events.where(of_resources).order_by(WEBHOOK_DELIVERIES.c.event_id)
-    followers: list[ClaimedDelivery] = row_dicts(session.execute(later.limit(MAX_FOLLOWERS)))
+    followers = _shown(session.execute(later.limit(MAX_FOLLOWERS)))
     blocked = set()
     for follower in followers:
         key = follower["resource"], follower["resource_id"]

@@ -1,0 +1,114 @@
+"""What readers show of accounts that are deleted, until the worker has cleared them (people 5).
+
+Orders, uses of coupons and events still name an account in ``ErasedAccount``. The table is empty
+unless an account with very many of them was just deleted.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    case,
+    exists,
+    literal,
+    or_,
+    select,
+    type_coerce,
+)
+
+from app.db.search import email_key
+from app.db.sql.functions import email_is
+from app.models import (
+    DELETED_COUPONS,
+    ERASED_ACCOUNTS,
+    EVENTS,
+    ORDER_NOTES,
+    ORDER_REFUNDS,
+    ORDERS,
+    REDEMPTIONS,
+)
+
+ERASED_IDS = select(ERASED_ACCOUNTS.c.customer_id)
+"""The IDs of these accounts."""
+
+
+def is_erased(customer_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return whether an account is one of these. NULL for a guest, if there are any."""
+    return customer_id.in_(ERASED_IDS)
+
+
+def owner(customer_id: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return an account as responses show it: NULL if it was deleted."""
+    shown = case((customer_id.not_in(ERASED_IDS), customer_id))
+    return type_coerce(shown, customer_id.type)
+
+
+def belongs_to(customer: ColumnElement[Any], customer_id: int) -> ColumnElement[bool]:
+    """Return whether a record belongs to an account, which was not deleted."""
+    return and_(customer == customer_id, literal(customer_id).not_in(ERASED_IDS))
+
+
+IS_OF_DELETED_COUPON = exists().where(DELETED_COUPONS.c.id == REDEMPTIONS.c.coupon_id)
+"""Whether the coupon of a use was permanently deleted."""
+
+USE_COLUMNS: dict[str, ColumnElement[Any]] = {
+    **REDEMPTIONS.c,
+    "coupon_id": type_coerce(
+        case((~IS_OF_DELETED_COUPON, REDEMPTIONS.c.coupon_id)),
+        REDEMPTIONS.c.coupon_id.type,
+    ),
+    "customer_id": owner(REDEMPTIONS.c.customer_id),
+    "email": type_coerce(
+        case((is_erased(REDEMPTIONS.c.customer_id), ""), else_=REDEMPTIONS.c.email),
+        REDEMPTIONS.c.email.type,
+    ),
+}
+"""The columns of a use of a coupon, without a coupon or an account that was deleted."""
+
+SELECT_USES: Select[Any] = select(*(column.label(name) for name, column in USE_COLUMNS.items()))
+"""Selects uses of coupons by these columns, for transactions that change them."""
+
+ORDER_COLUMNS: dict[str, ColumnElement[Any]] = {
+    **ORDERS.c,
+    "customer_id": owner(ORDERS.c.customer_id),
+}
+"""The columns of an order, without an account that was deleted."""
+
+
+def _is_of_order(table: Table) -> ColumnElement[bool]:
+    """Return whether the record of an event is one of an order of such an account."""
+    of_record = table.c.id == EVENTS.c.resource_id
+    if table is ORDERS:
+        return exists().where(of_record, is_erased(ORDERS.c.customer_id))
+    return exists().where(
+        of_record, ORDERS.c.id == table.c.order_id, is_erased(ORDERS.c.customer_id)
+    )
+
+
+IS_HIDDEN: ColumnElement[bool] = and_(
+    exists(select(1).select_from(ERASED_ACCOUNTS)),
+    or_(
+        is_erased(EVENTS.c.customer_id),
+        and_(EVENTS.c.resource == "order", _is_of_order(ORDERS)),
+        and_(EVENTS.c.resource == "order_note", _is_of_order(ORDER_NOTES)),
+        and_(EVENTS.c.resource == "order_refund", _is_of_order(ORDER_REFUNDS)),
+    ),
+)
+"""Whether readers show an event without personal data, as the worker will leave it."""
+
+
+def of_erased_with(orders: Any, email: str) -> ColumnElement[bool]:
+    """Return whether an order of such an account has an address, as that of a guest.
+
+    Args:
+        orders: the columns of the orders.
+        email: the normalized address.
+    """
+    is_theirs = or_(
+        email_is(orders.billing_email, literal(email)),
+        orders.billing_email_normalized == email_key(email),
+    )
+    return and_(is_erased(orders.customer_id), is_theirs)

@@ -1,0 +1,159 @@
+"""A customer with more orders than a transaction clears: the worker clears the rest (people 5)."""
+
+import pytest
+from sqlalchemy import func, select
+
+from app.db.read_pool import fetch
+from app.db.session import run_statement
+from app.models import ERASED_ACCOUNTS, ERASURES, ORDERS, REDEMPTIONS, USERS
+from app.services.customers import traces
+from app.services.customers.traces import clear_next_batch, number_left
+from app.services.maintenance.figures import measure
+from tests.customers.test_erasure import ADDRESS, EMAIL, stored_words
+from tests.events.feed import make_order
+from tests.redemptions.calls import post, rejected, reserve
+
+__all__ = ["make_order", "stored_words"]  # fixtures
+
+pytestmark = pytest.mark.both_databases
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(traces, "BATCH", 2)
+
+
+@pytest.fixture
+def gwen(admin, make_customer, make_coupon, make_order):
+    """A customer with five orders with a use each, whose account is deleted."""
+    gwen = make_customer(
+        email=EMAIL, username="gwendolyn", first_name="Gwendolyn", billing_address=ADDRESS
+    )
+    make_coupon(code="summer", usage_limit_per_user=6)
+    orders = [
+        make_order(
+            customer_id=gwen["id"],
+            billing_address=ADDRESS,
+            note=f"For Gwendolyn {number}",
+            coupon_lines=[{"code": "summer"}],
+        )
+        for number in range(5)
+    ]
+    key = {"Idempotency-Key": "again"}
+    path, body = f"/orders/{orders[4]['id']}/notes", {"order_note": {"note": "Gwendolyn"}}
+    assert admin.post(path, body, headers=key).status_code == 201
+    assert admin.delete(f"/customers/{gwen['id']}").status_code == 200
+    return gwen | {"orders": orders, "retry": (path, body, key)}
+
+
+def shown(response):
+    assert response.status_code == 200, response.text
+    return response.get_json()
+
+
+def clear_all(app):
+    with app.app_context():
+        batches = 0
+        while clear_next_batch():
+            batches += 1
+            assert batches < 100
+        return batches
+
+
+def left(app):
+    with app.app_context():
+        return number_left()
+
+
+def test_the_worker_clears_the_rest_in_batches(app, admin, gwen, stored_words):
+    assert left(app)["erasures"] == 1
+    assert left(app)["orders"] == 5
+    assert clear_all(app) > 5
+    assert set(left(app).values()) == {0}
+    assert stored_words() <= {"orders", "order_notes"}
+    for order in gwen["orders"]:
+        assert admin.get(f"/orders/{order['id']}").get_json()["order"]["customer_id"] == 0
+    with app.app_context():
+        assert fetch(select(func.count()).select_from(ERASED_ACCOUNTS))[0][0] == 0
+        emails = {row[0][:7] for row in fetch(select(REDEMPTIONS.c.email_normalized))}
+        assert emails == {"erased:"}
+
+
+def test_nothing_shows_the_account_meanwhile(app, admin, gwen):
+    customer_id = gwen["id"]
+    assert admin.get(f"/customers/{customer_id}").status_code == 404
+    assert shown(admin.get(f"/orders?filter[customer_id]={customer_id}"))["orders"] == []
+    orders = shown(admin.get("/orders"))["orders"]
+    assert {order["customer_id"] for order in orders} == {0}
+    uses = shown(admin.get("/redemptions"))["redemptions"]
+    assert {(use["customer_id"], use["email"]) for use in uses} == {(0, "")}
+    assert shown(admin.get(f"/redemptions?filter[email]={EMAIL}"))["redemptions"] == []
+    feed = admin.get("/events?fields=id,type,data,changes&filter[limit]=100").text.lower()
+    assert "order.created" in feed
+    assert "gwendolyn" not in feed
+    assert "llandudno" not in feed
+    first = shown(admin.get("/events?filter[type]=order.created"))["events"][0]["id"]
+    assert "gwendolyn" not in admin.get(f"/events/{first}").text.lower()
+    path, body, key = gwen["retry"]
+    again = admin.post(path, body, headers=key)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert "gwendolyn" not in again.text.lower()
+    person = admin.get(f"/persons/erasure?order_id={gwen['orders'][4]['id']}")
+    assert shown(person)["erasure"]["customer_id"] is None
+    assert shown(person)["erasure"]["erased"]["orders"] == 5
+
+
+def test_limits_count_meanwhile(app, admin, gwen):
+    assert reserve(admin, reference="a", email=EMAIL)["id"]
+    assert rejected(post(admin, reference="b", email=EMAIL)) == ["usage_limit_per_user"]
+    clear_all(app)
+    assert rejected(post(admin, reference="c", email=EMAIL)) == ["usage_limit_per_user"]
+
+
+def test_orders_change_meanwhile(app, admin, gwen):
+    """An order of the account is one of a guest at once."""
+    path = f"/orders/{gwen['orders'][4]['id']}"
+    changed = admin.put(path, {"order": {"status": "completed", "note": "For Gwendolyn"}})
+    assert shown(changed)["order"]["customer_id"] == 0
+    clear_all(app)
+    assert set(left(app).values()) == {0}
+    assert shown(admin.get(path))["order"]["status"] == "completed"
+
+
+def test_a_new_account_with_the_address_is_another_one(app, admin, gwen, make_customer):
+    again = make_customer(email=EMAIL, username="gwendolyn")
+    assert again["id"] > gwen["id"]
+    clear_all(app)
+    assert shown(admin.get(f"/customers/{again['id']}"))["customer"]["orders_count"] == 0
+
+
+def test_the_place_is_stored_without_the_address(app, gwen):
+    with app.app_context():
+        (row,) = fetch(select(ERASURES))
+    assert row.erased == 2
+    assert "gwendolyn" not in row.traces_encrypted.lower()
+
+
+def test_doctor_and_metrics_say_what_is_left(app, gwen):
+    printed = app.test_cli_runner().invoke(args=["doctor"]).output
+    assert "warn   erasures: 1 not complete, with 5 orders, 3 redemptions, " in printed
+    with app.app_context():
+        figures = {each.name: each.values for each in measure()}
+    assert figures["shop_erased_left"]["orders"] == 5
+    clear_all(app)
+    assert "erasures" not in app.test_cli_runner().invoke(args=["doctor"]).output
+
+
+def test_a_small_account_leaves_nothing_to_the_worker(app, admin, make_customer):
+    ann = make_customer(email="ann@example.com")
+    assert admin.delete(f"/customers/{ann['id']}").status_code == 200
+    assert left(app)["erasures"] == 0
+
+
+def test_statements_by_hand_unlink_orders_as_before(app, admin, make_customer, make_order):
+    """As the previous version deletes an account, which knows no erasures."""
+    ann = make_customer(email="ann@example.com")
+    order = make_order(customer_id=ann["id"])
+    with app.app_context():
+        run_statement(USERS.delete().where(USERS.c.id == ann["id"]))
+        assert fetch(select(ORDERS.c.customer_id).where(ORDERS.c.id == order["id"])) == [(None,)]
