@@ -15,6 +15,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import limit_body
 from app.api.dialect import SAFE_METHODS
+from app.api.openapi.info import guides_url
 from app.auth.sessions import Session, find_session
 from app.errors import ShopError
 from app.plugins.admin.calls import can, require, require_reading
@@ -227,6 +228,7 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
         navigation=[item for item in items if may_open(item.endpoint)],
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
         here=_address() if request.method in SAFE_METHODS else "",
+        guides=guides_url(current_app.config),
         form_id=uuid.uuid4().hex,  # acts like an Idempotency-Key
         **context,
     )

@@ -30,6 +30,7 @@ class Button:
     question: str = ""
     note: str = ""  # what the question adds
     query: Mapping[str, str] = field(default_factory=dict)  # the parameters of its operation
+    in_api: bool = True  # whether its action is an operation of the API
 
     @property
     def view(self) -> Any:
@@ -88,7 +89,7 @@ def record_page(
             request ``opens``.
     """
     buttons, dangers = allowed(buttons), allowed(dangers)
-    actions = [each for each in (*buttons, *dangers) if each.kind != "link"]
+    actions = [each for each in (*buttons, *dangers) if each.kind != "link" and each.in_api]
     requests = [("", sent), *((each.label, each.request(key)) for each in actions)] if sent else ()
     return render(
         template,

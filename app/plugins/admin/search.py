@@ -66,7 +66,7 @@ SEARCHES = (
         OrderQuery,
         first_orders,
         OrderSerializer,
-        "id,order_number,total,currency,customer_id,billing_address",
+        "id,order_number,created_at,total,currency,customer_id,billing_address",
         {},
     ),
     NounSearch(
@@ -93,7 +93,10 @@ SHOWN = 10
 def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
     if noun is ORDERS:
         total = html.money(row["total"], row["currency"])
-        detail = " · ".join(filter(None, [customer_of(row), total]))
+        email = row["billing_address"]["email"]
+        day = html.short_time(html.parse_time(row["created_at"]))
+        shown = dict.fromkeys([customer_of(row), email, day, total])  # a name can be the address
+        detail = " · ".join(filter(None, shown))
         is_exact = str(row["order_number"]) == text
     elif noun is CUSTOMERS:
         detail, is_exact = row["email"], comparable_email(row["email"]) == comparable_email(text)

@@ -93,7 +93,7 @@ def _link(row: Any) -> Link:
     )
 
 
-def create_link(key_id: int) -> str:
+def create_link(key_id: int, lasts: timedelta = LINK_TIME) -> str:
     """Create a link for a key that may read, and return its token.
 
     Raises:
@@ -103,7 +103,7 @@ def create_link(key_id: int) -> str:
     def work(session: Session) -> str:
         require_reading_key(session, key_id)
         token = new_token()
-        _insert(session, token, key_id, LINK_TIME)
+        _insert(session, token, key_id, lasts)
         return token
 
     return run_in_transaction(work)

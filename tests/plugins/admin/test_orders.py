@@ -475,3 +475,10 @@ def test_errors_of_a_new_order_stand_beside_their_fields(browser):
     assert 'href="#field-line_items--2-name"' in page.html
     page = browser.post("/orders/new", form | {"customer_id": "99999"})
     assert 'href="#field-customer_id"' in page.html
+
+
+def test_the_search_shows_address_time_and_total(browser, new_order):
+    new_order(created_at="2026-05-01T12:00:00Z")
+    new_order(created_at="2026-05-02T12:00:00Z")
+    text = browser.get("/search?q=ada").text
+    assert "Ada Lovelace · ada@example.com · May 1, 12:00 · $25.00" in text

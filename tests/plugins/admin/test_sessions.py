@@ -632,3 +632,27 @@ def test_open_invitations_of_a_key_are_limited(app, admin, browser, monkeypatch)
     withdrawn = browser.get("/keys").html.split("/withdraw")[0].rpartition("/")[2]
     assert browser.post(f"/invitations/{withdrawn}/withdraw").status == 303
     assert browser.submit("/invitations/new", "login", login="mary").status == 200
+
+
+def test_a_new_link_for_the_user_of_a_key(app, new_browser):
+    """It signs in as its user, once, and only whoever could rotate the key gets one."""
+    ada, eva = new_browser("ada"), new_browser("eva", "shop_manager")
+    path = f"/keys/{eva.key.key_id}"
+    assert "New sign-in link" in ada.get(path).html
+    assert "/link" not in ada.get(path).text  # the API has no such operation
+    page = ada.post(f"{path}/link", ada.get(path).form("_form"))
+    token = re.search(r"/admin/sign-in\?token=([\w-]+)", page.html)[1]
+    other = Browser(app)
+    assert "eva" in other.get(f"/sign-in?token={token}").text
+    assert other.post("/sign-in", {"token": token}).status == 303
+    assert other.get("/").status == 200
+    assert other.post("/sign-in", {"token": token}).status == 410
+    assert eva.post(f"/keys/{ada.key.key_id}/link").status in {401, 404}
+    few = new_browser("bob", resources=["keys", "orders"])
+    assert few.post(f"{path}/link").status in {400, 401}
+    assert "New sign-in link" not in few.get(path).html
+
+
+def test_each_page_leads_to_the_guides(app, browser):
+    for page in (browser.get("/coupons"), browser.get("/nowhere"), Browser(app).get("/sign-in")):
+        assert '<a href="/docs/guides/">Guides</a>' in page.html

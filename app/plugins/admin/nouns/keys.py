@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from flask import Response
+from flask import Response, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
@@ -19,6 +19,7 @@ from app.plugins.admin.texts import gettext as _
 from app.schemas import api_keys as schemas
 from app.services.api_keys import links
 from app.services.api_keys.rights import Rights
+from app.services.api_keys.writes import require_rotated_key_again
 
 
 def _permission(key: Record) -> str:
@@ -104,6 +105,9 @@ class Keys(Noun):
             "is_own": frame.current_session().principal.key_id == record["id"],
             "permission": _permission(record),
             "resources": html.words(*record["resources"]),
+            "buttons": [self.button(_("New sign-in link"), "new_link", record, in_api=False)]
+            if _may_rotate(record) and record["permission"] != "write"
+            else [],
             "dangers": [rotate, revoke] if _may_rotate(record) else [revoke],
         }
 
@@ -116,6 +120,19 @@ class Keys(Noun):
 
 KEYS = Keys()
 blp = KEYS.blp
+
+
+@blp.action("/keys/<id:key_id>/link", "rotate_api_key")
+def new_link(key_id: int) -> Response:
+    """Show a link that signs in once with a key, to whoever could also get its secret."""
+    require_rotated_key_again(current_principal(), key_id)
+    token = links.create_link(key_id, links.INVITATION_TIME)
+    link = url_for("admin_sign_in.sign_in", token=token, _external=True)
+    note = _(
+        "Send this link to the user of the key. It works once within 48 hours, and is shown "
+        "only here."
+    )
+    return KEYS.page(key_id, secrets=[(_("Link"), link)], note=note)
 
 
 @blp.action("/keys/<id:key_id>/revoke", "delete_api_key")
