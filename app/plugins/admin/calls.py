@@ -67,7 +67,7 @@ def operations() -> dict[str, ApiOperation]:
             blueprint = current_app.blueprints.get(mount)
             # The native API comes first; other dialects have views with the same names.
             if isinstance(blueprint, Blueprint) and blueprint.name == mount and name not in found:
-                view: Any = current_app.view_functions[rule.endpoint]
+                view: object = current_app.view_functions[rule.endpoint]
                 method = documented(view, "methods", ["GET"])[0]
                 found[name] = ApiOperation(rule.endpoint, method, rule.arguments, blueprint, view)
         current_app.extensions[_OPERATIONS] = found
@@ -109,7 +109,7 @@ class ApiRequest:
 
     method: str
     url: str  # absolute, with its query
-    body: Any = None
+    body: object = None
     file: str = ""  # name of a CSV file in place of the body
 
     @property
@@ -143,8 +143,8 @@ class Reply:
 def api_request(
     name: str,
     *,
-    query: Mapping[str, Any] | None = None,
-    body: Any = None,
+    query: Mapping[str, object] | None = None,
+    body: object = None,
     file: str = "",
     **path: Any,
 ) -> ApiRequest:
@@ -160,7 +160,7 @@ def api_request(
     return ApiRequest(operation.method, f"{url}?{urlencode(sent)}" if sent else url, body, file)
 
 
-def loaded_query(schema: type[Base], wanted: Mapping[str, str]) -> dict[str, Any]:
+def loaded_query(schema: type[Base], wanted: Mapping[str, str]) -> dict[str, object]:
     """Return the parameters of a list as a service expects them. Empty text is omitted.
 
     Raises:
@@ -168,7 +168,7 @@ def loaded_query(schema: type[Base], wanted: Mapping[str, str]) -> dict[str, Any
     """
     sent = {f"filter[{name}]": value for name, value in wanted.items() if value}
     try:
-        loaded: dict[str, Any] = instance_of(schema).load(sent)
+        loaded: dict[str, object] = instance_of(schema).load(sent)
     except ValidationError as error:
         raise invalid_params(error, depth=1) from None
     return loaded
@@ -177,8 +177,8 @@ def loaded_query(schema: type[Base], wanted: Mapping[str, str]) -> dict[str, Any
 def call(
     name: str,
     *,
-    query: Mapping[str, Any] | None = None,
-    body: Any = None,
+    query: Mapping[str, object] | None = None,
+    body: object = None,
     headers: Mapping[str, str] | None = None,
     **path: Any,
 ) -> Reply:

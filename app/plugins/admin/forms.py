@@ -82,7 +82,7 @@ def campaign_choices() -> dict[str, str]:
     return {"": _("No campaign"), **labels}
 
 
-_KINDS: Mapping[str, tuple[type[ma.fields.Field[Any]], ...]] = {
+_KINDS: Mapping[str, tuple[type[ma.fields.Field[object]], ...]] = {
     "checkbox": (inputs.StrictTrue,),
     "amount": (inputs.DecimalInput, inputs.Price),
     "number": (
@@ -194,7 +194,7 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in re.split(r"[\n,;]+", text) if line.strip()]
 
 
-_CONVERTERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+_CONVERTERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "amount": (
         _amount,
         "Write a number with a point and without other separators, for example 1000.50.",
@@ -314,7 +314,7 @@ class Form:
 
     @classmethod
     def of_record(
-        cls, specs: Sequence[FieldSpec], key: str, record: Mapping[str, Any], etag: str = ""
+        cls, specs: Sequence[FieldSpec], key: str, record: Mapping[str, object], etag: str = ""
     ) -> Self:
         """Return the form of a record as the API returns it."""
         form = cls(specs, key, etag=etag)
@@ -323,7 +323,7 @@ class Form:
         return form
 
     @classmethod
-    def of_new(cls, specs: Sequence[FieldSpec], key: str, given: Mapping[str, Any]) -> Self:
+    def of_new(cls, specs: Sequence[FieldSpec], key: str, given: Mapping[str, object]) -> Self:
         """Return the form of a new record that shows these values. All of them are sent.
 
         Fields without a value show their defaults, which are sent only if they are changed.
@@ -497,13 +497,13 @@ class Form:
                     break
         return []
 
-    def _is_saved(self, record: Mapping[str, Any]) -> bool:
+    def _is_saved(self, record: Mapping[str, object]) -> bool:
         """Return whether a record has the changed texts already."""
         current = Form.of_record(self.specs, self.key, record).shown
         changed = (name for name, text in self.texts.items() if text != self.shown[name])
         return all(current[name] == self.texts[name] for name in changed)
 
-    def differences(self, record: Mapping[str, Any]) -> list[Difference]:
+    def differences(self, record: Mapping[str, object]) -> list[Difference]:
         """Return the fields that another editor has changed in between in a record."""
         current = Form.of_record(self.specs, self.key, record).shown
         return [
@@ -517,8 +517,8 @@ ATTEMPTS = 3
 """How often a save is tried with a new entity tag, if no field of the form has changed."""
 
 
-def _within(record: Mapping[str, Any], name: str) -> Any:
-    value: Any = record
+def _within(record: Mapping[str, object], name: str) -> object:
+    value: object = record
     for part in name.split("."):
         if isinstance(value, list):
             by_id = {str(each["id"]): each for each in value if "id" in each}

@@ -78,7 +78,7 @@ class Panel:
 
     record: str
     label: str
-    content: Callable[[dict[str, Any]], Markup | str]
+    content: Callable[[dict[str, object]], Markup | str]
     needs: tuple[str, ...] = ()
 
 
@@ -106,7 +106,7 @@ class AdminBlueprint(flask.Blueprint):
 
     def page(
         self, rule: str, *needs: str | tuple[str, ...], methods: tuple[str, ...] = ("GET",)
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    ) -> Callable[[Callable[..., object]], Callable[..., object]]:
         """Register a page, or with POST alone an action.
 
         Args:
@@ -116,7 +116,7 @@ class AdminBlueprint(flask.Blueprint):
             methods: the methods that it accepts.
         """
 
-        def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
+        def decorate(view: Callable[..., object]) -> Callable[..., object]:
             @wraps(view)
             def checked(**path: Any) -> Any:
                 require(*needs)
@@ -131,7 +131,7 @@ class AdminBlueprint(flask.Blueprint):
 
     def action(
         self, rule: str, *needs: str | tuple[str, ...]
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    ) -> Callable[[Callable[..., object]], Callable[..., object]]:
         """Register an action: a POST request that ends with a redirect."""
         return self.page(rule, *needs, methods=("POST",))
 
@@ -213,7 +213,7 @@ def secured(response: Response) -> Response:
     return response
 
 
-def render(template: str, *, title: str, status: int = 200, **context: Any) -> Response:
+def render(template: str, *, title: str, status: int = 200, **context: object) -> Response:
     """Return a page, made by a template in ``templates/admin``."""
     admin: Admin = current_app.extensions[ADMIN]
     session = g.get("admin_session")
@@ -241,7 +241,7 @@ def _address() -> str:
     return f"{request.path}?{urlencode(kept)}" if kept else request.path
 
 
-def plain_page(title: str, *, button: str = "", status: int = 200, **context: Any) -> Response:
+def plain_page(title: str, *, button: str = "", status: int = 200, **context: object) -> Response:
     """Return a page of the sign-in: a form with one button, by default *Sign in*.
 
     ``context`` has ``intro``, ``facts``, ``hidden`` inputs, and the ``credentials`` that are typed
@@ -277,7 +277,7 @@ def sign_in_page(
     )
 
 
-def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]:
+def panels(record: str, value: dict[str, object]) -> list[tuple[str, Markup | str]]:
     """Return the panels of plugins for a record: label and content."""
     admin: Admin = current_app.extensions[ADMIN]
     return [

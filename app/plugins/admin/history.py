@@ -45,7 +45,7 @@ TITLES = {
 CHILD_FIELDS = {"amount": "Amount", "reason": "Reason", "note": "Note"}
 """Labels of what the entry of a new one shows, and of a changed one beside what has changed."""
 
-Event = dict[str, Any]
+Event = dict[str, object]
 
 ANCHOR = "undo"
 """Where the page of an event asks whether to undo it."""
@@ -147,7 +147,7 @@ def _who(event: Mapping[str, Any]) -> str:
 
 
 def differences(
-    before: Mapping[str, Any], after: Mapping[str, Any], labels: Mapping[str, str]
+    before: Mapping[str, object], after: Mapping[str, object], labels: Mapping[str, str]
 ) -> list[tuple[str, str, str]]:
     """Return label, value before and value after of the fields and parts of ``changes``."""
     found = []
@@ -167,7 +167,7 @@ def differences(
     return texts
 
 
-def _campaign(value: Any) -> str:
+def _campaign(value: object) -> str:
     """Return the name and the ID of a campaign, or its ID alone if it has been deleted."""
     if not isinstance(value, int):
         return shown(value)
@@ -186,7 +186,7 @@ def _time(value: Any) -> str:
     return html.short_time(moment)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a JSON value as short text."""
     if value is None or value in ("", []):
         return html.NONE
@@ -202,7 +202,7 @@ def shown(value: Any) -> str:
 _NAMES = ("name", "title", "method_title", "code")
 
 
-def _item(value: Any) -> str:
+def _item(value: object) -> str:
     """Return a value of a list: of an item its name and quantity, or what differs."""
     if not isinstance(value, Mapping) or "id" not in value:
         return shown(value)

@@ -106,12 +106,12 @@ def badge(text: str, tone: str = "") -> Markup:
     return Markup('<span class="badge {}">{}</span>').format(tone, text)
 
 
-def link(href: str, text: Any) -> Markup:
+def link(href: str, text: object) -> Markup:
     """Return a link to a page of the service."""
     return Markup('<a href="{}">{}</a>').format(href, text)
 
 
-def pair(left: Any, right: Any) -> Markup:
+def pair(left: object, right: object) -> Markup:
     """Return a line with something at its left and at its right."""
     return Markup('<div class="section-head"><span>{}</span><span>{}</span></div>').format(
         left, right

@@ -95,7 +95,7 @@ def _given(values: Mapping[str, str]) -> dict[str, str]:
     return {name: values[name].strip() for name in NAMES if values.get(name, "").strip()}
 
 
-def _ids(names: Mapping[str, str]) -> dict[str, Any]:
+def _ids(names: Mapping[str, str]) -> dict[str, object]:
     """Return the IDs among the names. Another text is the ID of nothing."""
     return {name: whole_number(text) or 0 for name, text in names.items() if name != "email"}
 
@@ -104,7 +104,7 @@ def _preview(names: Mapping[str, str]) -> dict[str, Any] | None:
     if not names or not can("get_person_erasure"):
         return None
     reply = call("get_person_erasure", query=names)
-    content: dict[str, Any] = reply.content
+    content: dict[str, object] = reply.content
     return content | {"tag": reply.headers.get("ETag", "").strip('"')}
 
 
@@ -155,7 +155,7 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
 
 
 def _facts(names: Mapping[str, str], preview: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, object]] = []
     if customer_id := (preview or {}).get("customer_id") or names.get("customer_id"):
         address = url_for("admin_customers.show", customer_id=customer_id)
         found.append((_("Customer"), html.link(address, f"#{customer_id}")))

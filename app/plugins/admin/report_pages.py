@@ -75,7 +75,7 @@ def _coupon_columns() -> list[Column]:
 
 
 def _customer_columns() -> list[Column]:
-    def name(row: Row) -> Any:
+    def name(row: Row) -> object:
         customer = row["customer"]
         shown = html.joined(filter(None, (customer["first_name"], customer["last_name"])), " ")
         return CUSTOMERS.link_to(customer["id"], shown or customer["email"])

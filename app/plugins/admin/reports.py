@@ -206,7 +206,7 @@ def period_query(days: str, *, with_interval: bool = True) -> dict[str, str]:
 
 
 def plots(
-    intervals: Sequence[dict[str, Any]], labels: dict[str, str], note: str = ""
+    intervals: Sequence[dict[str, object]], labels: dict[str, str], note: str = ""
 ) -> list[Plot]:
     """Return a plot for each figure of a report, by its name and label.
 
@@ -231,7 +231,7 @@ def label_of(label: str) -> str:
 
 
 def _plots_of(
-    read: Callable[[], Sequence[dict[str, Any]]], labels: dict[str, str], note: str = ""
+    read: Callable[[], Sequence[dict[str, object]]], labels: dict[str, str], note: str = ""
 ) -> list[Plot]:
     """Return the plots of a report, or none if it takes too long."""
     return plots(unless_slow(read) or [], labels, note)
@@ -261,9 +261,9 @@ def coupon_plots(coupon_id: int) -> list[Plot]:
     if not can("get_coupon_report"):
         return []
 
-    def read() -> list[dict[str, Any]]:
+    def read() -> list[dict[str, object]]:
         reply = call("get_coupon_report", query=period_query(DEFAULT), coupon_id=coupon_id)
-        found: list[dict[str, Any]] = reply.content["intervals"]
+        found: list[dict[str, object]] = reply.content["intervals"]
         return found
 
     found = _plots_of(read, {"uses": _("Uses"), "revenue": _("Revenue")}, _("last 30 days"))

@@ -52,10 +52,10 @@ class Action:
     undo: str = ""  # the action that undoes it
     spec: FieldSpec | None = None  # the field of the record that it changes, asked for first
     in_trash: bool | None = False  # whether it is for the trash, or None for both
-    values: Mapping[str, Any] = field(default_factory=dict)  # what it sets without asking
+    values: Mapping[str, object] = field(default_factory=dict)  # what it sets without asking
     adds: bool = False  # whether it adds to the list that the field is
 
-    def body(self) -> dict[str, Any] | None:
+    def body(self) -> dict[str, object] | None:
         """Return the body with the submitted value of its field, or the first that it offers.
 
         Raises:

@@ -30,7 +30,7 @@ class Column:
     """A column of a table."""
 
     label: str
-    cell: Callable[[Row], Any]  # the content for a record; plain text is escaped
+    cell: Callable[[Row], object]  # the content for a record; plain text is escaped
     sort: str = ""  # the value of ``orderby`` of the API that sorts by it
     is_number: bool = False  # aligned to the right
     on_phone: bool = False  # shown by a card on a phone, as the first column always is
@@ -175,7 +175,7 @@ class Table:
         own = {"q", "page", *KEPT, *(each.name for each in self.filters)}
         return [(name, value) for name, value in request.args.items() if name not in own]
 
-    def address(self, **changed: Any) -> str:
+    def address(self, **changed: object) -> str:
         """Return the address of this table with other parameters."""
         kept = {name: value for name, value in request.args.items() if name not in KEPT}
         kept |= {name: str(value) for name, value in changed.items()}
@@ -251,8 +251,8 @@ def list_query(**more: Any) -> dict[str, Any]:
 def csv_file(
     name: str,
     names: Sequence[str],
-    batches: Iterable[Iterable[Mapping[str, Any]]],
-    stream: Any = None,
+    batches: Iterable[Iterable[Mapping[str, object]]],
+    stream: object = None,
 ) -> Response:
     """Return a CSV file to download, with the values of some names in each row.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any
 
 from dateutil.relativedelta import relativedelta
 from flask import current_app
@@ -81,7 +80,7 @@ def woocommerce_period(
     return Period(begin, end, zone, MONTH if is_long else DAY)
 
 
-def woocommerce_sales(actor: Principal, period: Period) -> dict[str, Any]:
+def woocommerce_sales(actor: Principal, period: Period) -> dict[str, object]:
     """Return the sales of a period, in the form of WooCommerce."""
     currency = current_app.config["SHOP_CURRENCY"]
     with reading(actor) as fetch:
@@ -109,7 +108,7 @@ def woocommerce_sales(actor: Principal, period: Period) -> dict[str, Any]:
     }
 
 
-def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[dict[str, Any]]:
+def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[dict[str, object]]:
     """Return ``product_id``, ``quantity`` and ``name`` of the products that sold best.
 
     Units that were refunded in the period are subtracted. The name is that in the latest order of

@@ -74,7 +74,7 @@ def _without_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _with_last_update(customer: Mapping[str, Any], updated: datetime) -> dict[str, Any]:
+def _with_last_update(customer: Mapping[str, object], updated: datetime) -> dict[str, object]:
     """Return a customer with ``last_update``, which only version 3 has."""
     items = list(customer.items())
     return dict([*items[:2], ("last_update", f"{updated:%Y-%m-%dT%H:%M:%SZ}"), *items[2:]])
@@ -94,7 +94,7 @@ def _bare_bodies(events: Sequence[Event]) -> list[bytes]:
     return [_bare_body(event, shown) for event in events]
 
 
-def _bare_body(event: Event, shown: Mapping[tuple[str, int], Any]) -> bytes:
+def _bare_body(event: Event, shown: Mapping[tuple[str, int], object]) -> bytes:
     if event["id"] is None:  # an example
         return _legacy_body(event, None)
     noun, _, what = event["type"].partition(".")

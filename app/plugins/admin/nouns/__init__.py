@@ -86,7 +86,7 @@ class Noun:
     list_schema: type[Base] = Base  # the parameters of its list
     query_type: type[ListQuery] = ListQuery  # of its service
     queries: Any = None  # the module of its service that finds IDs, if several can be selected
-    given: Mapping[str, Any] = {}  # what the form of a new record shows at first
+    given: Mapping[str, object] = {}  # what the form of a new record shows at first
     has_trash = False
     has_csv = False  # whether its table offers a CSV file, and numbers of rows
     pauses = False  # whether its page has *Pause* and *Resume*
@@ -242,11 +242,11 @@ class Noun:
         """
         return specs_of(self.create_schema if is_new else self.update_schema)
 
-    def new_values(self) -> Mapping[str, Any]:
+    def new_values(self) -> Mapping[str, object]:
         """Return the values that the form of a new record shows at first."""
         return self.given
 
-    def body(self, values: dict[str, Any]) -> dict[str, Any]:
+    def body(self, values: dict[str, object]) -> dict[str, object]:
         """Return what is sent of the values of a new record."""
         return values
 
@@ -258,7 +258,7 @@ class Noun:
         """Return what is rarely meant in a submitted form. It is saved after a second press."""
         return []
 
-    def form_values(self, form: Form) -> dict[str, Any]:
+    def form_values(self, form: Form) -> dict[str, object]:
         """Return further values of the template of the forms."""
         return {}
 
@@ -593,7 +593,7 @@ def _in_trash(given: Mapping[str, str]) -> bool:
 
 
 def form_page(
-    form: Form, title: str, back: tuple[str, str], *, button: str = "", **more: Any
+    form: Form, title: str, back: tuple[str, str], *, button: str = "", **more: object
 ) -> Response:
     """Return the page of a form.
 

@@ -1,7 +1,6 @@
 """Generated coupons: batches, with a preview and a file of the codes (admin 2)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response, request
 from markupsafe import Markup
@@ -67,7 +66,7 @@ class Batches(Noun):
             Column.of(_("Generated"), "created_at", html.time),
         ]
 
-    def new_values(self) -> Mapping[str, Any]:
+    def new_values(self) -> Mapping[str, object]:
         """Return what the form shows at first, with ``campaign`` that campaign."""
         number = whole_number(request.args.get("campaign", ""))
         found = campaign_queries.states_of([number]) if number and can("get_campaign") else {}
@@ -83,7 +82,7 @@ class Batches(Noun):
         found = campaign_queries.states_of({each["campaign_id"] for each in records} - {None})
         return [each | {"campaign": found.get(each["campaign_id"])} for each in records]
 
-    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+    def query(self, given: Mapping[str, str]) -> dict[str, object]:
         return {"fields": FIELDS, "campaign": given.get("campaign", "")}
 
     def read(self, record_id: int) -> tuple[Record, str]:
@@ -105,7 +104,7 @@ class Batches(Noun):
     def warnings(self, form: Form) -> list[str]:
         return coupon_warnings(form, "coupon.")
 
-    def form_values(self, form: Form) -> dict[str, Any]:
+    def form_values(self, form: Form) -> dict[str, object]:
         """Return some codes of the pattern, and note an error of the pattern."""
         texts = form.texts
         try:
@@ -118,7 +117,7 @@ class Batches(Noun):
                 form.note(error)
             return {}
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> dict[str, object]:
         number, download = record["id"], self.endpoint("download")
         campaign = record["campaign"]
         question = _(

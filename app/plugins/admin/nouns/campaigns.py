@@ -84,7 +84,7 @@ class CampaignPages(Noun):
         is_past = end and end <= datetime.now(UTC) and form.has_new("ends_at")
         return [_("The end is in the past, so its coupons do not work.")] if is_past else []
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> dict[str, object]:
         number = {"campaign": record["id"]}
         created = in_zone(html.parse_time(record["created_at"]), html.zone()).date()
         first = max(created, date(1970, 1, 1))

@@ -227,7 +227,7 @@ class CouponPages(Noun):
     def list_buttons(self) -> list[Button]:
         return [Button(_("Generate"), "admin_batches.create")]
 
-    def new_values(self) -> Mapping[str, Any]:
+    def new_values(self) -> Mapping[str, object]:
         """Return what the form of a new coupon shows: with ``from``, a copy of another one."""
         source = whole_number(request.args.get("from", ""))
         if source is None or not can("get_coupon"):
@@ -238,7 +238,7 @@ class CouponPages(Noun):
     def warnings(self, form: Form) -> list[str]:
         return coupon_warnings(form)
 
-    def form_values(self, form: Form) -> dict[str, Any]:
+    def form_values(self, form: Form) -> dict[str, object]:
         """Say why the copy of a paused coupon is paused."""
         is_paused = not form.etag and not form.texts["active"] and "from" in request.args
         text = _("The original is paused, so the copy is paused, too. *Active* starts it.")
@@ -249,7 +249,7 @@ class CouponPages(Noun):
             return redirect(self.url("try_it", record["id"], done="created"), 303)
         return super().created(record)
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> dict[str, object]:
         query = {"coupon_id": record["id"], "limit": 10}
         found = call_if_allowed("list_redemptions", query=query)
         uses = Table.of_reply(_("Uses"), self._use_columns(), found) if found else None
@@ -335,7 +335,7 @@ class CouponPages(Noun):
             after = ids[-1]
 
 
-def _facts(coupon: Record) -> list[tuple[str, Any]]:
+def _facts(coupon: Record) -> list[tuple[str, object]]:
     campaign = coupon["campaign"]
     own = [(_("Campaign"), linked_campaign(campaign))] if campaign else []
     without = {"code", "amount", "active", "campaign_id"}
@@ -344,7 +344,7 @@ def _facts(coupon: Record) -> list[tuple[str, Any]]:
 
 def facts_of(
     specs: Sequence[FieldSpec], record: Record, without: Collection[str]
-) -> list[tuple[str, Any]]:
+) -> list[tuple[str, object]]:
     """Return the fields of a record that differ from those of a plain one, by their labels."""
     form = Form.of_record(specs, "", record)
     found = [
@@ -458,7 +458,7 @@ def _campaigns() -> Any:
     return NOUNS["campaign"]
 
 
-def _fact(spec: FieldSpec, text: str) -> Any:
+def _fact(spec: FieldSpec, text: str) -> object:
     if spec.kind == "checkbox":
         return _("Yes")
     if spec.kind == "select":

@@ -33,7 +33,7 @@ def merge(customer_id: int) -> AnyResponse:
         return _page(kept, accounts=_choices(kept))
     body = {"merge": {"customer_id": other}}
     path: dict[str, Any] = {"customer_id": customer_id}
-    more: dict[str, Any] = {}
+    more: dict[str, object] = {}
     if "_show" in request.form:
         more = {"sent": api_request("merge_customer", body=body, **path), "opens": True}
     elif request.method == "POST":
@@ -119,7 +119,7 @@ def _choices(kept: Record) -> Table:
     return table
 
 
-_SHOWN: dict[str, Callable[[Record], Any]] = {
+_SHOWN: dict[str, Callable[[Record], object]] = {
     "Name": lambda each: f"{each['first_name']} {each['last_name']}".strip(),
     "E-mail address": lambda each: each["email"],
     "Username": lambda each: each["username"],
@@ -134,7 +134,7 @@ _SHOWN: dict[str, Callable[[Record], Any]] = {
 """What the comparison shows of both accounts, by its label."""
 
 
-def _comparison(kept: Record, other: int) -> dict[str, Any]:
+def _comparison(kept: Record, other: int) -> dict[str, object]:
     """Return both accounts side by side, what moves, and the reasons against it, if any."""
     reply = call("get_customer_merge", query={"customer_id": other}, customer_id=kept["id"])
     preview, removed = reply.content, call("get_customer", customer_id=other).content

@@ -99,7 +99,7 @@ class CustomerPages(Noun):
         add = Action(self.name, _("Add tag"), title, "update_customer", spec=spec, adds=True)
         return {"tag": add}
 
-    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+    def query(self, given: Mapping[str, str]) -> dict[str, object]:
         order = {} if request.args.get("sort") else {"order": "desc"}
         dates = {"from", "to"}
         found = {name: text for name, text in super().query(given).items() if name not in dates}
@@ -110,7 +110,7 @@ class CustomerPages(Noun):
         shows = request.endpoint in {f"{self.blp.name}.{each}" for each in ("show", "change_note")}
         return record_of("get_customer", with_metadata=shows, customer_id=record_id)
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> dict[str, object]:
         data, erase = person_buttons(customer_id=record["id"])
         note = record["metadata"].get(NOTE, "")
         text = note if isinstance(note, str) else history.shown(note)

@@ -1,6 +1,5 @@
 """The feed of events, newest first (admin 2)."""
 
-from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -86,7 +85,7 @@ class Events(Noun):
         table.newest = table.address(before="") if before else ""
         return table
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> dict[str, object]:
         data = orjson.dumps(record["data"], option=orjson.OPT_INDENT_2).decode()
         changed = entry(record, _labels(record))
         request_id = record["request_id"] or ""
@@ -117,7 +116,7 @@ def _labels(record: Record) -> dict[str, str]:
     return noun.labels() if noun else {}
 
 
-def _undo(record: Record) -> dict[str, Any]:
+def _undo(record: Record) -> dict[str, object]:
     """Return the differences that an undo makes, or the problem if it is not possible."""
     try:
         undo = call("get_event_undo", event_id=record["id"]).content

@@ -1,7 +1,6 @@
 """API keys (admin 2)."""
 
 from dataclasses import asdict
-from typing import Any
 
 from flask import Response, url_for
 from werkzeug.wrappers import Response as BaseResponse
@@ -49,7 +48,7 @@ class Keys(Noun):
     def name_of(self, record: Record) -> str:
         return record["description"] or f"…{record['truncated_key']}"
 
-    def query(self, given: Any) -> dict[str, Any]:
+    def query(self, given: object) -> dict[str, object]:
         return {"order": "desc"}
 
     def columns(self, *, trashed: bool) -> list[Column]:
@@ -84,7 +83,7 @@ class Keys(Noun):
         table = Table(_("Open invitations"), columns, rows, buttons=withdraw)
         return self.list_page(invitations=table if rows else None)
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> dict[str, object]:
         name = self.name_of(record)
         rotate = self.button(
             _("Rotate"),
@@ -111,7 +110,7 @@ class Keys(Noun):
             "dangers": [rotate, revoke] if _may_rotate(record) else [revoke],
         }
 
-    def body(self, values: dict[str, Any]) -> dict[str, Any]:
+    def body(self, values: dict[str, object]) -> dict[str, object]:
         """Return the new key. Without a username, it belongs to the user of the session."""
         if "username" not in values:
             values.pop("role", None)

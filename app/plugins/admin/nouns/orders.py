@@ -140,7 +140,7 @@ class OrderPages(Noun):
         serializer = TRASHED_ORDER if trashed else ORDER
         return OrderSerializer(query, serializer), queries.list_orders
 
-    def panel(self, query: Mapping[str, Any], without: str) -> Table | None:
+    def panel(self, query: Mapping[str, object], without: str) -> Table | None:
         """Return the latest orders for a panel, or None if the session may not read them.
 
         Args:
@@ -160,7 +160,7 @@ class OrderPages(Noun):
             *amount_filters("total", _("Least total"), _("Greatest total")),
         ]
 
-    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+    def query(self, given: Mapping[str, str]) -> dict[str, object]:
         state = given.get("state", "")
         status = state if state in TABS else given.get("status", "")
         same = ("customer_id", "total_min", "total_max")
@@ -231,7 +231,7 @@ class OrderPages(Noun):
         status = Action(self.name, _("Change status"), title, "update_order", spec=spec)
         return {"status": status, **super().actions()}
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> dict[str, object]:
         number, customer = record["id"], record["customer_id"]
         refunds = call_if_allowed("list_order_refunds", order_id=number)
         refunded = refunds.content if refunds else []
@@ -327,7 +327,7 @@ def _lines(order: Record) -> Table:
     return Table(_("Items"), found, order["line_items"])
 
 
-def coupon_uses(query: Mapping[str, Any], currency: str | None = None) -> list[Markup] | None:
+def coupon_uses(query: Mapping[str, object], currency: str | None = None) -> list[Markup] | None:
     """Return the uses of coupons of an order or a customer, or None if the key cannot read them."""
     reply = call_if_allowed("list_redemptions", query={"limit": 100, **query})
     if reply is None:

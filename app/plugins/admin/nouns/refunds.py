@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 from flask import request
 from sqlalchemy.orm import Session
@@ -119,7 +118,7 @@ def _totals(order_id: int) -> Record:
     return totals
 
 
-def _record_refund(form: Form, values: dict[str, Any], order_id: int) -> Reply | None:
+def _record_refund(form: Form, values: dict[str, object], order_id: int) -> Reply | None:
     """Record a refund, unless another one was recorded after the form was opened.
 
     The order is locked until the commit, so no other refund is recorded in between.

@@ -85,7 +85,7 @@ class WebhookPages(Noun):
             text = _("The receiver responded with %(status)s in %(ms)s ms.", status=status, ms=ms)
         return self.page(*path.values(), result=text, result_ok=200 <= (status or 0) < 300)
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> dict[str, object]:
         label, status = _("Activate"), "active"
         if record["status"] == "active":
             label, status = _("Pause"), "paused"

@@ -1,7 +1,5 @@
 """The sessions that are signed in, and invitations of colleagues (admin 1 and 5)."""
 
-from typing import Any
-
 from flask import Response, request, url_for
 from marshmallow import ValidationError
 from werkzeug.wrappers import Response as BaseResponse
@@ -56,7 +54,7 @@ def _session_buttons(row: Record) -> list[Button]:
 def _session_columns() -> list[Column]:
     own = frame.current_session().id
 
-    def browser(row: Record) -> Any:
+    def browser(row: Record) -> object:
         mark = html.badge(_("This browser"), "ok") if row["id"] == own else ""
         return html.joined([row["browser"], mark], " ")
 

@@ -116,7 +116,7 @@ class Step:
 
 def redemption(
     coupon_id: int, customer_id: int | None, order_id: int | None, reference: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the columns of an imported coupon use that depend on records of this shop."""
     return {
         "coupon_id": coupon_id,

@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import bindparam, select
 
@@ -269,6 +268,6 @@ def _summarise(result: Verification, comparer: RecordComparer, report: ImportRep
         result.lines.append(f"refunded (in no total above): {amount_text(refunded)} {currency}")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

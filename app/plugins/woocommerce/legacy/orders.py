@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-Item = Mapping[str, Any]
+Item = Mapping[str, object]
 
 NEWER_FIELDS = (
     "transaction_id",
@@ -27,7 +27,7 @@ NEWER_ITEM_FIELDS: Mapping[str, tuple[str, ...]] = {
 """For each list of an order, the fields of its items that the legacy API does not have."""
 
 
-def legacy_items(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def legacy_items(name: str, items: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return the items of a list of an order without newer fields.
 
     The ``product_id`` of a line item is the ID of its variation, if it has one.

@@ -1,7 +1,5 @@
 """Reports of the legacy API, which have a form of their own (reports 3)."""
 
-from typing import Any
-
 from flask import Response
 
 from app.api.authentication import current_principal
@@ -133,7 +131,7 @@ def get_sales(query: Query) -> Response:
 def list_top_sellers(query: Query) -> Response:
     """List the products that sold best."""
     sellers = top_sellers(current_principal(), _period(query), query["limit"] or SELLERS)
-    shown: list[dict[str, Any]] = [
+    shown: list[dict[str, object]] = [
         {"title": each["name"], "product_id": each["product_id"], "quantity": each["quantity"]}
         for each in sellers
     ]

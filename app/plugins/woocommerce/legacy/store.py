@@ -6,7 +6,6 @@ and formats, and a WSGI middleware normalizes paths and overridden methods befor
 """
 
 import re
-from typing import Any
 
 from flask import Flask, Response, current_app, request
 
@@ -189,7 +188,7 @@ def get_store() -> Response:
     return json_response({"store": about})
 
 
-def _routes(here: str) -> dict[str, Any]:
+def _routes(here: str) -> dict[str, object]:
     """Return the routes of the API version at a URL, by path."""
     mount = f"{current_app.config['SHOP_URL_PREFIX']}/wc-api/{here.rpartition('/')[2]}"
     methods: dict[str, set[str]] = {}

@@ -1,7 +1,6 @@
 """Webhooks of the legacy API, which have a form of their own (events 3)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from flask import Response
 from sqlalchemy import select
@@ -180,7 +179,7 @@ def _readable_url(actor: Principal, webhook_id: int) -> str:
     return str(url)
 
 
-def _webhooks(rows: Sequence[Row], query: Query) -> list[Any]:
+def _webhooks(rows: Sequence[Row], query: Query) -> list[object]:
     shown = map(schemas.legacy_webhook, _records(_WEBHOOK, rows))
     return [narrowed(each, query["selection"]) for each in shown]
 

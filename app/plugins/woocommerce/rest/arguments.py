@@ -60,7 +60,7 @@ _DATE_TIME = re.compile(
 class Problem(Exception):
     """Why a value is invalid: a code of WordPress, and a reason that names the argument."""
 
-    def __init__(self, code: str, message: str, data: Any = None) -> None:
+    def __init__(self, code: str, message: str, data: object = None) -> None:
         self.code, self.data = code, data
         super().__init__(message)
 
@@ -105,12 +105,12 @@ def checked(schema: Schema, value: Any, name: str) -> Any:
     return shown
 
 
-def _require_no_nul(value: Any, name: str) -> None:
+def _require_no_nul(value: object, name: str) -> None:
     if contains_nul(value):
         raise Problem("rest_invalid_param", f"{name} must not contain a NUL character.")
 
 
-def _converted(schema: Schema, kind: str, value: Any) -> Any:
+def _converted(schema: Schema, kind: str, value: object) -> object:
     """Return a number or a flag in its type, and other values as they are."""
     if kind == "integer":
         number = _integer(value)
@@ -145,13 +145,13 @@ def _check(schema: Schema, kind: str, value: Any, name: str) -> None:
         raise Problem("rest_too_long", f"{name} {reason}")
 
 
-def enum_of(schema: Schema) -> list[Any]:
+def enum_of(schema: Schema) -> list[object]:
     """Return the values of an argument; a function returns those that plugins extend."""
     values = schema.get("enum", ())
     return list(values() if callable(values) else values)
 
 
-def _out_of_bounds(schema: Schema, number: Any) -> str:
+def _out_of_bounds(schema: Schema, number: object) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and high is not None and not low <= number <= high:
         return f"between {low} (inclusive) and {high} (inclusive)"
@@ -160,7 +160,7 @@ def _out_of_bounds(schema: Schema, number: Any) -> str:
     return ""
 
 
-def listed(values: Iterable[Any]) -> str:
+def listed(values: Iterable[object]) -> str:
     """Return values as an English list: ``a, b, and c``."""
     *others, last = map(str, values)
     if not others:
@@ -168,7 +168,7 @@ def listed(values: Iterable[Any]) -> str:
     return f"{', '.join(others)}{',' if len(others) > 1 else ''} and {last}"
 
 
-def _integer(value: Any) -> int:
+def _integer(value: object) -> int:
     """Return the integer of a number or a text; 0 for a text that is not a number."""
     text = str(value)
     if not _NUMBER.fullmatch(text):
@@ -178,7 +178,7 @@ def _integer(value: Any) -> int:
     return int(max(min(number, Decimal(INT64_MAX)), Decimal(-INT64_MAX)))
 
 
-def as_list(value: Any) -> list[Any]:
+def as_list(value: object) -> list[object]:
     """Return a list, the items of a comma-separated text, or a scalar in a list.
 
     ``{}`` is an empty list, as in PHP.
@@ -209,26 +209,26 @@ def _is_date(text: str) -> bool:
         return False
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     if isinstance(value, str):
         return bool(_NUMBER.fullmatch(value))
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     if not _is_number(value):
         return False
     number = Decimal(str(value).strip())
     return number == number.to_integral_value()
 
 
-def _is_boolean(value: Any) -> bool:
+def _is_boolean(value: object) -> bool:
     if isinstance(value, str):
         return value.lower() in {"true", "false", "0", "1"}
     return isinstance(value, bool) or (isinstance(value, int) and value in {0, 1})
 
 
-_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+_CHECKS: Mapping[str, Callable[[object], bool]] = {
     "string": lambda value: isinstance(value, str),
     "integer": _is_integer,
     "number": _is_number,
@@ -241,7 +241,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
 _CHECKS = {**_CHECKS, "date-time": _CHECKS["string"]}
 
 
-def described(arguments: Arguments) -> dict[str, Any]:
+def described(arguments: Arguments) -> dict[str, object]:
     """Return arguments as ``OPTIONS`` shows them."""
     return {name: {"required": False, **_public(each)} for name, each in arguments.items()}
 
@@ -249,7 +249,7 @@ def described(arguments: Arguments) -> dict[str, Any]:
 _PRIVATE = {"is_checked", "is_nullable", "is_absolute", "null_is_valid", "note", "prefix", "read"}
 
 
-def _public(schema: Schema) -> dict[str, Any]:
+def _public(schema: Schema) -> dict[str, object]:
     shown = {name: value for name, value in schema.items() if name not in _PRIVATE}
     if shown.get("format") in {"money", "report-date"}:
         del shown["format"]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 import marshmallow as ma
 from sqlalchemy.orm import Session
@@ -159,7 +158,7 @@ def _limit_percentage(before: Record, data: Object) -> None:
         data["amount"] = Decimal(0)
 
 
-def _day(call: Call, name: str) -> Any:
+def _day(call: Call, name: str) -> object:
     """Return the day of an expiry in the time zone of the shop."""
     text, site = call.args[name], call.site
     if not text:

@@ -46,7 +46,7 @@ _STORED = USER_KEYS | {"paying_customer", "nickname", "description", "capabiliti
 """Metadata with the name under which the original stores a field. It is not shown."""
 
 
-def _address(parts: Sequence[str]) -> dict[str, Any]:
+def _address(parts: Sequence[str]) -> dict[str, object]:
     """Return the argument of an address. Null in it means that the part is not sent."""
     texts = {part: EMAIL if part == "email" else arg.TEXT for part in parts}
     properties = {part: {**each, "is_nullable": True} for part, each in texts.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import marshmallow as ma
 
@@ -21,11 +20,11 @@ class RestError(Exception):
         code: str,
         message: str,
         status: int = 400,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.code, self.status = code, status
-        self.data: dict[str, Any] = {"status": status, **(data or {})}
+        self.data: dict[str, object] = {"status": status, **(data or {})}
         self.body = {"code": code, "message": message, "data": self.data}
         self.headers = dict(headers or {})
         super().__init__(f"{code}: {message}")

@@ -70,18 +70,18 @@ class Call:
 class RestPage:
     """A page of a list."""
 
-    body: Any
+    body: object
     total: int  # the number of records on all pages
     size: int  # records on a page
     number: int
-    defaults: Mapping[str, Any]  # parameters that the links to other pages have in any case
+    defaults: Mapping[str, object]  # parameters that the links to other pages have in any case
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The objects of rows that may be too many for the memory."""
 
-    rows: Sequence[Any] | RowStream
+    rows: Sequence[object] | RowStream
     make: Callable[[Sequence[Any]], list[Any]]  # the objects of a batch of rows
 
 
@@ -177,7 +177,9 @@ def _allowed(route: Route) -> Sequence[str]:
     ]
 
 
-def _respond(route: Route, ids: Mapping[str, int], query: dict[str, Any], site: Site) -> Response:
+def _respond(
+    route: Route, ids: Mapping[str, int], query: dict[str, object], site: Site
+) -> Response:
     principal = _authenticate()
     if principal:
         _check_key(principal, route)
@@ -194,7 +196,7 @@ def _respond(route: Route, ids: Mapping[str, int], query: dict[str, Any], site: 
     if not operation.is_open_to(principal):
         raise errors.forbidden(operation.action, is_known=principal is not None)
     call = Call(principal or Principal(0, frozenset()), ids, args, given, site, _names(merged))
-    results: list[Any] = []
+    results: list[object] = []
 
     def run() -> Response:
         try:
@@ -234,7 +236,7 @@ def _once(
     """
     resource = route.resource
 
-    def named(body: Any) -> Any:
+    def named(body: object) -> object:
         return {resource: {"id": ids.get("order_id") or results[-1]["id"], "part": body}}
 
     def bare(stored: Any) -> Any:
@@ -251,12 +253,12 @@ def _once(
     return idempotent_in_form(run, named, bare)()
 
 
-def _names(given: Mapping[str, Any]) -> frozenset[str]:
+def _names(given: Mapping[str, object]) -> frozenset[str]:
     names = parameters.names_in(given.get("_fields"))
     return frozenset(name.split(".")[0] for name in names)
 
 
-def _listed(objects: Objects, merged: Mapping[str, Any]) -> Response:
+def _listed(objects: Objects, merged: Mapping[str, object]) -> Response:
     """Return the response with a list, which is sent while it is read if it is long."""
     rows = objects.rows
     if isinstance(rows, RowStream):
@@ -279,7 +281,7 @@ def _shown(body: Any, merged: Mapping[str, Any]) -> Any:
 def _self_of(body: Any) -> Mapping[str, Any]:
     """Return the link of a record to itself, if a body has one."""
     links = body.get("_links", {}) if isinstance(body, dict) else {}
-    found: Mapping[str, Any] = links.get("self", [{}])[0]
+    found: Mapping[str, object] = links.get("self", [{}])[0]
     return found
 
 
@@ -380,8 +382,8 @@ def _check_key(principal: Principal, route: Route) -> None:
 
 
 def checked_arguments(
-    arguments: Arguments, merged: Mapping[str, Any], ids: Mapping[str, int] | None = None
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    arguments: Arguments, merged: Mapping[str, object], ids: Mapping[str, int] | None = None
+) -> tuple[dict[str, object], dict[str, object]]:
     """Return converted parameters with defaults, and those that were sent and are not null.
 
     Raises:
@@ -394,7 +396,7 @@ def checked_arguments(
     if absent:
         raise errors.missing(absent)
     problems: dict[str, Problem] = {}
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for name in names:
         value, schema = merged.get(name), arguments[name]
         if name not in merged or (value is None and schema.get("null_is_valid", True)):
@@ -415,8 +417,8 @@ _ALWAYS_KNOWN = re.compile(r"_.*|oauth_.*|consumer_(key|secret)|id|order_id|cont
 
 
 def _merged(
-    query: Mapping[str, Any], operation: Operation, principal: Principal | None
-) -> dict[str, Any]:
+    query: Mapping[str, object], operation: Operation, principal: Principal | None
+) -> dict[str, object]:
     """Return the parameters in the query and in the body, which takes precedence.
 
     The body of a caller who lacks the capability is read up to 64 KiB, because invalid parameters
@@ -438,8 +440,8 @@ def _merged(
 
 
 def _arguments(
-    operation: Operation, merged: Mapping[str, Any], ids: Mapping[str, int]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    operation: Operation, merged: Mapping[str, object], ids: Mapping[str, int]
+) -> tuple[dict[str, object], dict[str, object]]:
     """Return what ``checked_arguments`` does. A strict request has no unknown parameters."""
     found = checked_arguments(operation.args, merged, ids)
     known = {*operation.args, *ids} if is_strict() else merged
@@ -462,7 +464,7 @@ def _in_context(error: Any, operation: Operation) -> RestError:
     return shown
 
 
-def description(route: Route, site: Site, *, with_schema: bool = False) -> Any:
+def description(route: Route, site: Site, *, with_schema: bool = False) -> object:
     """Return the description of a route, as the indexes show it, and ``OPTIONS`` with a schema."""
     if route is NOWHERE:
         return []
@@ -473,7 +475,7 @@ def description(route: Route, site: Site, *, with_schema: bool = False) -> Any:
         }
         for name, operation in route.operations.items()
     ]
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "namespace": NAMESPACE,
         "methods": route.methods,
         "endpoints": endpoints,
@@ -504,7 +506,11 @@ def _hint() -> str:
 
 
 def _add_page(
-    response: Response, page: RestPage, operation: Operation, query: Mapping[str, Any], site: Site
+    response: Response,
+    page: RestPage,
+    operation: Operation,
+    query: Mapping[str, object],
+    site: Site,
 ) -> None:
     """Add the totals and the links to other pages."""
     pages = math.ceil(page.total / page.size)
@@ -530,7 +536,7 @@ def _add_page(
     response.headers["Link"] = ", ".join([*links, site.index_link])
 
 
-def _completed(response: Response, query: Mapping[str, Any], site: Site) -> Response:
+def _completed(response: Response, query: Mapping[str, object], site: Site) -> Response:
     """Add the headers of every response, and wrap it if the client asks for an envelope."""
     response.headers.setdefault("Link", site.index_link)
     if not response.headers.get("Allow"):
@@ -546,12 +552,12 @@ def _completed(response: Response, query: Mapping[str, Any], site: Site) -> Resp
 
 def _enveloped(response: Response, index: str) -> Response:
     names = ("X-WP-Total", "X-WP-TotalPages", "Link", "Location", "Allow")
-    headers: dict[str, Any] = {
+    headers: dict[str, object] = {
         name: int(value) if name.startswith("X-WP") else value
         for name in names
         if (value := response.headers.get(name)) is not None
     }
-    about: dict[str, Any] = {"status": response.status_code, "headers": headers or []}
+    about: dict[str, object] = {"status": response.status_code, "headers": headers or []}
     if response.is_streamed:
         pieces = chain((b'{"body":',), response.iter_encoded(), (b",", json_bytes(about)[1:]))
         wrapped = Response(pieces)

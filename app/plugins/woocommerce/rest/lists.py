@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest.frame import Call, RestPage
@@ -44,7 +44,7 @@ def collection(
     }
 
 
-def query_of(call: Call, kind: Callable[..., Q], **own: Any) -> Q:
+def query_of(call: Call, kind: Callable[..., Q], **own: object) -> Q:
     """Return the query of a kind of records for the parameters of a list.
 
     Args:
@@ -72,7 +72,7 @@ def query_of(call: Call, kind: Callable[..., Q], **own: Any) -> Q:
 
 
 def page(
-    call: Call, objects: Iterable[Any], total: int, defaults: Mapping[str, Any] | None = None
+    call: Call, objects: Iterable[object], total: int, defaults: Mapping[str, object] | None = None
 ) -> RestPage:
     """Return a page of a list. ``_links`` of its objects appear only if they are selected."""
     args = call.args

@@ -66,7 +66,7 @@ _FIELDS = {
 class _Plugin(FieldPlugin):
     """Names the schemas of this dialect."""
 
-    def _name(self, schema: Any) -> str:
+    def _name(self, schema: object) -> str:
         return name_of(schema if isinstance(schema, type) else type(schema))
 
 
@@ -191,7 +191,7 @@ class _Document:
         return self.add(f"{noun}BatchResult", _lists(dict.fromkeys(_ACTIONS, item)))
 
 
-def _response(meaning: str, schema: Any) -> Object:
+def _response(meaning: str, schema: object) -> Object:
     return {"description": meaning, "content": {"application/json": {"schema": schema}}}
 
 

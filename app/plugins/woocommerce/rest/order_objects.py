@@ -222,7 +222,7 @@ def _metadata(item: Record, record: Record) -> list[Object]:
     return sorted(found, key=_ID) if ids else found
 
 
-def _entry(number: int, key: str, value: Any, label: str | None = None) -> Object:
+def _entry(number: int, key: str, value: object, label: str | None = None) -> Object:
     shown = {"display_key": label or key, "display_value": value}
     return {"id": number, "key": key, "value": value, **shown}
 
@@ -241,7 +241,7 @@ def _refunded_taxes(item: Record, record: Record) -> list[Object]:
     ]
 
 
-def _is_amount(value: Any) -> bool:
+def _is_amount(value: object) -> bool:
     return bool(re.fullmatch(r"-?\d+(\.\d+)?", str(value), re.ASCII))
 
 

@@ -40,7 +40,7 @@ from app.services.orders import notes, refunds
 from app.services.orders.locks import lock_orders
 
 
-def _objects(**properties: arg.Schema) -> dict[str, Any]:
+def _objects(**properties: arg.Schema) -> dict[str, object]:
     return {"type": "array", "items": {"type": "object", "properties": properties}}
 
 
@@ -123,7 +123,7 @@ def _item_list(value: Any) -> Any:
     return [_listed(*each) for each in value.items()] if is_keyed else value
 
 
-def _listed(item_id: str, item: Any) -> Any:
+def _listed(item_id: str, item: object) -> object:
     if not isinstance(item, dict):
         return item
     taxes = item.get("refund_tax") or {}

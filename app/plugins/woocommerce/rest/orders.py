@@ -89,7 +89,7 @@ CURRENCIES = sorted({*KNOWN_CURRENCIES, *_OTHER_CURRENCIES})
 _PRODUCT = {"type": ["integer", "string"]}
 
 
-def _lines(**properties: arg.Schema) -> dict[str, Any]:
+def _lines(**properties: arg.Schema) -> dict[str, object]:
     own = {name: {**each, "is_nullable": True} for name, each in properties.items()}
     fields = {"id": arg.OPTIONAL_INTEGER, **own, "meta_data": arg.METADATA}
     return {"type": "array", "items": {"type": "object", "properties": fields}}
@@ -403,7 +403,7 @@ def _with_account_email(data: Object) -> Object:
 
 
 def _pay(
-    native: Object, details: Object, lists: Mapping[str, Any], before: Record, *, is_asked: bool
+    native: Object, details: Object, lists: Mapping[str, object], before: Record, *, is_asked: bool
 ) -> bool | None:
     """Return whether a write pays for the order; None if its status does not change.
 
@@ -509,7 +509,7 @@ def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
 
 def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
     """Return the changes of coupon lines that make them the given set."""
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, object] = {}
     for each in given:
         if each.get("id"):
             message = "Coupon item ID is readonly."

@@ -27,7 +27,7 @@ _FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;|$)", re.IGNORECASE
 _MALFORMED = "Malformed UTF-8 characters, possibly incorrectly encoded"
 
 
-def nested(text: str) -> dict[str, Any]:
+def nested(text: str) -> dict[str, object]:
     """Parse a query or a form with names such as ``status[]`` and ``billing[city]``.
 
     A name that occurs twice is a list, as ``status[]`` is.
@@ -40,7 +40,7 @@ def nested(text: str) -> dict[str, Any]:
         raise _invalid("query", f"has more than {MAX_NAMES} names.")
     # Some clients send a parameter twice, once as given and once as signed.
     is_signed = "oauth_signature" in dict(pairs)
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     for name, value in pairs:
         if not (found := _NAME.match(name)):
             continue
@@ -63,11 +63,11 @@ def _inner(place: dict[str, Any], key: str) -> dict[str, Any]:
     """Return the object with a key. A value that is there already becomes its first item."""
     if not isinstance(place.get(key), dict):
         place[key] = {"0": place[key]} if key in place else {}
-    inner: dict[str, Any] = place[key]
+    inner: dict[str, object] = place[key]
     return inner
 
 
-def _with_lists(value: Any) -> Any:
+def _with_lists(value: object) -> object:
     """Return an object whose keys are numbers as a list."""
     if not isinstance(value, dict):
         return value
@@ -75,12 +75,12 @@ def _with_lists(value: Any) -> Any:
     return list(inner.values()) if all(map(str.isdecimal, inner)) else inner
 
 
-def written(parameters: Iterable[tuple[str, Any]]) -> str:
+def written(parameters: Iterable[tuple[str, object]]) -> str:
     """Return parameters as a query with bracket names."""
     return urlencode(list(_pairs(parameters)))
 
 
-def _pairs(parameters: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
+def _pairs(parameters: Iterable[tuple[str, object]]) -> Iterable[tuple[str, str]]:
     for name, value in parameters:
         if isinstance(value, list):
             yield from _pairs((f"{name}[{at}]", each) for at, each in enumerate(value))
@@ -117,7 +117,7 @@ def _body(request: Request) -> bytes:
     return body
 
 
-def body_of(request: Request) -> dict[str, Any]:
+def body_of(request: Request) -> dict[str, object]:
     """Return the parameters in the body. A body of another type than JSON or a form is not read.
 
     Raises:
@@ -146,7 +146,7 @@ def _invalid(name: str, reason: str) -> RestError:
     return invalid({name: Problem("rest_invalid_param", f"{name} {reason}")})
 
 
-def names_in(fields: Any) -> list[str]:
+def names_in(fields: object) -> list[str]:
     """Return the names in ``_fields``: a list, or a text with commas."""
     names = fields if isinstance(fields, list) else str(fields or "").split(",")
     return [name for name in (str(each).strip() for each in names) if name]

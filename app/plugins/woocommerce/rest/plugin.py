@@ -34,7 +34,7 @@ from app.plugins.woocommerce.rest.site import NAMESPACE, Object, Site, current_s
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
-def _body_of(error: ShopError) -> Any:
+def _body_of(error: ShopError) -> object:
     """Return the body of an error that was raised before a view. Set its status and headers."""
     error.headers = {**error.headers, "Link": current_site().index_link}
     if error.code == "shop_api_no_route" and request.method not in METHODS:
@@ -150,7 +150,7 @@ def _route_name(path: str) -> str:
     return path.replace("<id:", "(?P<").replace(">", ">[\\d]+)") if "<" in path else path
 
 
-def _routes(site: Site) -> dict[str, Any]:
+def _routes(site: Site) -> dict[str, object]:
     """Return the description of every route of the namespace."""
     return {
         f"/{NAMESPACE}{_route_name(route.path)}": description(route, site)

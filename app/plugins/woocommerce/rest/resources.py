@@ -109,7 +109,7 @@ class Resource:
         """Return the error of a write in this dialect."""
         return error
 
-    def is_as_asked(self, call: Call, after: Mapping[str, Any]) -> bool:
+    def is_as_asked(self, call: Call, after: Mapping[str, object]) -> bool:
         """Return whether the service has written what a change asks for."""
         return True
 
@@ -185,7 +185,7 @@ class Resource:
 
         return run_in_transaction(work)
 
-    def batch(self, call: Call) -> Any:
+    def batch(self, call: Call) -> object:
         """Create, change and delete several records. A failed item changes nothing."""
         lists = {name: _items(call.args.get(name)) for name in _ACTIONS}
         if sum(map(len, lists.values())) > LIMIT:
@@ -209,7 +209,7 @@ class Resource:
             raise RestError(f"woocommerce_rest_{self.kind}_exists", message)
         return self.data(call)
 
-    def _results(self, call: Call, operation: Operation, items: Sequence[Any]) -> list[Any]:
+    def _results(self, call: Call, operation: Operation, items: Sequence[object]) -> list[object]:
         """Return the object of each item of a list of a batch, or its error."""
         if self.save and operation.action != "delete" and len(items) > 1:
             with suppress(_MustBeAlone):
@@ -223,7 +223,7 @@ class Resource:
             _MustBeAlone: items change the same record, or one needs more than one write. Nothing is
                 written.
         """
-        results: list[Any] = [None] * len(items)
+        results: list[object] = [None] * len(items)
         calls, data = dict[int, Call](), dict[int, Object]()
         for at, item in enumerate(items):
             item_id = _id_of(item.get("id")) if operation.action == "edit" else 0
@@ -235,7 +235,7 @@ class Resource:
         if len(set(ids)) < len(ids):
             raise _MustBeAlone
 
-        def work(session: Session) -> list[Any]:
+        def work(session: Session) -> list[object]:
             with savepoint(session):
                 self.lock(session, list(calls.values()))
                 return self._save_all(call, operation, results, calls, data)
@@ -246,10 +246,10 @@ class Resource:
         self,
         call: Call,
         operation: Operation,
-        failures: Sequence[Any],
+        failures: Sequence[object],
         calls: Mapping[int, Call],
         data: Mapping[int, Object],
-    ) -> list[Any]:
+    ) -> list[object]:
         """Write accepted items by their positions, and return the results of all items."""
         ids = [own.ids["id"] for own in calls.values() if own.ids]
         stored = {each["id"]: each for each in self.stored(ids, call)} if ids else {}
@@ -345,7 +345,7 @@ def _items(given: Any) -> list[Any]:
     return as_list(given) if isinstance(given, list | dict) else []
 
 
-def _objects(items: Sequence[Any]) -> list[Object]:
+def _objects(items: Sequence[object]) -> list[Object]:
     """Return items with an object without fields in place of each other value."""
     return [item if isinstance(item, dict) else {} for item in items]
 
@@ -356,7 +356,7 @@ class _MustBeAlone(Exception):  # no error
 
 def _result(call: Call, operation: Operation, item: Any) -> Any:
     """Return the object of an item, or its error. A failed item changes nothing."""
-    results: list[Any] = [None]
+    results: list[object] = [None]
     is_deletion = operation.action == "delete"
     item_id = item if is_deletion else 0
     if operation.action == "edit":
@@ -364,7 +364,7 @@ def _result(call: Call, operation: Operation, item: Any) -> Any:
     with _failing(results, 0, operation, item_id):
         given = {"force": True} if is_deletion else item
 
-        def work(session: Session) -> Any:
+        def work(session: Session) -> object:
             with savepoint(session):
                 return operation.call(_call_of(call, operation, given, item_id))
 
@@ -373,7 +373,7 @@ def _result(call: Call, operation: Operation, item: Any) -> Any:
 
 
 @contextmanager
-def _failing(results: list[Any], at: int, operation: Operation, item_id: int) -> Iterator[None]:
+def _failing(results: list[object], at: int, operation: Operation, item_id: int) -> Iterator[None]:
     """Put the error of an item into the results of a batch."""
     try:
         yield
@@ -387,7 +387,7 @@ def _failing(results: list[Any], at: int, operation: Operation, item_id: int) ->
         results[at] = {"id": item_id, "error": failed.body}
 
 
-def _call_of(call: Call, operation: Operation, item: Mapping[str, Any], item_id: int) -> Call:
+def _call_of(call: Call, operation: Operation, item: Mapping[str, object], item_id: int) -> Call:
     """Return the call of an item, whose parameters are checked like those of a request."""
     ids = {"id": item_id} if item_id or operation.action != "create" else {}
     args, given = checked_arguments(operation.args, item, ids)
@@ -396,7 +396,7 @@ def _call_of(call: Call, operation: Operation, item: Mapping[str, Any], item_id:
     return replace(call, ids=ids, args=args, given=given, fields=frozenset())
 
 
-def _deleted_id(item: Any) -> int:
+def _deleted_id(item: object) -> int:
     """Return the ID of a record to delete, which is sent alone or in an object.
 
     An entry without an ID is 0, which the batch leaves out, as on the original.
@@ -404,7 +404,7 @@ def _deleted_id(item: Any) -> int:
     return _id_of(item.get("id") if isinstance(item, dict) else item)
 
 
-def _id_of(value: Any) -> int:
+def _id_of(value: object) -> int:
     """Return an ID, of a number or a text; 0 for another value."""
     try:
         number: int = checked(arg.INTEGER, value, "id")

@@ -23,7 +23,7 @@ NAMESPACE = "wc/v3"
 VERSION = "9.0.0"
 """The version of WooCommerce that this service claims to be, because programs check it."""
 
-Entries = Sequence[tuple[int, str, Any]]
+Entries = Sequence[tuple[int, str, object]]
 """Entries of metadata: ID, key and value."""
 
 ITEM_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -142,7 +142,7 @@ class Site:
 
     def links(
         self, path: str, record: object, methods: Sequence[str] = ITEM_METHODS
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return ``self`` and ``collection`` of a record below a path."""
         address = f"{self.root}/{path}"
         return {
@@ -150,7 +150,7 @@ class Site:
             "collection": [{"href": address}],
         }
 
-    def metadata(self, entries: Entries, hidden: Container[str] = ()) -> list[dict[str, Any]]:
+    def metadata(self, entries: Entries, hidden: Container[str] = ()) -> list[dict[str, object]]:
         """Return the entries that the request asks for, without hidden keys."""
         if keys := self.include_meta:
             entries = [entry for entry in entries if entry[1] in keys]

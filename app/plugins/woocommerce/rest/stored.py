@@ -77,8 +77,8 @@ def conditions_of(
 
 
 def _sort_key_of(
-    query: RecordListQuery, keys: Mapping[str, ColumnElement[Any]], record_id: ColumnElement[int]
-) -> ColumnElement[Any]:
+    query: RecordListQuery, keys: Mapping[str, ColumnElement[object]], record_id: ColumnElement[int]
+) -> ColumnElement[object]:
     """Return the sort key; the place in ``include`` for ``orderby=include``."""
     if query.orderby != "include":
         return keys[query.orderby]
@@ -87,7 +87,7 @@ def _sort_key_of(
 
 
 def words_of(
-    text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
+    text: str, column: ColumnElement[str], record_id: ColumnElement[int]
 ) -> tuple[Search | None, list[ColumnElement[bool]]]:
     """Return the search for the first word, and the conditions of the other ones.
 
@@ -107,7 +107,7 @@ def words_of(
 
 
 def phrase_of(
-    text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
+    text: str, column: ColumnElement[str], record_id: ColumnElement[int]
 ) -> Search | None:
     """Return the search for a text. A whole number also finds the record with this ID."""
     if not text.strip():
@@ -150,7 +150,7 @@ def address(columns: Any, name: str, parts: Sequence[str]) -> ColumnElement[Any]
     return json_text({part: columns[f"{name}_{part}"] for part in parts}).label(name)
 
 
-def as_records(columns: Columns, rows: Sequence[Sequence[Any]]) -> list[Record]:
+def as_records(columns: Columns, rows: Sequence[Sequence[object]]) -> list[Record]:
     """Return rows by the names of their columns."""
     names = [column.key or "" for column in columns]
     return [dict(zip(names, row, strict=False)) for row in rows]

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, case, select, union_all
 
@@ -27,7 +26,7 @@ COLUMNS = tuple(COUPONS.c)
 MAX_USES = 1000
 """Uses of a coupon that a record names."""
 
-_KEYS: Mapping[str, ColumnElement[Any]] = {
+_KEYS: Mapping[str, ColumnElement[object]] = {
     "date": COUPONS.c.created_at,
     "modified": COUPONS.c.updated_at,
     "id": COUPONS.c.id,

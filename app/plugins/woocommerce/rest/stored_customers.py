@@ -58,7 +58,7 @@ _ROLES: Any = select(USER_ROLES.c.user_id, USER_ROLES.c.role).where(
     is_one_of(USER_ROLES.c.user_id, bindparam("ids", type_=IdList))
 )
 
-_KEYS: Mapping[str, ColumnElement[Any]] = {
+_KEYS: Mapping[str, ColumnElement[object]] = {
     "id": USERS.c.id,
     "registered_date": USERS.c.created_at,
     "modified": USERS.c.updated_at,

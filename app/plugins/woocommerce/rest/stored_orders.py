@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, exists, func, literal, select
 
@@ -54,18 +53,18 @@ _COLUMNS = (
 _REFUND = tuple(ORDER_REFUNDS.c)
 _NOTE = tuple(ORDER_NOTES.c)
 _IDS = bindparam("ids", type_=IdList)
-_OF_ORDERS: Any = (
+_OF_ORDERS: object = (
     select(*map(as_printed, _REFUND))
     .where(is_one_of(ORDER_REFUNDS.c.order_id, _IDS))
     .order_by(ORDER_REFUNDS.c.id.desc())
 )
-_COUPONS: Any = select(
+_COUPONS: object = select(
     COUPONS.c.id, COUPONS.c.type, as_printed(COUPONS.c.amount), COUPONS.c.enable_free_shipping
 ).where(is_one_of(COUPONS.c.id, _IDS))
-_NONE: Mapping[int, Any] = {0: ()}
+_NONE: Mapping[int, object] = {0: ()}
 _DESCRIBED = (ORDERS.c.id, ORDERS.c.tax_lines, ORDERS.c.shipping_lines)
 
-_KEYS: Mapping[str, ColumnElement[Any]] = {
+_KEYS: Mapping[str, ColumnElement[object]] = {
     "date": ORDERS.c.created_at,
     "modified": ORDERS.c.updated_at,
     "id": ORDERS.c.id,
@@ -220,7 +219,7 @@ def note_by_id(order_id: int, note_id: int) -> Record | None:
     return next(iter(note_records(fetch(found))), None)
 
 
-def _notes_of(order_id: int) -> Select[Any]:
+def _notes_of(order_id: int) -> Select[object]:
     return select(*map(as_printed, _NOTE)).where(ORDER_NOTES.c.order_id == order_id)
 
 

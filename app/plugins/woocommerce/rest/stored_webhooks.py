@@ -1,7 +1,6 @@
 """Webhooks of wc/v3: reads (wc-v3, surface 11)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, asc, desc, func, select
 
@@ -34,7 +33,7 @@ _COLUMNS = tuple(
         "is_bare",
     )
 )
-_KEYS: Mapping[str, ColumnElement[Any]] = {
+_KEYS: Mapping[str, ColumnElement[object]] = {
     "date": WEBHOOKS.c.created_at,
     "id": WEBHOOKS.c.id,
     "title": WEBHOOKS.c.name,

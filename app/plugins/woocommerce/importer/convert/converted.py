@@ -14,7 +14,7 @@ from app.plugins.woocommerce.importer.convert.stored_values import Alterations
 
 Record = dict[str, Any]
 
-ADDED: Mapping[str, Any] = {"active": True, "starts_at": None, "options": CouponOptions()}
+ADDED: Mapping[str, object] = {"active": True, "starts_at": None, "options": CouponOptions()}
 """Columns that an earlier release did not import, with their defaults.
 
 The fingerprint leaves out defaults, so that the records of earlier imports are unchanged.

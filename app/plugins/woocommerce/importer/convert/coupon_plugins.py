@@ -59,10 +59,10 @@ GIFTS = re.compile(
 )
 """Discounts that are not mapped. The coupon gives less without them, so it is not paused."""
 
-_OFF: tuple[Any, ...] = ("", "0", "no", "false", "[]", "{}", 0, None, {})
+_OFF: tuple[object, ...] = ("", "0", "no", "false", "[]", "{}", 0, None, {})
 _TIME = re.compile("([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
-Read = Callable[[str, str], Any]
+Read = Callable[[str, str], object]
 """Return the value of a key and its text, or None for none. Raises ValueError."""
 
 
@@ -70,7 +70,7 @@ Read = Callable[[str, str], Any]
 class _Coupon:
     """The metadata of a coupon, and its columns, which are set."""
 
-    values: dict[str, Any]
+    values: dict[str, object]
     meta: Meta
     clock: ShopClock
     altered: Alterations
@@ -112,7 +112,7 @@ class _Coupon:
 
 
 def add_plugin_fields(
-    values: dict[str, Any], meta: Meta, clock: ShopClock, altered: Alterations
+    values: dict[str, object], meta: Meta, clock: ShopClock, altered: Alterations
 ) -> None:
     """Set the columns of a coupon that plugins store as metadata, and report each key.
 
@@ -134,7 +134,7 @@ def add_plugin_fields(
     _report_others(values, meta, altered)
 
 
-def _report_others(values: dict[str, Any], meta: Meta, altered: Alterations) -> None:
+def _report_others(values: dict[str, object], meta: Meta, altered: Alterations) -> None:
     """Report what is not mapped, and pause a coupon with conditions that are not mapped."""
     for key, text in meta.items():
         if key in CONDITIONS and _is_set(text):

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
 
 from app.conversions import dates
 from app.conversions.emails import sanitize_email
@@ -76,7 +75,7 @@ def coupon(
     created = clock.utc(date_gmt, date_local) or EPOCH
     updated = clock.utc(modified_gmt, modified_local) or created
     description = altered.text(excerpt)
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "status": new_status,
         "trashed_at": None,
         "code": code,
@@ -113,7 +112,7 @@ def _status(status: str | None, altered: Alterations) -> CouponStatus:
     return STATUSES[status]
 
 
-def _schedule(status: str | None, created: datetime) -> dict[str, Any]:
+def _schedule(status: str | None, created: datetime) -> dict[str, object]:
     """Return the start of a coupon, and whether it is active. Without a date, it is paused."""
     starts_at = created if status == "future" and created != EPOCH else None
     is_paused = status in PAUSED or (status == "future" and not starts_at)
@@ -139,7 +138,7 @@ def into_trash(converted: Converted, reason: str) -> None:
 
 
 def _check_type(
-    values: dict[str, Any], coupon_types: Callable[[str], bool], altered: Alterations
+    values: dict[str, object], coupon_types: Callable[[str], bool], altered: Alterations
 ) -> None:
     kind = str(values["type"])
     if coupon_types(kind):

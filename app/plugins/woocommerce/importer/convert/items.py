@@ -47,7 +47,7 @@ class Items:
     """
 
     lists: dict[str, list[Item]]
-    details: dict[str, dict[str, Any]]
+    details: dict[str, dict[str, object]]
     subtotal: int = 0
     next_id: int = 1
     coupons: list[tuple[int, str, int]] = field(default_factory=list)
@@ -238,7 +238,7 @@ def _taxes(meta: Meta, key: str, altered: Alterations) -> list[Item]:
         part if isinstance(part := parts.get(name), dict) else {} for name in ("total", "subtotal")
     ]
 
-    def amount(amounts: dict[Any, Any], rate: Any) -> str:
+    def amount(amounts: dict[object, object], rate: object) -> str:
         return amount_text(altered.cents(str(amounts.get(rate) or ""), key))
 
     totals, subtotals = by_rate

@@ -188,7 +188,7 @@ def _storable(text: str, key: str, altered: Alterations) -> str:
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
-def _json(value: Any, key: str, altered: Alterations) -> Any:
+def _json(value: object, key: str, altered: Alterations) -> object:
     """Return a value of PHP as JSON. An array with the keys 0, 1 and so on becomes a list."""
     if isinstance(value, dict):
         if list(value) == list(range(len(value))):

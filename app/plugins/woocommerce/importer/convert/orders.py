@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from app.catalog import TRASH, RedemptionEffect
@@ -42,7 +41,7 @@ _SUMS = ("total", "cart_tax", "shipping_tax", "total_shipping", "total_discount"
 _CURRENCY = re.compile("[A-Za-z]{3}")
 
 
-def status_of(order: SourceOrder, statuses: Mapping[str, Any]) -> tuple[str, str | None]:
+def status_of(order: SourceOrder, statuses: Mapping[str, object]) -> tuple[str, str | None]:
     """Return the status of an order, and its status before it was moved to the trash.
 
     Raises:
@@ -63,7 +62,7 @@ def order(
     source: SourceOrder,
     items: Items,
     altered: Alterations,
-    statuses: Mapping[str, Any],
+    statuses: Mapping[str, object],
     default_currency: str,
     *,
     metadata: MetadataConverter,
@@ -197,7 +196,7 @@ def uses(
 
 def refund(
     source: SourceOrder,
-    rows: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[object]],
     metas: Mapping[int, MetaRows],
     products: Products,
     metadata: MetadataConverter,

@@ -6,7 +6,6 @@ Both are read into the same record of texts, which ``convert.orders`` converts.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.plugins.woocommerce import stored_keys
@@ -41,7 +40,7 @@ class SourceOrder:
     parent_id: int
     texts: Mapping[str, str | None]
     meta: Meta
-    rows: Sequence[Any]
+    rows: Sequence[object]
     fields: Collection[str]
     is_counted: bool | None = None
     address: Mapping[str, str | None] = field(default_factory=dict)

@@ -41,7 +41,7 @@ class Unconverted:
         return self.text
 
 
-def unserialized(text: str) -> Any:
+def unserialized(text: str) -> object:
     """Return a value. An array becomes a dict, and an object an ``Unconverted``.
 
     As in PHP, text after the value is ignored.
@@ -85,7 +85,7 @@ class _Reader:
             return self._pairs(int(found[1]), depth)
         return self._object(depth)
 
-    def _pairs(self, count: int, depth: int) -> dict[int | str, Any]:
+    def _pairs(self, count: int, depth: int) -> dict[int | str, object]:
         """Return the keys and values of an array, or the properties of an object."""
         if not depth:
             raise self._unreadable("too many levels")

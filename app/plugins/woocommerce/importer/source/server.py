@@ -158,7 +158,7 @@ def _text(value: Any) -> str | None:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _stored(value: Any, *, is_latin1: bool) -> str | None:
+def _stored(value: object, *, is_latin1: bool) -> str | None:
     if isinstance(value, bytes):
         value = meant(value.decode(errors="surrogateescape"), from_latin1=is_latin1)
     elif isinstance(value, str) and is_latin1:

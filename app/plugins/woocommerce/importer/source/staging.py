@@ -92,9 +92,9 @@ class Staging:
 
     def _take_meta(self, database: str, table: SourceTable, rows: Sequence[Row]) -> None:
         """Store keys, values and IDs. Consecutive rows of a record are stored in one row."""
-        grouped: list[tuple[int, list[Any]]] = []
+        grouped: list[tuple[int, list[object]]] = []
         used: list[tuple[int, bytes]] = []
-        values: list[Any] = []
+        values: list[object] = []
         last: str | None = ""
         for owner, key, value, meta_id in rows:
             if key == "_used_by":

@@ -91,12 +91,12 @@ class RecordMap:
         rows = fetch(select(*columns).where(self._is_entry(kind, ids)))
         return {row[0]: Imported(*row[1:]) for row in rows}
 
-    def add(self, session: Session, kind: str, records: Sequence[dict[str, Any]]) -> None:
+    def add(self, session: Session, kind: str, records: Sequence[dict[str, object]]) -> None:
         """Add imported records: source_id, target_id, fingerprint and the written values."""
         rows = [{**record, "kind": kind, "import_source_id": self.source_id} for record in records]
         insert_records(session, IMPORTED_RECORDS, rows)
 
-    def change(self, session: Session, kind: str, record: dict[str, Any]) -> None:
+    def change(self, session: Session, kind: str, record: dict[str, object]) -> None:
         """Update the entry of a record that an earlier import created."""
         this = update(IMPORTED_RECORDS).where(
             IMPORTED_RECORDS.c.import_source_id == self.source_id,

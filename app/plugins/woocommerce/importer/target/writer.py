@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import Table, bindparam, select, update
 from sqlalchemy.orm import Session
@@ -245,5 +245,5 @@ class RecordWriter:
             self.records.change(session, kind.name, record)
 
 
-def _ids(ids: Sequence[int]) -> Any:
+def _ids(ids: Sequence[int]) -> object:
     return bindparam(None, list(ids), type_=IdList)

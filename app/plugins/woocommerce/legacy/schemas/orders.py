@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import marshmallow as ma
 
@@ -37,7 +36,7 @@ IDENTIFYING = {
 _STATUS_PREFIX = "wc-"
 
 
-def native_order(order: Mapping[str, Any]) -> dict[str, Any]:
+def native_order(order: Mapping[str, object]) -> dict[str, object]:
     """Convert an order of a legacy client to the native form.
 
     A status may have the prefix ``wc-``. An item whose identifying key is null is removed.
@@ -55,7 +54,7 @@ def native_order(order: Mapping[str, Any]) -> dict[str, Any]:
     return native
 
 
-def _removed(item: Any, key: str) -> Any:
+def _removed(item: object, key: str) -> object:
     if isinstance(item, dict) and item.get("id") and key in item and item[key] is None:
         return {"id": item["id"], "remove": True}
     return item
@@ -63,7 +62,7 @@ def _removed(item: Any, key: str) -> Any:
 
 class _LegacyOrder(Base):
     @ma.pre_load
-    def read(self, data: Any, **_: Any) -> Any:
+    def read(self, data: object, **_: object) -> object:
         return native_order(data) if isinstance(data, dict) else data
 
 

@@ -3,8 +3,6 @@
 ``orders`` has ``order_meta``.
 """
 
-from typing import Any
-
 import marshmallow as ma
 
 from app.schemas.base import Base, excluding, request
@@ -45,7 +43,7 @@ class LegacyMetadata(Metadata):
 class LegacyMetadataInput(MetadataInput):
     """Metadata in a body of the legacy API, which ignores hidden keys and lists (records 5)."""
 
-    def convert(self, value: Any) -> dict[str, Any]:
+    def convert(self, value: object) -> dict[str, object]:
         """Return the keys that are not hidden and whose values are scalars."""
         # PHP writes an empty array and one with the keys 0, 1 and so on as a list.
         given = {} if value == "" or isinstance(value, list) else value

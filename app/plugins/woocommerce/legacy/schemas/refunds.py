@@ -22,12 +22,12 @@ from app.schemas.orders.refund import (
 )
 
 
-def _lines(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _lines(items: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return refunded line items as line items with negative amounts; no shipping and fees."""
     return [_line(item) for item in items if item["list"] == "line_items"]
 
 
-def _lines_of_v3(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _lines_of_v3(items: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return the same with the ID of the item of the order, as text."""
     return [
         _line(item) | {"refunded_item_id": str(item["id"])}
@@ -103,7 +103,7 @@ class LegacyRefundItemArray(ItemArray):
         return super().deserialize(value, *args, **kwargs)
 
 
-def _native_item(item_id: str, item: Any) -> Any:
+def _native_item(item_id: str, item: object) -> object:
     if not isinstance(item, dict):
         return item
     native = {"id": item_id, **item}
@@ -113,7 +113,7 @@ def _native_item(item_id: str, item: Any) -> Any:
     return native
 
 
-def _sum(taxes: Any) -> Any:
+def _sum(taxes: object) -> object:
     """Return the sum of the taxes by their rate, or a value that is no object unchanged."""
     parts = list(taxes.values()) if isinstance(taxes, dict) else taxes
     if not isinstance(parts, list):

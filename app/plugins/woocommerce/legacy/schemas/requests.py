@@ -119,7 +119,7 @@ class CustomerOrdersV3Query(LegacyOrderListQuery):  # type: ignore[misc, valid-t
 
         As in a list of orders, an unknown filter has no effect except on the pages.
         """
-        query: dict[str, Any] = super().finish(data, original)
+        query: dict[str, object] = super().finish(data, original)
         pages = any(name in {"page", "status"} or name.startswith("filter[") for name in original)
         return query if pages else {"selection": query["selection"], "totals": True}
 
@@ -127,7 +127,7 @@ class CustomerOrdersV3Query(LegacyOrderListQuery):  # type: ignore[misc, valid-t
 # --- bodies ---
 
 
-def native_object(schema: ma.Schema, value: Any) -> Any:
+def native_object(schema: ma.Schema, value: object) -> object:
     """Convert an object of a PHP client to the native form (decisions 14).
 
     PHP has one type for lists and objects, so its JSON contains ``[]`` for an empty object and an
@@ -162,7 +162,7 @@ def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> Any:
     return value
 
 
-def _list_of(value: Any) -> Any:
+def _list_of(value: object) -> object:
     if isinstance(value, dict) and all(re.fullmatch("-?[0-9]+", key) for key in value):
         return list(value.values())
     return value

@@ -37,7 +37,7 @@ class Headers(Output):
 class LegacyStatus(WebhookStatusInput):
     """Status of a webhook. An empty text means no status."""
 
-    def convert(self, value: Any) -> str:
+    def convert(self, value: object) -> str:
         return "" if value == "" else super().convert(value)
 
 
@@ -58,7 +58,7 @@ class LegacyWebhookFilter(Query):
     )
 
     @ma.post_load
-    def finish(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def finish(self, data: dict[str, object], **_: object) -> dict[str, object]:
         """Return the query with one ``status``, or None for no filter."""
         status = data.pop("top_level_status") or data["status"]
         return data | {"status": None if status in ANY_STATUS else status}
