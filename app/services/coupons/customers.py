@@ -20,7 +20,7 @@ from app.errors import ShopError
 from app.models import MERGED_ACCOUNTS, ORDERS, USERS
 from app.pricing.carts import Cart, CartItem, CouponTerms
 from app.services.common.erased import of_erased_with
-from app.services.common.locks import ACCOUNTS, IS_TAKEN
+from app.services.common.locks import ACCOUNTS, IS_TAKEN, AccountRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def find_customer(
     email: str,
     *,
     param: str,
-    accounts: Mapping[int, object] = MappingProxyType({}),
+    accounts: Mapping[int, AccountRow] = MappingProxyType({}),
 ) -> Customer:
     """Return the customer that an ID and an e-mail identify (redemptions 2 and 6).
 
@@ -162,7 +162,7 @@ def find_customer(
         customer_id: 0 for a guest.
         email: may be empty.
         param: name of the ID in an error.
-        accounts: rows of ACCOUNTS that have been read, by ID.
+        accounts: accounts that have been read, by ID.
 
     Raises:
         ShopError: no account has this ID; status 400.
@@ -257,12 +257,15 @@ def _is_of(customer: Customer, order: Mapping[str, Any]) -> bool:
     return email_key(order["billing_email"]) in customer.emails_normalized
 
 
-def _accounts(fetch: Fetch, customer_id: int, key: str, known: Any) -> Sequence[Any]:
+def _accounts(
+    fetch: Fetch, customer_id: int, key: str, known: AccountRow | None
+) -> Sequence[AccountRow]:
     """Return the accounts with an ID or an e-mail, which an account merged into it can have had."""
     if known is not None and key in {"", known.email_normalized, *(known.merged or ())}:
         return [known]  # no other account has the e-mail
-    parameters: dict[str, Any] = {"key": key} if key else {}
+    parameters: dict[str, str | int] = {"key": key} if key else {}
     if 0 < customer_id <= INT64_MAX:
         parameters["customer_id"] = customer_id
-    rows: Sequence[Any] = fetch(_WITH[frozenset(parameters)], parameters) if parameters else ()
-    return rows
+    if not parameters:
+        return ()
+    return [AccountRow(*row) for row in fetch(_WITH[frozenset(parameters)], parameters)]

@@ -22,6 +22,7 @@ from app.models.redemption import RedemptionRow, is_live
 from app.pricing.carts import CampaignTerms, CartItem, CouponTerms
 from app.pricing.evaluation import Reason, evaluate, limit_reasons
 from app.services.campaigns.locks import Held
+from app.services.common.locks import AccountRow
 from app.services.coupons.customers import cart_of, find_customer
 from app.services.coupons.refusals import not_applicable
 from app.services.coupons.terms import FoundCoupon
@@ -44,7 +45,7 @@ def plan_coupons(
     *,
     recompute: bool,
     held: Held,
-    accounts: Mapping[int, Any] = MappingProxyType({}),
+    accounts: Mapping[int, AccountRow] = MappingProxyType({}),
     others: Iterable[Mapping[str, Any]] = (),
 ) -> CouponPlan | None:
     """Compute coupon amounts and discounts, and return the resulting changes to uses.
@@ -54,7 +55,7 @@ def plan_coupons(
         items: its items after the change, modified in place, except a total with ``own_total``.
         recompute: whether lines or coupons have changed.
         held: their locked campaigns.
-        accounts: rows of ACCOUNTS that have been read, by ID.
+        accounts: accounts that have been read, by ID.
         others: orders that the transaction has changed and not written yet.
 
     Returns:

@@ -29,7 +29,7 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
-from app.services.common.locks import hold_accounts
+from app.services.common.locks import AccountRow, hold_accounts
 from app.services.coupons.refusals import count_refused
 from app.services.orders import columns
 from app.services.orders.coupons import plan_coupons
@@ -152,7 +152,7 @@ class _OrderWrites(Writes[Record]):
 
     Attributes:
         stored: the stored orders, by ID. ``records`` has those that are not in the trash.
-        accounts: rows of ACCOUNTS for the customers of the request, by ID.
+        accounts: those of the customers of the request, by ID.
         held: the locked campaigns of the coupons of the request.
         parents: the parents of the request that are orders and not in the trash.
         taken_keys: the order keys of the request that orders have.
@@ -165,7 +165,7 @@ class _OrderWrites(Writes[Record]):
     resource = "order"
 
     stored: Mapping[int, Record]
-    accounts: Mapping[int, Any]
+    accounts: Mapping[int, AccountRow]
     held: Held
     parents: set[int]
     taken_keys: set[str]
