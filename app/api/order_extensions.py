@@ -107,7 +107,7 @@ def _is_documented_with_orders() -> bool | None:
         if getattr(blueprint, "extends_orders", False):
             cache[operation] = None
             return None
-        view: Any = current_app.view_functions.get(request.endpoint or "")
+        view: object = current_app.view_functions.get(request.endpoint or "")
         method = getattr(view, "view_class", None)  # flask-smorest documents the methods of a class
         view = getattr(method, request.method.lower(), view)
         cache[operation] = any(

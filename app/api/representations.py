@@ -313,7 +313,7 @@ class OrderSerializer:
         return results
 
 
-def _extended_last(order: dict[str, Any]) -> dict[str, Any]:
+def _extended_last(order: dict[str, Any]) -> dict[str, object]:
     """Move the keys of the extensions behind the metadata of an order (records 1)."""
     for key in reversed(current_catalog().order_extensions):
         if key in order:

@@ -95,7 +95,7 @@ class ShopError(Exception):
         """Return the entries of the ``errors`` list in the response body. ``name`` as above."""
         return [part._entry(name) for part in self.parts]
 
-    def _entry(self, name: Callable[[str], str]) -> dict[str, Any]:
+    def _entry(self, name: Callable[[str], str]) -> dict[str, object]:
         entry: dict[str, Any] = {"code": self.code, "message": self.text(name)}
         if self.param:
             entry["param"] = name(self.param)

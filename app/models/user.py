@@ -168,7 +168,7 @@ class MergedAccount(Model):
     )
 
 
-def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
+def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, object]:
     """Return the columns of a user's first role."""
     return {"user_id": user_id, "role": role, "position": 0, "registered_at": registered_at}
 

@@ -50,7 +50,7 @@ class OptionalFields(Base):
         loaded = super().load({**self.required, **data}, partial=True, unknown=unknown)
         return self.completed(loaded)
 
-    def completed(self, loaded: Mapping[str, object]) -> dict[str, Any]:
+    def completed(self, loaded: Mapping[str, object]) -> dict[str, object]:
         """Return converted fields with the defaults of missing fields."""
         created = {name: create() for name, create in self._factories if name not in loaded}
         return {**self._defaults, **created, **loaded}

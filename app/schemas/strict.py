@@ -75,13 +75,13 @@ def unknown_names(names: Iterable[str], known: Set[str], kind: str) -> list[Unkn
     return list(islice(unknown, MAX_UNKNOWN))
 
 
-def _load(schema: ma.Schema, known: Set[str], data: Any, **kwargs: Any) -> Any:
+def _load(schema: ma.Schema, known: Set[str], data: Any, **kwargs: Any) -> object:
     """Load data, and report names that are not known together with the errors of the others."""
     kind = "parameter" if isinstance(schema, Query) else "field"
     names: Iterable[str] = data if isinstance(data, Mapping) else ()
     if further := getattr(schema, "further", None):
         names = [name for name in names if not further.fullmatch(name)]
-    unknown: dict[str, Any] = {each.name: [each] for each in unknown_names(names, known, kind)}
+    unknown: dict[str, object] = {each.name: [each] for each in unknown_names(names, known, kind)}
     try:
         loaded = type(schema).load(schema, data, **kwargs)
     except ma.ValidationError as error:

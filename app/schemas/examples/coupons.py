@@ -1,7 +1,5 @@
 """Examples of coupons and batches of coupons."""
 
-from typing import Any
-
 NEW_COUPON: dict[str, object] = {
     "code": "Summer-2030",
     "type": "percent",
@@ -10,7 +8,7 @@ NEW_COUPON: dict[str, object] = {
     "expiry_date": "2030-12-31",
     "description": "Summer newsletter",
 }
-COUPON: dict[str, Any] = {
+COUPON: dict[str, object] = {
     "id": 1,
     "code": "summer-2030",
     "type": "percent",
@@ -60,7 +58,7 @@ NEW_BATCH: dict[str, object] = {
     "pattern": "####-####",
     "coupon": {"type": "percent", "amount": "10", "usage_limit": 1, "expiry_date": "2030-12-31"},
 }
-BATCH: dict[str, Any] = {
+BATCH: dict[str, object] = {
     "id": 1,
     "name": "Spring mailing",
     "created_at": "2026-11-20T09:38:00Z",

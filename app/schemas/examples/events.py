@@ -56,7 +56,7 @@ _MORE: dict[str, dict[str, Any]] = {
 }
 
 
-def event_data(event_type: str) -> dict[str, Any]:
+def event_data(event_type: str) -> dict[str, object]:
     """Return an example of the ``data`` of an event type; of a plugin's type, only an ID."""
     resource, _, what = event_type.partition(".")
     record: dict[str, Any] = _RECORDS.get(resource, {"id": 1})

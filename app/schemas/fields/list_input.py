@@ -31,7 +31,7 @@ class _Array(Input):
                 raise ValueError(f"the entry at index {index} {error}") from error
         return [entry for entry in converted if entry]
 
-    def _entry(self, value: object) -> Any:
+    def _entry(self, value: object) -> object:
         if value is None:
             return None
         if isinstance(value, str):
@@ -106,7 +106,7 @@ class TagArray(_Array):
     def convert(self, value: object) -> list[str]:
         return list(dict.fromkeys(super().convert(value)))
 
-    def _entry(self, value: object) -> Any:
+    def _entry(self, value: object) -> object:
         if value is None:
             raise ValueError("must be a string.")
         if isinstance(value, str):

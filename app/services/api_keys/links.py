@@ -266,7 +266,7 @@ def accept_invitation(token: str, inviter: Principal) -> dict[str, object]:
             or the user exists or the key would have expired (400).
     """
 
-    def work(session: Session) -> dict[str, Any]:
+    def work(session: Session) -> dict[str, object]:
         link = use_link(session, token)
         if link.login is None or link.role is None or link.key_id != inviter.key_id:
             raise ShopError("shop_api_sign_in_link_used")

@@ -151,7 +151,7 @@ def run(
         dump: converts a written record to its result.
         name: returns the name of an error code in the API version.
     """
-    results: list[Any] = [None] * len(items)
+    results: list[object] = [None] * len(items)
     accepted: dict[int, BulkItem] = {}
     for position, item in enumerate(items):
         bulk_item = BulkItem(None, {})

@@ -47,7 +47,7 @@ class MetadataWrites:
     kind: MetadataTable
     entries: dict[Key, list[MetadataEntry]] = field(default_factory=dict)
     rewrites: bool = False
-    _shown: list[tuple[Record, str, Any]] = field(default_factory=list)
+    _shown: list[tuple[Record, str, object]] = field(default_factory=list)
 
     @classmethod
     def read(

@@ -55,7 +55,7 @@ def persons_of(value: object, name: str = "") -> set[str]:
     return set()
 
 
-def with_erased_emails(value: object, persons: Collection[str], name: str = "") -> Any:
+def with_erased_emails(value: object, persons: Collection[str], name: str = "") -> object:
     """Return a JSON value in which coupons no longer name the e-mail addresses of some persons."""
     if isinstance(value, Mapping):
         return {key: with_erased_emails(inner, persons, key) for key, inner in value.items()}

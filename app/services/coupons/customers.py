@@ -53,7 +53,7 @@ class Customer:
         return bool(self.ids or self.emails_normalized)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """Return the parameters of the uses by the customer."""
         emails = list(self.emails_normalized)  # or the hash of an erased address
         erased = map(erased_email, emails)

@@ -54,7 +54,7 @@ _STATE = select(
     select(TOTAL_STATUSES.c.statuses).scalar_subquery(),
     select(func.count()).select_from(_STALE.limit(MOST_STALE + 1).subquery()).scalar_subquery(),
 )
-_IDS: Any = bindparam("ids", type_=IdList)
+_IDS = bindparam("ids", type_=IdList)
 _UPDATE = (
     update(CUSTOMER_TOTALS)
     .where(is_one_of(CUSTOMER_TOTALS.c.customer_id, _IDS))

@@ -46,7 +46,7 @@ class ImportProgress:
 
     source: str
     kind: str
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, object] = field(default_factory=dict)
     _run_id: int | None = None
     _before: dict[str, int] = field(default_factory=dict)
     """Numbers of records before the first one that was written."""

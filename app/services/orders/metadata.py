@@ -76,7 +76,7 @@ class OrderMetadataWrites:
 
     orders: MetadataWrites
     items: MetadataWrites
-    removed: dict[tuple[int, int], dict[int, Any]] = field(default_factory=dict)
+    removed: dict[tuple[int, int], dict[int, object]] = field(default_factory=dict)
 
     @classmethod
     def of_items(
@@ -150,7 +150,7 @@ class OrderMetadataWrites:
             self.items.show(after, self._shown(order_id, items.ids), ITEMS_METADATA)
             count_change(before, after)
 
-    def _shown(self, order_id: int, ids: Iterable[int]) -> dict[int, Any]:
+    def _shown(self, order_id: int, ids: Iterable[int]) -> dict[int, object]:
         return {each: shown(self.items.entries.get((order_id, each), ())) for each in ids}
 
     def write(self, session: Session, new_ids: Sequence[int]) -> None:

@@ -460,5 +460,5 @@ def _require_parent(writes: _OrderWrites, data: Mapping[str, object], own_id: in
         raise error.with_status(400)
 
 
-def _permission_items(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _permission_items(data: Mapping[str, Any]) -> Sequence[Mapping[str, object]]:
     return data.get(DOWNLOAD_PERMISSIONS) or ()

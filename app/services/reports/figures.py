@@ -239,7 +239,7 @@ def _end(name: str, time: Any) -> ColumnElement[Any]:
     return end
 
 
-def figures_of(values: Mapping[str, Any]) -> dict[str, Any]:
+def figures_of(values: Mapping[str, Any]) -> dict[str, object]:
     """Return figures from the values of a row: times, numbers and sums."""
     return {name: each if name in TIMES else int(each or 0) for name, each in values.items()}
 

@@ -60,7 +60,7 @@ def refusals_by_day(actor: Principal, period: Period) -> list[dict[str, object]]
     return [{"label": label, "refused": found.get(label, 0)} for label in labels]
 
 
-def _shown(rows: Sequence[Any]) -> list[dict[str, Any]]:
+def _shown(rows: Sequence[Any]) -> list[dict[str, object]]:
     return [
         {
             "code": row.code,
