@@ -71,6 +71,7 @@ def list_order_refunds(query: Query, order_id: int) -> Response:
 @blp.route("/<id:order_id>/refunds", methods=["POST"])
 @blp.errors(
     "shop_api_missing_order_refund_data",
+    "shop_api_cannot_update_order",
     "shop_api_invalid_order_id",
     "shop_api_user_cannot_create_order_refund",
     "shop_api_invalid_order_refund",
@@ -112,6 +113,7 @@ def get_order_refund(query: Query, order_id: int, refund_id: int) -> Response:
 @blp.route("/<id:order_id>/refunds/<id:refund_id>", methods=["PUT"])
 @blp.errors(
     "shop_api_missing_order_refund_data",
+    "shop_api_cannot_update_order",
     "shop_api_invalid_order_id",
     "shop_api_invalid_order_refund_id",
     "shop_api_user_cannot_edit_order_refund",

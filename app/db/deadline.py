@@ -42,6 +42,7 @@ class Clock:
 class _Deadline:
     clock: Clock
     seconds: float
+    reserved: float = 0  # until when a commit and the reads after it may take
 
 
 _current: ContextVar[_Deadline | None] = ContextVar("deadline", default=None)
@@ -66,12 +67,13 @@ def shorten(seconds: float) -> None:
     if (current := _current.get()) is not None:
         elapsed = time.monotonic() - current.clock.started
         current.seconds = min(current.seconds, elapsed + seconds)
+        current.reserved = 0
 
 
 def restart() -> None:
     """Restart the time, for the next batch of a list."""
     if (current := _current.get()) is not None:
-        current.clock.started = time.monotonic()
+        current.clock.started, current.reserved = time.monotonic(), 0
 
 
 def reserve(seconds: float) -> None:
@@ -80,7 +82,8 @@ def reserve(seconds: float) -> None:
         elapsed = time.monotonic() - current.clock.started
         if elapsed > current.seconds:
             raise PoolTimeoutError("the request took too long")
-        current.seconds = max(current.seconds, elapsed + seconds)
+        # The next commit still has to begin within the limit, so that many do not extend it.
+        current.reserved = max(current.reserved, elapsed + seconds)
 
 
 def left() -> float:
@@ -88,7 +91,7 @@ def left() -> float:
     current = _current.get()
     if current is None:
         return math.inf
-    return current.clock.started + current.seconds - time.monotonic()
+    return current.clock.started + max(current.seconds, current.reserved) - time.monotonic()
 
 
 def statement_seconds() -> float:

@@ -109,7 +109,7 @@ def restore(
             _advance_ids(session, table)
         count_again(session)
         if numbers:
-            record_import(session, "restore", numbers)
+            record_import(session, "restore", numbers, created=sum(numbers.values()))
 
     run_in_transaction(work)
     return numbers

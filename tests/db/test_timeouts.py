@@ -7,6 +7,7 @@ from flask import Response, stream_with_context
 from flask_migrate import upgrade
 from sqlalchemy import Integer, delete, select, text, update
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.api.blueprint import Blueprint
 from app.api.responses import json_response
@@ -236,3 +237,18 @@ def test_unread_long_list_releases_its_connection(app):
     with app.app_context():
         RowStream(counting(5_000))  # and dropped
     assert_nothing_is_open(app)
+
+
+def test_many_commits_do_not_extend_the_deadline():
+    """Each of them could take two more seconds from its own beginning."""
+    clock = deadline.Clock(time.monotonic() - 14.9)
+    deadline.begin(15, clock)
+    try:
+        deadline.reserve(deadline.COMMIT_SECONDS)
+        assert deadline.left() > 1
+        clock.started -= 1
+        assert deadline.left() > 0
+        with pytest.raises(PoolTimeoutError):
+            deadline.reserve(deadline.COMMIT_SECONDS)
+    finally:
+        deadline.end()

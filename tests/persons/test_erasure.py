@@ -354,6 +354,15 @@ def test_an_erased_order_accepts_no_personal_data(admin, persons, make_customer)
     changes = {"status": "cancelled", "billing_address": {"country": "FR", "postcode": "75"}}
     assert admin.put(path, {"order": changes | {"transaction_id": "t"}}).status_code == 200
     assert admin.post(f"{path}/notes", {"order_note": {"note": "Ok"}}).status_code == 201
+    refunds = f"{path}/refunds"
+    for given in ({"reason": "Ann called"}, {"metadata": {"a": "Ann"}}):
+        refused = admin.post(refunds, {"order_refund": {"amount": "0.01", **given}})
+        assert codes(refused) == (400, "shop_api_cannot_update_order")
+    refund = admin.post(refunds, {"order_refund": {"amount": "0.01", "reason": ""}})
+    assert refund.status_code == 201, refund.text
+    refund = f"{refunds}/{refund.get_json()['order_refund']['id']}"
+    refused = admin.put(refund, {"order_refund": {"reason": "Ann called"}})
+    assert codes(refused) == (400, "shop_api_cannot_update_order")
     legacy = admin.put(f"/wc-api/v3{path}", {"order": {"note": "For Ann"}})
     assert codes(legacy) == (400, "woocommerce_api_cannot_update_order")
     pair = f"{admin.key.consumer_key}:{admin.key.consumer_secret}".encode()

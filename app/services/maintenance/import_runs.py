@@ -29,10 +29,18 @@ BATCH = 100
 """Maximum number of interrupted imports that one transaction reports."""
 
 
-def record_import(session: Session, source: str, summary: Mapping[str, object]) -> None:
-    """Write the event of an import of records, which the transaction of a session completes."""
+def record_import(
+    session: Session, source: str, summary: Mapping[str, object], *, created: int, updated: int = 0
+) -> None:
+    """Write the event of an import of records, which the transaction of a session completes.
+
+    Args:
+        summary: what the event says in addition to the source.
+    """
     timestamp = now()
-    run_id = _insert(session, {"source": source, "finished_at": timestamp, "started_at": timestamp})
+    counts = {"created": created, "updated": updated, "size": created + updated}
+    times = {"finished_at": timestamp, "started_at": timestamp}
+    run_id = _insert(session, {"source": source, **counts, **times})
     record_summary(session, None, "import.completed", run_id, {"source": source, **summary})
 
 

@@ -25,8 +25,24 @@ def require_no_personal_data(data: Mapping[str, object]) -> None:
     Empty values are accepted, so that a program can send back what it has read.
     """
     if filled := next(_filled(data), None):
-        reason = f"its personal data was erased, so {filled} must stay empty."
-        raise ShopError("shop_api_cannot_update_order", reason=reason)
+        raise _must_stay_empty(filled)
+
+
+def _must_stay_empty(filled: str) -> ShopError:
+    reason = f"its personal data was erased, so {filled} must stay empty."
+    return ShopError("shop_api_cannot_update_order", reason=reason)
+
+
+def require_no_personal_refund(order: Mapping[str, Any], data: Mapping[str, object]) -> None:
+    """Do the same for what a request writes into a refund of an order, which can be erased."""
+    if order["erased_at"] is None:
+        return
+    if data.get("reason"):
+        raise _must_stay_empty("reason")
+    items: Any = data.get("line_items") or ()
+    given = (each[METADATA] for each in (data, *items) if each.get(METADATA))
+    if not is_kept(key for each in given for key in added_keys(each)):
+        raise _must_stay_empty(METADATA)
 
 
 def _filled(data: Mapping[str, Any]) -> Iterator[str]:

@@ -33,6 +33,7 @@ from app.services.common.plans import count, fetch_page
 from app.services.orders.children import fetch_child, list_children
 from app.services.orders.columns import REFUNDED, note_created, status_note
 from app.services.orders.coupons import plan_coupons
+from app.services.orders.erased import require_no_personal_refund
 from app.services.orders.items import items_of, last_item_id
 from app.services.orders.locks import lock_coupons, lock_orders, new_ids
 from app.services.orders.metadata import RefundMetadataWrites
@@ -136,6 +137,7 @@ def create_refund(actor: Principal, order_id: int, data: Mapping[str, Any]) -> R
     def work(session: Session) -> Record:
         order = _lock_order(session, order_id)
         actor.require("shop_api_user_cannot_create_order_refund")
+        require_no_personal_refund(order, data)
         items = items_of(order)
         left = cents(order["total"]) - cents(order["total_refunded"])
         _, ids = new_ids(session, 0, len(data.get("line_items") or ()), last_item_id(order))
@@ -195,6 +197,7 @@ def update_refund(
             precondition(refund)
         if not data:
             return refund
+        require_no_personal_refund(order, data)
         metadata = RefundMetadataWrites.of_stored(session, refund_id, data)
         changed = {
             **without_metadata(data),

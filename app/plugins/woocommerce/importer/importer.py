@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from sqlalchemy.orm import Session
+
 from app.auth.principal_cache import note_revocation
 from app.catalog import Catalog
 from app.db.session import run_in_transaction
@@ -221,7 +223,16 @@ def plan_of(context: ImportContext) -> list[Step]:
 
 def _record_event(records: RecordMap, report: ImportReport) -> None:
     counts = {label: asdict(each) for label, each in report.counts.items()}
-    run_in_transaction(lambda session: record_import(session, records.name, {"records": counts}))
+    created, updated = (
+        sum(getattr(each, name) for each in report.counts.values())
+        for name in ("created", "updated")
+    )
+    summary = {"records": counts}
+
+    def work(session: Session) -> None:
+        record_import(session, records.name, summary, created=created, updated=updated)
+
+    run_in_transaction(work)
 
 
 __all__ = ["Location", "Options", "SourceError", "import_shop", "staged_shop"]
