@@ -16,11 +16,13 @@ from typing import Any, Self
 
 import marshmallow as ma
 from flask import current_app, request
+from sqlalchemy.orm import Session
 
 from app.api.authentication import current_principal
 from app.auth.principals import ROLES
 from app.catalog import current_catalog
 from app.conversions.dates import in_zone
+from app.db.session import run_in_transaction
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
@@ -296,6 +298,10 @@ def line_specs(
     ]
 
 
+class _RolledBackError(Exception):
+    """The operation was only tried."""
+
+
 @dataclass(slots=True)
 class Form:
     """A form of a record."""
@@ -456,13 +462,41 @@ class Form:
             The response, or None if there are errors or the form shall only be shown.
         """
         self.sent = api_request(operation, body={self.key: values}, **path)
-        if self.errors or self.unconfirmed or "_show" in request.form:
+        if "_show" in request.form:
+            return None
+        if self.errors or self.unconfirmed:
+            self._try(operation, path)
             return None
         try:
             return call(operation, body=self.sent.body, headers=form_headers(self.etag), **path)
         except ShopError as error:
             self.note(error)
             return None
+
+    def _try(self, operation: str, path: Mapping[str, Any]) -> None:
+        """Note the further errors that the API would find, so that all are shown at once."""
+        found = dict(self.errors)
+
+        def work(_session: Session) -> None:
+            headers = {"If-Match": self.etag} if self.etag else {}
+            call(operation, body=self.sent and self.sent.body, headers=headers, **path)
+            raise _RolledBackError
+
+        try:
+            run_in_transaction(work)
+        except _RolledBackError:
+            pass
+        except ShopError as error:
+            self.note(error)
+        # Without a value that could not be read, its item can have errors that nobody made.
+        places = {name.rpartition(".")[0] for name in found}
+        self.errors = found | {
+            name: text
+            for name, text in self.errors.items()
+            if name not in found
+            and not (found and not name)
+            and not (name.rpartition(".")[0] and name.rpartition(".")[0] in places)
+        }
 
     def save(self, read: str, update: str, **path: Any) -> list[Difference]:
         """Send the changed fields, and note errors of the API.

@@ -713,3 +713,22 @@ def test_events_of_a_user_and_of_a_request(admin, browser):
     assert 'href="/admin/events?request_id=r-6"' in browser.get(event).html
     assert browser.get(f"/events?user_id={admin.key.user_id}").html.count("coupon.updated</a>") == 2
     assert browser.get("/events?user_id=999").html.count("coupon.updated</a>") == 0
+
+
+@pytest.mark.both_databases
+def test_all_errors_of_a_form_are_shown_at_once(admin, browser):
+    """Those of texts, of the API, and what is rarely meant. Nothing is saved."""
+    admin.post("/coupons", {"coupon": {"code": "taken"}})
+    fields = {"code": "TAKEN", "minimum_amount": "1,5", "amount": "0"}
+    page = browser.submit("/coupons/new", "code", **fields)
+    assert page.status == 400
+    assert page.html.count('aria-invalid="true"') == 2
+    assert "The discount is 0." in page.text
+    page = browser.submit("/coupons/new", "code", code="taken", amount="0")
+    assert page.html.count('aria-invalid="true"') == 1
+    assert "The discount is 0." in page.text
+    page = browser.submit("/coupons/new", "code", code="new", amount="0")
+    assert (page.status, page.html.count('aria-invalid="true"')) == (409, 0)
+    assert [each["code"] for each in admin.get("/coupons").json["coupons"]] == ["taken"]
+    assert [each["type"] for each in admin.get("/events").json["events"]][-1] == "coupon.created"
+    assert len(admin.get("/events?resource=coupon").json["events"]) == 1
