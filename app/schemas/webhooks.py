@@ -197,9 +197,9 @@ for _schema in (WebhookCreate, WebhookUpdate):
                 ),
                 "topics": FormField(
                     "Events",
-                    kind="list",
-                    help="One type per line, such as `order.created`. `coupon.*` means all of "
-                    "coupons, `*` all.",
+                    kind="checks",
+                    values="topics",
+                    help="`coupon.*` means all events of coupons.",
                 ),
             },
         },

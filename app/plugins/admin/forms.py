@@ -22,6 +22,7 @@ from app.api.authentication import current_principal
 from app.auth.principals import ROLES
 from app.catalog import current_catalog
 from app.conversions.dates import in_zone
+from app.conversions.webhooks import EVERYTHING, known_topics
 from app.db.session import run_in_transaction
 from app.errors import ShopError
 from app.plugins.admin import html
@@ -63,6 +64,10 @@ CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
     "signs_in": lambda: {name: _(PERMISSIONS[name]) for name in ("read_write", "read")},
     "resources": lambda: {
         name: html.words(name) for name in ("all", *sorted(current_catalog().resources))
+    },
+    "topics": lambda: {
+        name: _("All events") if name == EVERYTHING else name
+        for name in known_topics(current_catalog().event_types)
     },
     "roles": lambda: {name: html.words(name) for name in ROLES},
     "campaigns": lambda: campaign_choices(),  # noqa: PLW0108  # defined below

@@ -28,20 +28,31 @@ def test_list_of_an_empty_shop_explains_webhooks(browser):
 
 def test_create_shows_the_secret_once(browser, admin):
     page = browser.submit(
-        "/webhooks/new", "topics", name="CRM", topics="order.created\ncustomer.*",
+        "/webhooks/new", "delivery_url", name="CRM", topics=["customer.*", "order.created"],
         delivery_url="https://crm.example/in",
     )  # fmt: skip
     assert page.status == 200
     assert re.search("whsec_[A-Za-z0-9+/=]+", page.text)
     webhook = admin.get("/webhooks").json["webhooks"][0]
-    assert webhook["topics"] == ["order.created", "customer.*"]
+    assert webhook["topics"] == ["customer.*", "order.created"]
     shown = browser.get(f"/webhooks/{webhook['id']}")
     assert "CRM" in shown.text
     assert "whsec_" not in shown.text
 
 
+def test_event_types_are_boxes(browser, admin, webhook):
+    """Those of the webhook are checked, and unchecking all is an error."""
+    page = browser.get(f"/webhooks/{webhook['id']}/edit")
+    boxes = re.findall(r'name="topics" value="([^"]+)"( checked)?', page.html)
+    assert [value for value, checked in boxes if checked] == ["order.*"]
+    assert {"*", "coupon.*", "order.created", "customer.merged"} <= {value for value, _ in boxes}
+    assert not [value for value, _ in boxes if value.startswith("key.")]
+    page = browser.submit(f"/webhooks/{webhook['id']}/edit", "delivery_url", topics=None)
+    assert (page.status, 'href="#field-topics"' in page.html) == (400, True)
+
+
 def test_refused_address_stands_beside_its_field(browser):
-    page = browser.submit("/webhooks/new", "topics", delivery_url="http://127.0.0.1/")
+    page = browser.submit("/webhooks/new", "delivery_url", delivery_url="http://127.0.0.1/")
     assert page.status == 400
     assert 'id="field-delivery_url-error"' in page.html
     assert "SHOP_WEBHOOK_ALLOWED_NETWORKS" in page.text
@@ -49,7 +60,7 @@ def test_refused_address_stands_beside_its_field(browser):
 
 def test_edit_pause_rotate_and_delete(browser, admin, webhook):
     path = f"/webhooks/{webhook['id']}"
-    assert browser.submit(f"{path}/edit", "topics", name="New name").status == 303
+    assert browser.submit(f"{path}/edit", "delivery_url", name="New name").status == 303
     assert browser.post(f"{path}/status", {"status": "paused"}).status == 303
     changed = admin.get(path).json["webhook"]
     assert (changed["name"], changed["status"]) == ("New name", "paused")
@@ -65,7 +76,7 @@ def test_a_ping_leads_to_its_result_which_a_reload_shows_again(browser, app_with
     with closing(Receiver(lambda _: 200)) as receiver:
         allowed = Browser(shop, admin.key)
         hook = {"name": "ERP", "topics": "order.*", "delivery_url": receiver.url}
-        allowed.submit("/webhooks/new", "topics", **hook)
+        allowed.submit("/webhooks/new", "delivery_url", **hook)
         number = admin.get("/webhooks?order=desc").json["webhooks"][0]["id"]
         page = allowed.post(f"/webhooks/{number}/ping")
         assert page.status == 303
