@@ -469,7 +469,7 @@ def test_errors_of_a_new_order_stand_beside_their_fields(browser):
     }
     page = browser.post("/orders/new", form | fields | {"customer_id": "x"})
     assert page.status == 400
-    assert page.html.count('aria-invalid="true"') == 2
+    assert page.html.count('aria-invalid="true"') == 3  # the second line has no price
     page = browser.post("/orders/new", form | {"line_items.-2.name": "Tea"})
     assert page.status == 400
     assert 'href="#field-line_items--2-name"' in page.html
