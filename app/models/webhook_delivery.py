@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -37,7 +37,7 @@ class WebhookDelivery(Model):
     resource_id: Mapped[int | None] = mapped_column(Id)
     state: Mapped[str] = mapped_column(Key)
     # [{at, status, duration_ms, error}], the oldest first.
-    attempts: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    attempts: Mapped[list[dict[str, object]]] = mapped_column(Json)
     # Attempts since the event was queued, which determine the next wait.
     attempt_count: Mapped[int]
     next_attempt_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

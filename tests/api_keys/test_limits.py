@@ -146,13 +146,13 @@ def test_every_operation_needs_the_resource_in_its_path(app, limited):
     """A blueprint that is added later is covered, and so is every mount of the legacy API."""
     client = limited(resources=frozenset({"no such resource"}))
     prefixes = ("/wc-api/v2", "/wc-api/v3")
-    public = {"/", "/favicon.ico", "/healthz", "/readyz", "/openapi.json", "/metrics"}
+    public = {"/", "/favicon.ico", "/healthz", "/readyz", "/openapi.json", "/metrics", "/llms.txt"}
     for rule in app.url_map.iter_rules():
         path = rule.rule
         for prefix in prefixes:
             path = path.removeprefix(prefix)
         # Pages and wc/v3 have tests of their own.
-        if path in public or path.startswith(("/docs", "/static", "/admin", "/wp-json")):
+        if path in public or path.startswith(("/docs", "/static", "/admin", "/wp-json", "/wc-auth")):
             continue
         url = re.sub("<email:[^>]+>", "a@example.com", rule.rule)
         url = re.sub("<[^>]+>", "1", url)
