@@ -152,7 +152,9 @@ def test_every_operation_needs_the_resource_in_its_path(app, limited):
         for prefix in prefixes:
             path = path.removeprefix(prefix)
         # Pages and wc/v3 have tests of their own.
-        if path in public or path.startswith(("/docs", "/static", "/admin", "/wp-json", "/wc-auth")):
+        if path in public or path.startswith(
+            ("/docs", "/static", "/admin", "/wp-json", "/wc-auth")
+        ):
             continue
         url = re.sub("<email:[^>]+>", "a@example.com", rule.rule)
         url = re.sub("<[^>]+>", "1", url)
