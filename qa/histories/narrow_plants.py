@@ -239,7 +239,7 @@ def shipping_left_out(_: Any) -> None:
 
 def uses_forgotten(_: Any) -> None:
     """The uses of a deleted account are forgotten."""
-    traces.erase_redemptions = lambda session, found, _counted: session.execute(
+    traces.erase_redemptions = lambda session, found, _counted, **_: session.execute(
         update(REDEMPTIONS)
         .where(or_(*found))
         .values(email="", email_normalized="", customer_id=None)

@@ -122,25 +122,38 @@ def uses_of(customer_ids: Collection[int], keys: Iterable[str]) -> list[ColumnEl
     return [REDEMPTIONS.c.customer_id.in_(customer_ids), of_guest]
 
 
-def erase_redemptions(session: Session, found: Sequence[ColumnElement[bool]], counted: str) -> None:
+def erase_redemptions(
+    session: Session,
+    found: Sequence[ColumnElement[bool]],
+    counted: str,
+    *,
+    unlinked: bool = False,
+) -> None:
     """Replace e-mail addresses of redemptions with hashes that the limit per customer compares.
 
     Args:
         found: conditions of the redemptions, each of which has an index.
         counted: the normalized address of the account; its uses without an address were counted by
             its ID.
+        unlinked: whether they no longer belong to an account.
     """
+    unlink: dict[str, None] = {"customer_id": None} if unlinked else {}
     campaigns = (select(REDEMPTIONS.c.campaign_id).where(each) for each in found)
     hold_campaigns(session, union(*campaigns))  # their limits per customer compare the addresses
     stored = union(*(select(REDEMPTIONS.c.email_normalized).where(each) for each in found))
     for email in sorted(session.scalars(stored)):
-        if email.startswith(ERASED):
-            continue  # it still counts for an earlier customer, who was deleted, too
+        # A hash still counts for an earlier customer, who was deleted, too.
+        is_kept = email.startswith(ERASED)
+        if is_kept and not unlink:
+            continue
         key = email or counted
+        erased = (
+            {} if is_kept else {"email": "", "email_normalized": erased_email(key) if key else ""}
+        )
         session.execute(
             update(REDEMPTIONS)
             .where(or_(*found), REDEMPTIONS.c.email_normalized == email)
-            .values(email="", email_normalized=erased_email(key) if key else "")
+            .values({**erased, **unlink})
         )
 
 
