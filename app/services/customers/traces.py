@@ -52,7 +52,7 @@ from app.models.imported_record import ERASED as ERASED_RECORD
 from app.models.imported_record import USES
 from app.models.user import UserRow
 from app.services.common.erased import ERASED_IDS, is_erased
-from app.services.common.guests import guest_conditions
+from app.services.common.guests import stored_guest_conditions
 from app.services.common.locks import IS_TAKEN
 from app.services.common.persons import (
     customer_person,
@@ -166,7 +166,7 @@ def begin_erasure(session: Session, traces: Traces) -> None:
     """
     if traces.with_orders:
         # Waits for concurrent updates of the orders, whose events and uses are then cleared, too.
-        for condition in (traces.has_order, *guest_conditions(traces.emails)):
+        for condition in (traces.has_order, *stored_guest_conditions(traces.emails)):
             _lock_orders(session, condition)
     # What is left of a guest would not be hidden.
     size = BATCH if traces.customer_ids else INT64_MAX
@@ -335,7 +335,7 @@ def _clear_orders(session: Session, traces: Traces, _: int, size: int) -> Done:
 
 def _clear_guest_orders(session: Session, traces: Traces, after: int, size: int) -> Done:
     """Clear the events of orders of guests with an address of the account."""
-    conditions = guest_conditions(traces.emails) if traces.with_orders else []
+    conditions = stored_guest_conditions(traces.emails) if traces.with_orders else []
     if not conditions:
         return Done(0, None)
     found = union_all(*(select(ORDERS.c.id).where(each) for each in conditions)).subquery()
@@ -378,7 +378,9 @@ def _steps() -> Iterator[Step]:
     yield _clear_imports
     yield _use_step(lambda traces: traces.of_account)
     yield _use_step(_of_guests)
-    yield from (_clear_orders, _clear_guest_orders, _clear_events, _clear_responses)
+    # Before orders of the account become such orders.
+    yield _clear_guest_orders
+    yield from (_clear_orders, _clear_events, _clear_responses)
 
 
 _STEPS: Sequence[Step] = tuple(_steps())
