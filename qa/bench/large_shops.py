@@ -201,6 +201,40 @@ def _orders_of(customer_id: int) -> list[Request]:
     return [Request("/orders", "POST", json.dumps(order).encode())] * 20
 
 
+def deletions(shops: Shops, rounds: int, database: str, size: int = LARGE) -> Iterator[Row]:
+    """Compare deletions of records with thousands of orders or uses with those that have one."""
+    with shops.shop(database, size).serve() as server:
+        for name, make, number, goal in (
+            # The request clears 200 of the orders, and the worker the others.
+            ("customer with 1,000 orders", _customer_to_delete, 1_000, Goal(15, 8, unit="times")),
+            ("coupon with 1,000 uses", _coupon_to_delete, 1_000, Goal(1.5, 1.2, unit="times")),
+        ):
+            work, other = (
+                Work(server, partial(make, server, each), 1, connections=1) for each in (number, 1)
+            )
+            title = f"deletion of a {name}, compared with one, {database}"
+            yield ratio(title, goal, work, other, rounds)
+
+
+def _customer_to_delete(server: Server, orders: int) -> list[Request]:
+    customer_id = _customer_with_one_order(server)
+    order = {**new_order(), "customer_id": customer_id}
+    for start in range(1, orders, 100):
+        body = {"orders": [order] * min(100, orders - start)}
+        server.send([Request("/orders/bulk", "POST", json.dumps(body).encode())], 1)
+    return [Request(f"/customers/{customer_id}", "DELETE")]
+
+
+def _coupon_to_delete(server: Server, uses: int) -> list[Request]:
+    coupon = new_coupon()
+    server.send([Request("/coupons", "POST", json.dumps({"coupon": coupon}).encode())], 1)
+    found = json.loads(server.get(f"/coupons/code/{coupon['code']}"))["coupon"]
+    given = ({"code": coupon["code"], "reference": str(number)} for number in range(uses))
+    reserved = (json.dumps({"redemption": each}).encode() for each in given)
+    server.send([Request("/redemptions", "POST", body) for body in reserved], 1)
+    return [Request(f"/coupons/{found['id']}?force=true", "DELETE")]
+
+
 def full_shop(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
     """Measure lists, counts, searches, reports, admin pages and writes of a large shop.
 
@@ -220,6 +254,7 @@ def full_shop(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
             work = _few_requests(browser, f"/admin{path}", 3)
             yield milliseconds(f"admin page: {name}, {database}", work, 100, rounds)
     yield from many_orders(shops, rounds, database)
+    yield from deletions(shops, rounds, database)
     with shops.shop(database, LARGE).serve() as server:
         works = (
             ("`POST /coupons`", partial(singles, "coupon", new_coupon), 100, 5),
