@@ -27,7 +27,8 @@ _on_servers: list[tuple[str, str]] = []
 def create_tables(url: str) -> None:
     """Give an empty database the tables of the latest schema.
 
-    On PostgreSQL, the database is created again. It must not be behind a pooler.
+    On PostgreSQL, the database is created again. It must not be behind a pooler. The one with the
+    name ``postgres`` is migrated instead: it belongs to a server of one test, which is stopped.
 
     Args:
         url: the database, as in ``DATABASE_URL``. Nothing may be connected to it.
@@ -37,6 +38,10 @@ def create_tables(url: str) -> None:
         shutil.copyfile(_sqlite_template(), str(parsed.database))
         return
     server = parsed.set(database="postgres")
+    if parsed == server:
+        with tempfile.TemporaryDirectory() as folder:
+            _migrate(url, Path(folder))
+        return
     template = _postgresql_template(server)
     with psycopg.connect(_address(server), autocommit=True) as connection:
         connection.execute(f'DROP DATABASE "{parsed.database}"')
