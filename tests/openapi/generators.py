@@ -49,7 +49,8 @@ def generate_models(folder, *programs):
     run(
         *["python", "-W", "error", "-m", "datamodel_code_generator", "--input=openapi.json"],
         *["--input-file-type=openapi", "--output=shop_models.py", "--use-annotated"],
-        *["--output-model-type=pydantic_v2.BaseModel", "--formatters=builtin"],
+        *["--output-model-type=pydantic_v2.BaseModel", "--enum-field-as-literal=one"],
+        "--formatters=builtin",
         cwd=folder,
     )
     models = (folder / "shop_models.py").read_text()

@@ -81,7 +81,9 @@ def make_events(app, admin):
     assert admin.delete(f"/keys/{key['id']}").status_code == 200
     assert admin.post("/coupons/generate", {"generate": {"count": 2}}).status_code == 201
     with app.app_context():
-        run_in_transaction(lambda session: record_import(session, "demo", {"customers": 3}))
+        run_in_transaction(
+            lambda session: record_import(session, "demo", {"customers": 3}, created=3)
+        )
 
 
 def test_events_of_the_feed_match_their_schemas(app, admin, feed):  # noqa: F811  # a fixture

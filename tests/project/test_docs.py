@@ -405,7 +405,13 @@ def test_coupon_examples_take_a_use_once_per_customer_and_release_it(run_example
 @pytest.mark.slow
 def test_batch_examples_generate_codes_and_withdraw_them(run_examples):
     assert (
-        len(list(run_examples("docs/coupons.md", section="Generate a code for each recipient")))
+        len(
+            list(
+                run_examples(
+                    "docs/coupons.md", section="Bulk codes: generate a code for each recipient"
+                )
+            )
+        )
         == 4
     )
     generated, listed, _, withdrawn = run_examples.bodies

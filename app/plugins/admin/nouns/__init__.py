@@ -523,8 +523,9 @@ class Noun:
         title, button = _(self.create_label), ""
         back = self.url("show_list"), _(self.title)
         if record_id is not None:
-            title, button = _("Edit %(name)s", name=name or self.name), _("Save")
-            back = self.url("show", record_id), name or self.name.capitalize()
+            name = name or f"#{record_id}"
+            title, button = _("Edit %(name)s", name=name), _("Save")
+            back = self.url("show", record_id), name
         return form_page(form, title, back, button=button, **self.form_values(form))
 
     @property
