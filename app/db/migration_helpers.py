@@ -13,6 +13,9 @@ from sqlalchemy import Column, inspect, text
 
 from app.db.sql.databases import uses_sqlite
 
+SECOND_LOCK_MILLISECONDS = 200
+"""How long a migration waits for the lock of a table while it keeps requests from another."""
+
 
 def release_locks() -> None:
     """Commit what a migration has done on PostgreSQL, so that requests need not wait for it.
@@ -95,13 +98,21 @@ def replace_index_concurrently(
     op.execute(f'ALTER INDEX "{name}_new" RENAME TO "{name}"')
 
 
-def drop_foreign_key(name: str, table: str) -> None:
+def drop_foreign_key(name: str, table: str, target: str) -> None:
     """Drop a foreign key, if it exists. A key on delete SET NULL, for ``restore_foreign_key``.
+
+    PostgreSQL locks both tables. It gets the second lock while it keeps requests from the first
+    table, of which one may use the second. So this locks the table first that requests lock first,
+    the target, and gives both up before the server detects a deadlock (``deadlock_timeout``, 1 s).
+    The migration then runs again.
 
     SQLite cannot drop it. Its text is removed from that of the table, which SQLite documents for
     constraints that change no row, instead of a copy of the table with all its indexes.
     """
     if _is_postgresql():
+        op.execute(f'LOCK TABLE "{target}" IN ACCESS EXCLUSIVE MODE')
+        op.execute(f"SET LOCAL lock_timeout = '{SECOND_LOCK_MILLISECONDS}ms'")
+        op.execute(f'LOCK TABLE "{table}" IN ACCESS EXCLUSIVE MODE')
         op.execute(f'ALTER TABLE "{table}" DROP CONSTRAINT IF EXISTS "{name}"')
         release_locks()
         return

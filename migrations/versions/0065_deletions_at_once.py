@@ -117,8 +117,8 @@ def upgrade() -> None:
     else:
         for trigger in ON_SQLITE:
             op.execute(trigger)
-    for table, column, _ in KEYS:
-        drop_foreign_key(f"fk_{table}_{column}", table)
+    for table, column, target in KEYS:
+        drop_foreign_key(f"fk_{table}_{column}", table, target)
 
 
 def downgrade() -> None:
