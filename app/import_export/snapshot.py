@@ -27,7 +27,9 @@ class Snapshot:
     def chunks(self, statement: Executable) -> Iterator[Sequence[Any]]:
         """Yield the rows of a select, CHUNK at a time. Other selects can run in between."""
         options = {"yield_per": CHUNK}
-        yield from self.connection.execute(statement, execution_options=options).partitions()
+        # Closed also where nobody reads further, as by a client that ends a download.
+        with self.connection.execute(statement, execution_options=options) as result:
+            yield from result.partitions()
 
 
 @contextmanager
