@@ -24,7 +24,7 @@ from app.auth.hashes import keyed_hash
 from app.catalog import RedemptionEffect, current_catalog
 from app.db import session
 from app.db.sql.types import Id
-from app.models import COUPONS, ORDER_METADATA, ORDERS
+from app.models import CAMPAIGNS, COUPONS, ORDER_METADATA, ORDERS
 from app.pricing import evaluation
 from app.schemas.fields import input as inputs
 from app.services.common import plans
@@ -88,7 +88,7 @@ def limit_before_lock(_: Any) -> None:
 
 
 def no_lock(_: Any) -> None:
-    """The coupon is not locked while the uses by a customer are counted."""
+    """Coupons and the campaigns of orders are not locked while uses are counted."""
     exists = select(COUPONS.c.id).where(COUPONS.c.id == bindparam("this", type_=Id))
 
     def look(found: Any, coupon_id: int) -> bool:
@@ -96,7 +96,13 @@ def no_lock(_: Any) -> None:
 
     for module in (slots, reservations, writes):
         module.lock_coupon = look
-    locks.has_one_writer = lambda _: True  # so that orders only lock the campaigns
+
+    def read(found: Any, *_: Any) -> Any:
+        rows: list[Any] = reservations.row_dicts(found.execute(select(CAMPAIGNS)))
+        return {row["id"]: row for row in rows}
+
+    order_writes.lock_coupons = trash.lock_coupons = locks.lock_coupons = read
+    refunds.lock_coupons = read
 
 
 def limit_off_by_one(_: Any) -> None:
