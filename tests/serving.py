@@ -223,6 +223,17 @@ def running_service(
         server.close()
 
 
+@contextmanager
+def killed_worker(settings: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a worker on the shop of an app, and kill it at the end."""
+    names = "DATABASE_URL", "SECRET_KEY", "INSTANCE_PATH"
+    environment = os.environ | {name: settings[name] for name in names}
+    command = [sys.executable, "-m", "app.main", "worker"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
+        yield process
+        process.kill()
+
+
 def new_shop(settings: Mapping[str, str]) -> NewKey:
     """Create the tables of an empty database, and return the key of an administrator."""
     on_sqlite = settings["DATABASE_URL"].startswith("sqlite:")

@@ -1,10 +1,5 @@
 """Workers that are killed while they clear what is left of a customer (people 5)."""
 
-import os
-import subprocess
-import sys
-from contextlib import contextmanager
-
 import pytest
 from sqlalchemy import select
 
@@ -14,7 +9,7 @@ from app.services.customers.traces import number_left
 from tests.customers.test_erasure import ADDRESS, EMAIL
 from tests.events.feed import make_order
 from tests.redemptions.calls import post, rejected
-from tests.serving import ROOT
+from tests.serving import killed_worker
 from tests.webhooks.receivers import until
 
 __all__ = ["make_order"]  # fixture
@@ -26,8 +21,6 @@ KILLS = 3
 @pytest.mark.slow
 @pytest.mark.both_databases
 def test_everything_is_cleared_after_kills(app, settings, admin, make_customer, make_coupon):
-    names = "DATABASE_URL", "SECRET_KEY", "INSTANCE_PATH"
-    environment = os.environ | {name: settings[name] for name in names}
     gwen = make_customer(email=EMAIL, billing_address=ADDRESS)
     make_coupon(code="summer", usage_limit_per_user=ORDERS_OF_CUSTOMER)
     order = {
@@ -41,13 +34,6 @@ def test_everything_is_cleared_after_kills(app, settings, admin, make_customer, 
         assert {each["id"] > 0 for each in made.get_json()["orders"]} == {True}
     assert admin.delete(f"/customers/{gwen['id']}").status_code == 200
 
-    @contextmanager
-    def worker():
-        command = [sys.executable, "-m", "app.main", "worker"]
-        with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
-            yield process
-            process.kill()
-
     def left():
         with app.app_context():
             return sum(number_left().values())
@@ -55,9 +41,9 @@ def test_everything_is_cleared_after_kills(app, settings, admin, make_customer, 
     for _ in range(KILLS):
         before = left()
         assert before
-        with worker():
+        with killed_worker(settings):
             until(lambda before=before: left() < before, "a batch", 60)
-    with worker(), worker():
+    with killed_worker(settings), killed_worker(settings):
         until(lambda: not left(), "the end", 120)
     with app.app_context():
         assert {row[0] for row in fetch(select(ORDERS.c.customer_id))} == {None}

@@ -1,16 +1,11 @@
 """Workers that are killed in the middle of an import: every line takes effect once (people 7)."""
 
-import os
-import subprocess
-import sys
-from contextlib import contextmanager
-
 import pytest
 from sqlalchemy import update
 
 from app.db.session import run_in_transaction
 from app.models import IMPORT_RUNS
-from tests.serving import ROOT
+from tests.serving import killed_worker
 from tests.webhooks.receivers import until
 
 CODES = 2_500
@@ -20,20 +15,11 @@ KILLS = 2
 @pytest.mark.slow
 @pytest.mark.both_databases
 def test_every_line_takes_effect_once(app, settings, admin):
-    names = "DATABASE_URL", "SECRET_KEY", "INSTANCE_PATH"
-    environment = os.environ | {name: settings[name] for name in names}
     rows = "".join(f"code-{number}\n" for number in range(CODES))
     sent = admin.request(
         "POST", "/imports?kind=coupons", data=f"code\n{rows}", content_type="text/csv"
     )
     path = f"/imports/{sent.get_json()['import']['id']}"
-
-    @contextmanager
-    def worker():
-        command = [sys.executable, "-m", "app.main", "worker"]
-        with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
-            yield process
-            process.kill()
 
     def found():
         return admin.get(path).get_json()["import"]
@@ -45,10 +31,10 @@ def test_every_line_takes_effect_once(app, settings, admin):
 
     for _ in range(KILLS):
         before = found()["position"]
-        with worker():
+        with killed_worker(settings):
             until(lambda before=before: found()["position"] > before, "a part", 60)
         end_lease()
-    with worker(), worker():
+    with killed_worker(settings), killed_worker(settings):
         until(lambda: found()["status"] == "finished", "the end", 120)
     done = found()
     assert (done["created"], done["failed"], done["position"]) == (CODES, 0, CODES)

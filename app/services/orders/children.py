@@ -1,6 +1,7 @@
 """Reads of the notes and refunds of an order, and of their events."""
 
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, or_, select, true
@@ -37,7 +38,7 @@ def fetch_child(table: Table, order_id: int, columns: Columns, child_id: int) ->
 def events_of_children(order_id: int, requests: Collection[str], columns: Columns) -> Sequence[Row]:
     """Return the selected columns and the ID of events of the notes and refunds of an order.
 
-    Those of refunds are found by the requests that also changed the order.
+    They are oldest first. Those of refunds are found by the requests that also changed the order.
     """
     notes = select(ORDER_NOTES.c.id).where(ORDER_NOTES.c.order_id == order_id)
     event = EVENTS.c
@@ -48,7 +49,7 @@ def events_of_children(order_id: int, requests: Collection[str], columns: Column
             event.id.is_not(None), or_(of_notes, of_refunds)
         )
     )
-    return rows
+    return sorted(rows, key=itemgetter(-1))
 
 
 def _of_order(

@@ -269,7 +269,6 @@ class OrderPages(Noun):
         since = events[-1]["created_at"] if len(events) == history.LIMIT else ""
         found = events_of_children(record["id"], requests, serializer.columns)
         rows = orjson.loads(orjson.dumps(serializer.rows(found)))  # which have JSON text
-        rows.sort(key=lambda each: each["id"])  # the database returns them in any order
         children = [each for each in rows if each["created_at"] >= since]
         amounts: dict[int, str] = {}  # a deletion has none, so the first event says it
         for refund in (each["data"].get("order_refund") for each in children):

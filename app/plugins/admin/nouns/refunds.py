@@ -18,6 +18,7 @@ from app.plugins.admin.nouns.orders import ORDERS, blp
 from app.plugins.admin.pages import call_if_allowed
 from app.plugins.admin.texts import gettext as _
 from app.schemas.orders.refund import OrderRefundCreate, RefundItemCreate
+from app.services.orders.refund_rules import REFUNDABLE
 
 Left = dict[int, list[int]]
 """What is left of items by their IDs: the quantity, and total and tax in cents."""
@@ -34,7 +35,7 @@ def refund(order_id: int) -> AnyResponse:
     currency, left = order["currency"], _left(order)
     items = [
         each
-        for each in (*order["line_items"], *order["shipping_lines"], *order["fee_lines"])
+        for each in _refundable(order)
         if any(left[each["id"]][0 if "quantity" in each else 1 :])
         or f"line_items.{each['id']}.total" in request.form
     ]
@@ -77,19 +78,22 @@ def refund(order_id: int) -> AnyResponse:
     )
 
 
+def _refundable(order: Record) -> list[Record]:
+    return [item for name in REFUNDABLE for item in order[name]]
+
+
 def _left(order: Record) -> Left:
     """Return what is left of the items of an order that can be refunded."""
     found = {}
-    for item in (*order["line_items"], *order["shipping_lines"], *order["fee_lines"]):
+    for item in _refundable(order):
         amounts = (_cents(item.get(name, "0")) for name in AMOUNTS)
         found[item["id"]] = [item.get("quantity", 1), *amounts]
     refunds = call_if_allowed("list_order_refunds", order_id=order["id"])
-    for item in (
-        item for each in (refunds.content if refunds else ()) for item in each["line_items"]
-    ):
-        if of_item := found.get(item["id"]):
-            taken = [item["quantity"], *(_cents(item[name]) for name in AMOUNTS)]
-            found[item["id"]] = [a - b for a, b in zip(of_item, taken, strict=True)]
+    for each in refunds.content if refunds else ():
+        for item in each["line_items"]:
+            if of_item := found.get(item["id"]):
+                taken = [item["quantity"], *(_cents(item[name]) for name in AMOUNTS)]
+                found[item["id"]] = [a - b for a, b in zip(of_item, taken, strict=True)]
     return found
 
 
