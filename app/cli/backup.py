@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -118,7 +119,11 @@ def _extracted(file: Path, folder: Path) -> Manifest:
     try:
         with tarfile.open(file) as tar:
             for name in (MANIFEST, SECRET, DATABASE):
-                tar.extract(name, folder, filter="data")
+                source = tar.extractfile(name)  # without the path and the mode of the archive
+                if source is None:
+                    raise KeyError(f"{name} is not a file")
+                with source, (folder / name).open("wb") as target:
+                    shutil.copyfileobj(source, target)
         manifest: Manifest = json.loads((folder / MANIFEST).read_text())
     except (tarfile.TarError, EOFError, KeyError, OSError, ValueError) as error:
         raise click.ClickException(f"{file} is not a complete backup: {error}") from None
