@@ -9,8 +9,6 @@ NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 UV := $(shell command -v uv)
 # uv trusts the certificates of the system, too, as pip does.
 export UV_NATIVE_TLS ?= 1
-# An editable install needs no site.
-export HATCH_BUILD_NO_HOOKS := true
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # A process for each CPU, but two to four. The tests that `make test` omits wait for servers and timers,
 # so one more runs them. Each process collects all tests, which takes five seconds. A process without
@@ -173,7 +171,8 @@ $(VENV)/ready: requirements.txt | $(BIN)/python
 	$(call install,requirements.txt)
 	@touch $@
 
-# The console script, which runs the code of this folder.
+# The console script, which runs the code of this folder. An editable install needs no site.
+$(BIN)/shop-api: export HATCH_BUILD_NO_HOOKS := true
 $(BIN)/shop-api: pyproject.toml | $(VENV)/ready
 	@{ [ -n "$(UV)" ] && "$(UV)" pip install --quiet --python $(BIN)/python --no-deps --editable . 2>$(VENV)/uv.log; } || \
 		$(PIP) install --quiet --no-deps --editable .
