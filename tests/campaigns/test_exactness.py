@@ -62,6 +62,16 @@ def test_a_new_code_can_take_what_another_code_of_the_order_gives_back(admin, ma
     exact()
 
 
+def test_each_code_of_a_recomputed_order_keeps_its_campaign(admin, make_coupon):
+    """The first code's campaign accepts the tag of the second code's campaign."""
+    for code, fields in (("a", {"combines_with": ["mailing"]}), ("b", {"tags": ["mailing"]})):
+        ids = {"campaign_id": make(admin, **fields)["id"]}
+        make_coupon(code=code, type="fixed_cart", amount="1", **ids)
+    order = create(admin, line_items=[LINE], coupon_lines=[{"code": "a"}, {"code": "b"}])
+    grown = change(admin, order["id"], line_items=[{"id": lines(order)[0], "subtotal": "6.00"}])
+    assert (grown["total"], len(grown["coupon_lines"])) == ("4.00", 2)
+
+
 def test_an_order_with_a_use_of_a_budget_keeps_its_currency(admin, make_coupon, exact):
     campaign = make(admin)
     make_coupon(code="a", campaign_id=campaign["id"], type="percent", amount="50")

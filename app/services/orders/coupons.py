@@ -223,11 +223,11 @@ def _terms_for_new_line(plan: CouponPlan, line: Item, coupon: FoundCoupon) -> Co
 def _without_limits(campaign: CampaignTerms | None) -> CampaignTerms | None:
     """Return the terms of a campaign for a line that holds its place.
 
-    It has no ID, because the use is already among those that count for other lines.
+    They have another ID, because the use is already among those that count for other lines.
     """
     if campaign is None:
         return None
-    return replace(campaign, id=0, usage_limit=0, usage_limit_per_user=0, budget=None)
+    return replace(campaign, id=-campaign.id, usage_limit=0, usage_limit_per_user=0, budget=None)
 
 
 def _cart_item(item: Item) -> CartItem:
