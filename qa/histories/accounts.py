@@ -97,7 +97,9 @@ class Accounts:
             if event.type == "customer.merged":
                 self._merge(event, id_)
             elif event.type == "customer.deleted":
-                self.deleted.setdefault(id_, self._current.pop(id_, Known("")))
+                known = self._current.pop(id_, Known(""))
+                left = known.merged.difference(self.current.values())  # without those taken so far
+                self.deleted.setdefault(id_, replace(known, merged=left))
                 self._set(event, id_, Known())
             else:
                 address = key_of(self._address(event, operations, id_, after))
@@ -148,8 +150,8 @@ class Accounts:
 
     def remembered(self, id_: int) -> set[str]:
         """Return the addresses that a deleted account has left: its own, and those of merged ones."""
-        known, others = self.deleted.get(id_, Known("")), set(self.current.values())
-        return {known.address or "", *(known.merged - others)} - {""}
+        known = self.deleted.get(id_, Known(""))
+        return {known.address or "", *known.merged} - {""}
 
     def persons(self, customer: int, email: str, start: float, end: float) -> list[Person]:
         """Return whose uses can count for an ID and an address between two times."""

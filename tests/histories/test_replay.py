@@ -549,3 +549,24 @@ def test_uses_follow_their_customer_in_a_merge_a_claim_and_an_erasure(
     events = [*before, *admin.get("/events", query).get_json()["events"]]
     redemptions = stored_redemptions(admin)
     assert violations_of(events, *operations, redemptions=redemptions) == []
+
+
+def test_a_deletion_erases_the_uses_of_addresses_that_another_account_takes_later(
+    admin, make_coupon, make_customer
+):
+    """The addresses of merged accounts count until the account with them is deleted."""
+    kept, old = (make_customer(email=f"{name}@example.com")["id"] for name in ("kept", "old"))
+    make_coupon(code="once")
+    guest = {"code": "once", "customer_id": 0, "email": "old@example.com", "expires_in": 900}
+    operations = [recorded(post(admin, "once", email=guest["email"]), "reserve", None, **guest)]
+    merge = {"merge": {"customer_id": old}}
+    response = admin.post(f"/customers/{kept}/merge", merge)
+    operations.append(recorded(response, "merge", merge))
+    before = admin.get("/events").get_json()["events"]
+    assert admin.delete(f"/customers/{kept}").status_code == 200
+    make_customer(email="old@example.com")
+    query = {"filter[after]": before[-1]["id"]}
+    events = [*before, *admin.get("/events", query).get_json()["events"]]
+    redemptions = stored_redemptions(admin)
+    assert [each["email"] for each in redemptions] == [""]
+    assert violations_of(events, *operations, redemptions=redemptions) == []
