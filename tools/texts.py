@@ -21,7 +21,7 @@ Message = tuple[int, str | None, str | tuple[str, ...], list[str]]
 APP = Path(__file__).parents[1] / "app"
 
 REJECTING = ("api", "auth", "schemas", "services")
-"""The folders whose code raises the errors of the API."""
+"""The folders whose code raises the errors of the API, and states reasons in REASONS."""
 
 STATING = {"ValidationError", "with_message", "InvalidParams", "InvalidOrderItems"}
 """The calls whose arguments state a reason."""
@@ -95,6 +95,8 @@ def _reasons() -> Iterator[str]:
     """Yield the sentences with which errors state a reason, unless they contain values."""
     for module in (path for folder in REJECTING for path in (APP / folder).rglob("*.py")):
         for call in ast.walk(ast.parse(module.read_text())):
+            if isinstance(call, ast.Assign) and ast.unparse(call.targets[0]) == "REASONS":
+                yield from (each.value for each in _constants([call]) if " " in each.value)
             if not isinstance(call, ast.Call):
                 continue
             name = (

@@ -53,7 +53,7 @@ from app.services.orders.writes import delete_order, save_orders
 
 CODE = "shop_api_cannot_undo_event"
 
-_REASONS = {
+REASONS = {
     "not_undoable": "Events of this type cannot be undone.",
     "no_changes": "The event does not contain changes that can be undone.",
     "items": "The write changed items, the tax on shipping or refunds of the order.",
@@ -62,6 +62,7 @@ _REASONS = {
     "erased": "The personal data of the order was erased.",
     "changed_since": "These fields have changed since: {fields}.",
 }
+"""Why a write cannot be undone: the message by its code."""
 
 _STAY = {"completed_at", "paid_at", "version"}
 """Fields of an order that an undo leaves as they are."""
@@ -252,7 +253,7 @@ def _impossible(event: Record, code: str) -> Undo:
 
 def _reason(code: str, changed: Iterable[Path] = ()) -> dict[str, str]:
     fields = ", ".join(".".join(path) for path in changed)
-    return {"code": code, "message": _REASONS[code].format(fields=fields)}
+    return {"code": code, "message": REASONS[code].format(fields=fields)}
 
 
 def _static_reason(kind: _Kind, changes: Values) -> str:

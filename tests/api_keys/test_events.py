@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from app.conversions.webhooks import wants
 from app.services.api_keys.writes import revoke_key
 from tests.api_client import reply
@@ -59,6 +61,24 @@ def test_commands_write_events_of_keys(app, admin, client_for):
         "key.deleted", "command"
     )  # fmt: skip
     assert len(found) <= 2
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("way", ["deletion", "erasure"])
+def test_keys_that_go_with_their_account_are_events(admin, client_for, way):
+    other = client_for(login="bob")
+    user_id = other.key.user_id
+    if way == "deletion":
+        response = admin.delete(f"/customers/{user_id}")
+    else:
+        response = admin.post("/persons/erase", {"person": {"customer_id": user_id}})
+    assert response.status_code == 200, response.get_json()
+    deleted = [each for each in events(admin) if each["type"] == "key.deleted"]
+    assert [(each["resource_id"], each["data"]) for each in deleted] == [
+        (other.key.key_id, {"key": {"id": other.key.key_id}, "permanent": True})
+    ]
+    assert deleted[0]["actor"]["user_id"] == admin.key.user_id
+    assert other.get("/coupons").status_code == 401
 
 
 def test_webhooks_do_not_deliver_events_of_keys(app, admin):

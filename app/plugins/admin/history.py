@@ -162,9 +162,13 @@ def differences(
     for name, old, new in found:
         text = _time if name.endswith(("_at", "_date")) else shown
         text = _campaign if name == "campaign_id" else text
-        label = _(labels[name]) if name in labels else html.words(*name.split("."))
-        texts.append((label, text(old), text(new)))
+        texts.append((label_of(name, labels), text(old), text(new)))
     return texts
+
+
+def label_of(name: str, labels: Mapping[str, str]) -> str:
+    """Return the label of a field or of a part of one."""
+    return _(labels[name]) if name in labels else html.words(*name.split("."))
 
 
 def _campaign(value: object) -> str:

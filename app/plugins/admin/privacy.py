@@ -19,6 +19,8 @@ from app.plugins.admin import html
 from app.plugins.admin.calls import api_request, call, can
 from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import reason_text
+from app.services.persons.erasure import REASONS
 from app.services.persons.lookup import NAMES
 
 blp = AdminBlueprint("admin_privacy")
@@ -39,7 +41,7 @@ KINDS = {
 }
 """The label of each number of an erasure. Those of plugins have none."""
 
-REASONS = {
+REMEDIES = {
     "open_orders": "Complete, cancel or refund the open orders first.",
     "is_caller": "Another administrator can erase your account.",
 }
@@ -146,7 +148,10 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
         facts=_facts(names, preview),
         rows=_rows(preview["erased"]) if preview else [],
         asked=asked,
-        reasons=REASONS,
+        reasons=[
+            f"{_(REMEDIES[each['code']])} {reason_text(each, REASONS)}"
+            for each in (preview or {}).get("reasons", ())
+        ],
         error=error or unknown,
         requests=_requests(names),
         status=400 if error or unknown else 200,

@@ -5,6 +5,8 @@ and updates the catalogs in ``translations``. English needs no catalog. Another 
 there and an entry of LANGUAGES.
 """
 
+import re
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from gettext import NullTranslations, translation
@@ -67,6 +69,23 @@ def gettext(text: str, **values: object) -> str:
     """Return a text in the language of the page, with its ``%(name)s`` placeholders filled in."""
     found = _catalog().gettext(text) if text else ""  # for which a catalog returns its header
     return found % values if values else found
+
+
+def reason_text(
+    reason: Mapping[str, str], messages: Mapping[str, str], shown: Callable[[str], str] = str
+) -> str:
+    """Return the message of a reason of the API in the language of the page.
+
+    Args:
+        reason: its ``code`` and ``message``.
+        messages: the messages by the codes, with placeholders.
+        shown: returns how the page shows the value of a placeholder.
+    """
+    template = messages[reason["code"]]
+    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*)", re.escape(template))
+    found = re.fullmatch(pattern, reason["message"], re.DOTALL)
+    values = found.groupdict() if found else {}
+    return gettext(template).format(**{name: shown(text) for name, text in values.items()})
 
 
 def ngettext(singular: str, plural: str, number: int, **values: object) -> str:

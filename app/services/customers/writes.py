@@ -7,14 +7,13 @@ from typing import Any, cast
 from sqlalchemy import Select, bindparam, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
-from app.auth.principal_cache import note_revocation
 from app.auth.principals import Capability, Principal
 from app.catalog import Change
 from app.conversions.emails import comparable_email, is_email, lower_domain, sanitize_email
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import comparable, is_username
 from app.db.records import row_dicts, with_columns, write_records
-from app.db.session import call_after_commit, now, reading_session, run_in_transaction
+from app.db.session import now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.errors import ShopError
@@ -35,10 +34,10 @@ from app.services.common.metadata_writes import MetadataWrites, count_change
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
 from app.services.customers.queries import require_positive
+from app.services.customers.removal import remove_account
 from app.services.customers.traces import erase_customer
 from app.services.customers.usernames import first_usernames, free_username
 from app.services.events.hooks import notify
-from app.services.webhooks.states import disable_webhooks_of
 
 _UNLOCKED = (
     select(*columns.WRITABLE)
@@ -138,12 +137,10 @@ def delete_customer(
             raise ShopError("shop_api_cannot_delete_customer")
         (before,) = found
         columns.check_precondition(session, precondition, before)
-        disable_webhooks_of(session, [customer_id])
         # The lock of the account has waited for concurrent orders of the customer and their events.
         erase_customer(session, before)
-        session.execute(delete(USERS).where(this))
+        remove_account(session, actor, customer_id)
         notify(session, actor, [Change("customer.deleted", columns.public_account(before), None)])
-        call_after_commit(session, note_revocation)  # its API keys are deleted with the account
 
     run_in_transaction(work)
 

@@ -9,7 +9,6 @@ from flask import current_app
 from sqlalchemy import ColumnElement, Select, Text, cast, delete, func, select, union, update
 from sqlalchemy.orm import Session
 
-from app.auth.principal_cache import note_revocation
 from app.auth.principals import Principal
 from app.catalog import TRASH, Change, ErasedPerson, current_catalog
 from app.conversions.emails import comparable_email
@@ -17,7 +16,6 @@ from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetch
 from app.db.records import row_dicts
 from app.db.session import (
-    call_after_commit,
     now,
     reading_own_writes,
     reading_session,
@@ -50,6 +48,7 @@ from app.services.customers.erasure import (
     erase_signatures,
     uses_of,
 )
+from app.services.customers.removal import remove_account
 from app.services.customers.traces import Traces, begin_erasure
 from app.services.events.erasure import rewrite_events
 from app.services.events.hooks import notify, publish_events
@@ -59,7 +58,6 @@ from app.services.orders.locks import lock_orders
 from app.services.persons.imported import mark_erased
 from app.services.persons.lookup import Person, find_person
 from app.services.persons.orders import erase_orders
-from app.services.webhooks.states import disable_webhooks_of
 
 BATCH = 200
 """Maximum number of orders that a request erases."""
@@ -68,6 +66,12 @@ NAMED = 20
 """Maximum number of open orders that a reason names."""
 
 CANNOT = "shop_api_user_cannot_erase_person"
+
+REASONS = {
+    "open_orders": "Open orders: {orders}.",
+    "is_caller": "You cannot erase your own account.",
+}
+"""Why a person cannot be erased: the message by its code."""
 
 Check = Callable[[Mapping[str, Any]], None]
 """Function that takes the preview and raises ShopError if it has changed."""
@@ -176,17 +180,19 @@ def _lock_account(session: Session, person: Person, locked: Collection[int]) -> 
 
 def _reasons(fetch: Fetch, actor: Principal, person: Person) -> list[dict[str, str]]:
     """Return why a person cannot be erased."""
-    reasons = []
+    reasons = dict[str, str]()
     erasable = [*current_app.config["SHOP_ERASABLE_STATUSES"], TRASH]
     is_open = ORDERS.c.status.not_in(erasable)
     found = select(ORDERS.c.order_number, ORDERS.c.status).where(_left(person), is_open)
     if rows := fetch(found.order_by(ORDERS.c.id).limit(NAMED + 1)):
         shown = ", ".join(f"{row.order_number} ({row.status})" for row in rows[:NAMED])
-        more = " and further orders" if len(rows) > NAMED else ""
-        reasons.append({"code": "open_orders", "message": f"Open orders: {shown}{more}."})
+        reasons["open_orders"] = shown + (", …" if len(rows) > NAMED else "")
     if person.customer_id == actor.user_id:
-        reasons.append({"code": "is_caller", "message": "You cannot erase your own account."})
-    return reasons
+        reasons["is_caller"] = ""
+    return [
+        {"code": code, "message": REASONS[code].format(orders=orders)}
+        for code, orders in reasons.items()
+    ]
 
 
 def _preview(fetch: Fetch, actor: Principal, person: Person, coupons: FoundCoupons) -> Record:
@@ -310,10 +316,8 @@ class _Erasure:
         changes = erase_orders(session, self.orders) + replaced
         if account:
             erase_signatures(session, account)
-            disable_webhooks_of(session, [account["id"]])
-            session.execute(delete(USERS).where(USERS.c.id == account["id"]))
+            remove_account(session, self.actor, account["id"])
             changes.append(Change("customer.deleted", columns.public_account(account), None))
-            call_after_commit(session, note_revocation)
         given = ErasedPerson(
             account["id"] if account else None, self._emails, [each["id"] for each in self.orders]
         )

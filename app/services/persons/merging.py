@@ -8,7 +8,6 @@ from sqlalchemy import (
     Update,
     bindparam,
     case,
-    delete,
     exists,
     func,
     insert,
@@ -46,12 +45,12 @@ from app.services.common.metadata_writes import count_change
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
 from app.services.customers.queries import require_positive
+from app.services.customers.removal import remove_account
 from app.services.customers.writes import write_tags
 from app.services.events.hooks import notify
 from app.services.events.outbox import cause_of
 from app.services.persons.lookup import find_person
 from app.services.redemptions.slots import fetch_in
-from app.services.webhooks.states import disable_webhooks_of
 
 MOST_ORDERS = 10_000
 """Orders that one merge moves at most."""
@@ -72,12 +71,13 @@ CANNOT_EDIT = "shop_api_user_cannot_edit_customer"
 READS = (Capability.LIST_USERS, Capability.READ_PRIVATE_SHOP_ORDERS)
 """The capabilities that the previews of a merge and of a claim require."""
 
-_REASONS = {
+REASONS = {
     "is_caller": "It is your own account.",
     "has_keys": "It has API keys. Revoke them first.",
     "has_capabilities": "It has a role with capabilities.",
-    "too_many_orders": f"It has more than {MOST_ORDERS:,} orders. Merge the other way.",
+    "too_many_orders": "It has too many orders. Merge the other way.",
 }
+"""Why an account cannot be removed: the message by its code."""
 _ACCOUNTS = select(*columns.WRITABLE).where(USERS.c.id.in_([bindparam("kept"), bindparam("other")]))
 _ORDERS = (
     select(ORDERS.c.id)
@@ -240,7 +240,7 @@ def _reasons(
         "has_capabilities": bool(capabilities_by_user(session, [removed_id]).get(removed_id)),
         "too_many_orders": orders > MOST_ORDERS,
     }
-    return [{"code": code, "message": _REASONS[code]} for code, holds in found.items() if holds]
+    return [{"code": code, "message": REASONS[code]} for code, holds in found.items() if holds]
 
 
 def _merge(
@@ -260,8 +260,7 @@ def _merge(
     count_change(kept, after)
     _move_metadata(session, kept["id"], removed["id"], after)
     _remember(session, kept["id"], removed)
-    disable_webhooks_of(session, [removed["id"]])
-    session.execute(delete(USERS).where(USERS.c.id == removed["id"]))
+    remove_account(session, actor, removed["id"])
     stored = {column.name: after[column.name] for column in columns.WRITABLE}
     session.execute(update(USERS).where(USERS.c.id == kept["id"]).values(stored))
     if after["tags"] != kept["tags"]:

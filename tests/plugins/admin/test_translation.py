@@ -168,6 +168,28 @@ def test_german_pages_write_numbers_dates_and_errors_in_german(make_app, admin):
     assert "Schreiben Sie eine ganze Zahl ohne Trennzeichen" in page
 
 
+def test_german_pages_state_reasons_in_german(make_app, admin):
+    customer = admin.post("/customers", {"customer": {"email": "1@2.example"}}).json["customer"]
+    order = {"customer_id": customer["id"], "order_number": "7", "status": "processing"}
+    assert admin.post("/orders", {"order": order}).status_code == 201
+    coupon = admin.post("/coupons", {"coupon": {"code": "1"}}).json["coupon"]
+    for amount in ("3", "4"):
+        admin.put(f"/coupons/{coupon['id']}", {"coupon": {"minimum_amount": amount}})
+    events = admin.get("/events", {"resource": "coupon"}).json["events"]
+    created, first, *_ = (f"/events/{event['id']}" for event in events)
+    browser = Browser(make_app(), admin.key)
+    browser.post("/language", {"language": "de"})
+    merge = f"/customers/{customer['id']}/merge?customer_id={admin.key.user_id}"
+    for path, text in (
+        (merge, "Es ist Ihr eigenes Konto."),
+        (f"/privacy?customer_id={admin.key.user_id}", "Sie können Ihr eigenes Konto nicht löschen."),
+        (f"/privacy?customer_id={customer['id']}", "Offene Bestellungen: 7 (processing)."),
+        (first, "nicht rückgängig gemacht werden. Diese Felder haben sich seitdem geändert: Mindestbestellwert."),
+    ):
+        assert text in browser.get(path).text, path
+    assert "rückgängig" not in browser.get(created).text
+
+
 def untranslated(page):
     """Return the texts of a page outside of brackets, which can be nested and contain elements."""
     parser = _Texts()

@@ -16,6 +16,8 @@ from app.plugins.admin.nouns.orders import ORDERS, customer_of
 from app.plugins.admin.pages import record_page
 from app.plugins.admin.tables import Column, Table, list_query
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import reason_text
+from app.services.persons.merging import REASONS
 
 FOUND = 10
 """Number of accounts that the search shows."""
@@ -152,6 +154,7 @@ def _comparison(kept: Record, other: int) -> dict[str, object]:
         "both": Table(_("Both accounts"), columns, rows, total=len(rows)),
         "other_way": CUSTOMERS.url("merge", other) + f"?customer_id={kept['id']}",
         "preview": preview,
+        "reasons": [reason_text(each, REASONS) for each in preview["reasons"]],
         "name": CUSTOMERS.name_of(removed),
         "form": (f"{address}&customer_id={other}", (), _("Merge")),
     }

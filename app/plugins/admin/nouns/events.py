@@ -1,20 +1,24 @@
 """The feed of events, newest first (admin 2)."""
 
+from collections.abc import Mapping
+from functools import partial
 from urllib.parse import urlencode
 
 import orjson
 from flask import request
 from markupsafe import Markup
 
+from app.api.undo import REASONS
 from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import api_request, call, form_headers
-from app.plugins.admin.history import FIELDS, History, differences, entry
+from app.plugins.admin.history import FIELDS, History, differences, entry, label_of
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
 from app.plugins.admin.tables import Column, Filter, Table
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import reason_text
 
 SIZE = 50
 
@@ -123,11 +127,16 @@ def _undo(record: Record) -> dict[str, object]:
     except ShopError as error:
         return {"problem": error.text(translate=_)}
     if not undo["possible"]:
-        reason = _("This change cannot be undone.") + f" {undo['reasons'][0]['message']}"
-        return {"problem": reason}
+        reason = reason_text(undo["reasons"][0], REASONS, partial(_fields, labels=_labels(record)))
+        return {"problem": _("This change cannot be undone.") + f" {reason}"}
     changes = undo["changes"]
     found = differences(changes["before"], changes["after"], _labels(record))
     return {"undoes": [(label, f"{now} → {then}") for label, now, then in found]}
+
+
+def _fields(names: str, labels: Mapping[str, str]) -> str:
+    """Return the labels of fields and parts that a reason names."""
+    return ", ".join(label_of(name, labels) for name in names.split(", "))
 
 
 def _record(row: Record) -> Markup | str:
