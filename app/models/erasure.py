@@ -41,6 +41,8 @@ class ErasedAccount(Model):
     erasure_id: Mapped[int] = mapped_column(
         Id, ForeignKey("erasures.id", ondelete="CASCADE"), index=True
     )
+    # The hash that uses without an address get, so that limits count them at once.
+    email_normalized: Mapped[str] = mapped_column(server_default=text("''"))
 
 
 ERASURES = Erasure.__table__

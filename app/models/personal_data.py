@@ -183,7 +183,7 @@ OTHER: Mapping[str, str] = {
     "events": "position id type resource resource_id created_at request_id user_id customer_id "
     "key_id session_id",
     "erasures": "id created_at step after erased",
-    "erased_accounts": "customer_id erasure_id",
+    "erased_accounts": "customer_id erasure_id email_normalized",
     "event_feed": "id last_id removed_id",
     "idempotency_records": "id request_hash body_hash status created_at",
     "idempotency_persons": "record_id",

@@ -11,9 +11,9 @@ from app.services.customers.traces import clear_next_batch, number_left
 from app.services.maintenance.figures import measure
 from tests.customers.test_erasure import ADDRESS, EMAIL, stored_words
 from tests.events.feed import make_order
-from tests.redemptions.calls import post, rejected, reserve
+from tests.redemptions.calls import expire, move, post, rejected, reserve
 
-__all__ = ["make_order", "stored_words"]  # fixtures
+__all__ = ["expire", "make_order", "stored_words"]  # fixtures
 
 pytestmark = pytest.mark.both_databases
 
@@ -108,6 +108,78 @@ def test_limits_count_meanwhile(app, admin, gwen):
     assert rejected(post(admin, reference="b", email=EMAIL)) == ["usage_limit_per_user"]
     clear_all(app)
     assert rejected(post(admin, reference="c", email=EMAIL)) == ["usage_limit_per_user"]
+
+
+@pytest.fixture
+def uses_without_address(app, admin, make_customer, make_coupon, expire):
+    """Uses of two coupons by a deleted account that only its ID counts. The first has expired."""
+    gwen = make_customer(email=EMAIL, username="gwendolyn")
+    limits = {"usage_limit_per_user": 5}
+    campaign = admin.post("/campaigns", {"campaign": {"name": "Spring", **limits}}).get_json()
+    make_coupon(code="summer", **limits)
+    make_coupon(code="spring", campaign_id=campaign["campaign"]["id"])
+    uses = {"summer": [], "spring": []}
+    for code, of_code in uses.items():
+        for number in range(6):
+            use = reserve(admin, code, f"{code}-{number}", customer_id=gwen["id"])
+            of_code.append(use)
+            if not number:
+                expire(use)
+    assert admin.delete(f"/customers/{gwen['id']}").status_code == 200
+    assert left(app)["redemptions"] == 10
+    return uses
+
+
+@pytest.mark.parametrize("code", ["summer", "spring"])
+def test_limits_count_uses_without_address_meanwhile(app, admin, uses_without_address, code):
+    """At any time while the worker clears two of them after the other."""
+    limit = "usage_limit_per_user"
+    cart = {"coupons": [code], "items": [{"product_id": 1, "price": "5"}], "email": EMAIL}
+    expired, live, *_ = uses_without_address[code]
+
+    def reasons(**given):
+        found = shown(admin.post("/coupons/evaluate", {"cart": cart | given}))
+        return [each["code"] for each in found["evaluation"]["coupons"][0]["reasons"]]
+
+    is_pending = True
+    while is_pending:
+        assert reasons() == [limit]
+        assert reasons(email="ann@example.com") == []
+        assert rejected(post(admin, code, "a", email=EMAIL)) == [limit]
+        again = admin.post(f"/redemptions/{expired['id']}/confirm")
+        assert rejected(again) == [limit]
+        with app.app_context():
+            is_pending = clear_next_batch()
+    assert left(app)["redemptions"] == 0
+    move(admin, live, "release")
+    assert reasons() == []
+    assert move(admin, expired, "confirm")["customer_id"] == 0
+    assert reasons() == [limit]
+
+
+def test_an_order_takes_its_use_again_meanwhile(app, admin, make_customer, make_coupon, make_order):
+    """Its use counts for the address of the account, and keeps only its hash."""
+    gwen = make_customer(email=EMAIL)
+    make_coupon(code="summer", usage_limit_per_user=3)
+    order = {"customer_id": gwen["id"], "coupon_lines": [{"code": "summer"}]}
+    address = {"billing_address": {"email": "gwendolyn@other.example"}}
+    orders = [make_order(**order, **more) for more in ({}, {}, address)]
+    path = f"/orders/{orders[2]['id']}"
+    assert admin.put(path, {"order": {"status": "cancelled"}}).status_code == 200
+    late = make_order(**order)
+    assert admin.delete(f"/customers/{gwen['id']}").status_code == 200
+    assert left(app)["redemptions"] == 2
+    for status in ("processing", "cancelled", "completed"):
+        assert admin.put(path, {"order": {"status": status}}).status_code == 200
+    path = f"/orders/{late['id']}"
+    assert admin.put(path, {"order": {"status": "cancelled"}}).status_code == 200
+    assert reserve(admin, reference="a", email=EMAIL)["id"]
+    assert admin.put(path, {"order": {"status": "processing"}}).status_code == 200
+    clear_all(app)
+    with app.app_context():
+        rows = fetch(select(REDEMPTIONS.c.email, REDEMPTIONS.c.email_normalized))
+    assert [(email, key[:7]) for email, key in rows] == [("", "erased:")] * 5
+    assert len({key for _, key in rows}) == 2
 
 
 def test_orders_change_meanwhile(app, admin, gwen):

@@ -26,6 +26,16 @@ class is_one_of(Templated[bool]):
     postgresql = "{0} = ANY({1})"
 
 
+class is_selected(Templated[bool]):
+    """Whether a value is one of those that a select returns, which runs once.
+
+    PostgreSQL does not look up the values of ``IN`` in an index if an alternative is beside it.
+    """
+
+    sqlite = "{0} IN {1}"
+    postgresql = "{0} = ANY(ARRAY{1})"
+
+
 class json_tuple(Templated[list[object]]):
     """Several values in one column, so that a lookup of all values runs only once."""
 

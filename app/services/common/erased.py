@@ -1,13 +1,16 @@
 """What readers show of accounts that are deleted, until the worker has cleared them (people 5).
 
 Orders, uses of coupons and events still name an account in ``ErasedAccount``. The table is empty
-unless an account with very many of them was just deleted.
+unless an account with very many of them was just deleted. Limits per customer count its uses as
+after the erasure: those without an address for the hash of the address of the account.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
+    Row,
     Select,
     Table,
     and_,
@@ -19,8 +22,9 @@ from sqlalchemy import (
     type_coerce,
 )
 
+from app.auth.hashes import keyed_hash
 from app.db.search import email_key
-from app.db.sql.functions import email_is
+from app.db.sql.functions import email_is, is_one_of, is_selected
 from app.models import (
     DELETED_COUPONS,
     ERASED_ACCOUNTS,
@@ -30,6 +34,19 @@ from app.models import (
     ORDERS,
     REDEMPTIONS,
 )
+from app.models.redemption import RedemptionRow
+
+ERASED = "erased:"
+"""Prefix of ``email_normalized`` of a redemption whose customer was deleted."""
+
+
+def erased_email(email_normalized: str) -> str:
+    """Return the keyed hash that replaces the e-mail address of a deleted customer.
+
+    The limit per customer still counts the uses if a guest or a new account has the address.
+    """
+    return ERASED + keyed_hash(f"email:{email_normalized}") if email_normalized else ""
+
 
 ERASED_IDS = select(ERASED_ACCOUNTS.c.customer_id)
 """The IDs of these accounts."""
@@ -70,8 +87,38 @@ USE_COLUMNS: dict[str, ColumnElement[Any]] = {
 }
 """The columns of a use of a coupon, without a coupon or an account that was deleted."""
 
-SELECT_USES: Select[Any] = select(*(column.label(name) for name, column in USE_COLUMNS.items()))
-"""Selects uses of coupons by these columns, for transactions that change them."""
+_HASH_OF_ACCOUNT = select(ERASED_ACCOUNTS.c.email_normalized).where(
+    ERASED_ACCOUNTS.c.customer_id == REDEMPTIONS.c.customer_id
+)
+SELECT_USES: Select[Any] = select(
+    *(column.label(name) for name, column in USE_COLUMNS.items()),
+    _HASH_OF_ACCOUNT.scalar_subquery().label("counted_as"),
+)
+"""Selects uses of coupons for ``stored_uses``, for transactions that change them."""
+
+
+def stored_uses(rows: Iterable[Row[Any]]) -> list[RedemptionRow]:
+    """Return what SELECT_USES selects, uses of deleted accounts as the worker will leave them."""
+    return [_stored_use(**row._mapping) for row in rows]
+
+
+def _stored_use(*, counted_as: str | None, **use: Any) -> RedemptionRow:
+    stored: str = use["email_normalized"]
+    if counted_as is not None and not stored.startswith(ERASED):
+        use["email_normalized"] = erased_email(stored) or counted_as
+    return cast("RedemptionRow", use)
+
+
+def is_counted_for(emails: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return whether a use without an address is one of a deleted account with some addresses.
+
+    Args:
+        emails: their hashes.
+    """
+    accounts = ERASED_IDS.where(is_one_of(ERASED_ACCOUNTS.c.email_normalized, emails))
+    is_theirs = is_selected(REDEMPTIONS.c.customer_id, accounts.scalar_subquery())
+    return and_(is_theirs, REDEMPTIONS.c.email_normalized == "")
+
 
 ORDER_COLUMNS: dict[str, ColumnElement[Any]] = {
     **ORDERS.c,

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, exists, literal, or_, select, union_all
 
 from app.auth.api_keys import authentication_error
-from app.auth.hashes import keyed_hash
 from app.auth.principals import Principal
 from app.catalog import RedemptionEffect, current_catalog
 from app.conversions.numbers import INT64_MAX
@@ -19,7 +18,7 @@ from app.db.sql.types import Id
 from app.errors import ShopError
 from app.models import MERGED_ACCOUNTS, ORDERS, USERS
 from app.pricing.carts import Cart, CartItem, CouponTerms
-from app.services.common.erased import of_erased_with
+from app.services.common.erased import ERASED, erased_email, of_erased_with
 from app.services.common.locks import ACCOUNTS, IS_TAKEN, AccountRow
 
 
@@ -62,18 +61,6 @@ class Customer:
             "emails_normalized": [*emails, *erased],
             "merges": self.merges,
         }
-
-
-ERASED = "erased:"
-"""Prefix of ``email_normalized`` of a redemption whose customer was deleted."""
-
-
-def erased_email(email_normalized: str) -> str:
-    """Return the keyed hash that replaces the e-mail address of a deleted customer.
-
-    The limit per customer still counts the uses if a guest or a new account has the address.
-    """
-    return ERASED + keyed_hash(f"email:{email_normalized}")
 
 
 def counted_customer(customer: Customer, stored: Mapping[str, object] | None) -> Customer:

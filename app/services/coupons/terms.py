@@ -27,15 +27,18 @@ from app.models.coupon import CouponOptions, CouponStatus
 from app.models.redemption import IS_LIVE, IS_LIVE_RESERVATION, IS_RESERVED, IS_STORED_LIVE
 from app.pricing.carts import CampaignTerms, CouponTerms
 from app.services.campaigns.queries import COLUMNS, of_uses
+from app.services.common.erased import is_counted_for
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import HAS_ONE_OF_CODES
 
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
-IS_OF_CUSTOMER = or_(
-    is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
-    is_one_of(REDEMPTIONS.c.email_normalized, bindparam("emails_normalized", type_=TextList)),
-)
 _CUSTOMERS = bindparam("customer_ids", type_=IdList)
+_EMAILS = bindparam("emails_normalized", type_=TextList)
+IS_OF_CUSTOMER = or_(
+    is_one_of(REDEMPTIONS.c.customer_id, _CUSTOMERS),
+    is_one_of(REDEMPTIONS.c.email_normalized, _EMAILS),
+    is_counted_for(_EMAILS),
+)
 _MERGES = select(func.count()).where(
     or_(
         is_one_of(MERGED_ACCOUNTS.c.customer_id, _CUSTOMERS),

@@ -36,6 +36,7 @@ from app.models import (
 from app.models.api_key import INVITATION_OF
 from app.models.user import UserRow
 from app.services.campaigns.locks import hold_campaigns
+from app.services.common.erased import ERASED, erased_email
 from app.services.common.persons import (
     email_person,
     note_person,
@@ -43,7 +44,6 @@ from app.services.common.persons import (
     persons_of,
     with_erased_emails,
 )
-from app.services.coupons.customers import ERASED, erased_email
 from app.services.events.erasure import blank, erase_events
 
 _COUPONS = frozenset({"coupon", "coupons"})
@@ -146,10 +146,8 @@ def erase_redemptions(
         is_kept = email.startswith(ERASED)
         if is_kept and not unlink:
             continue
-        key = email or counted
-        erased = (
-            {} if is_kept else {"email": "", "email_normalized": erased_email(key) if key else ""}
-        )
+        hashed = erased_email(email or counted)
+        erased = {} if is_kept else {"email": "", "email_normalized": hashed}
         session.execute(
             update(REDEMPTIONS)
             .where(or_(*found), REDEMPTIONS.c.email_normalized == email)

@@ -51,7 +51,7 @@ from app.models import (
 from app.models.imported_record import ERASED as ERASED_RECORD
 from app.models.imported_record import USES
 from app.models.user import UserRow
-from app.services.common.erased import ERASED_IDS, is_erased
+from app.services.common.erased import ERASED_IDS, erased_email, is_erased
 from app.services.common.guests import stored_guest_conditions
 from app.services.common.locks import IS_TAKEN
 from app.services.common.persons import (
@@ -180,7 +180,11 @@ def begin_erasure(session: Session, traces: Traces) -> None:
         **place._asdict(),
     }
     erasure_id = session.scalar(insert(ERASURES).values(values).returning(ERASURES.c.id))
-    accounts = [{"customer_id": each, "erasure_id": erasure_id} for each in traces.customer_ids]
+    counted = erased_email(traces.counted)
+    accounts = [
+        {"customer_id": each, "erasure_id": erasure_id, "email_normalized": counted}
+        for each in traces.customer_ids
+    ]
     if accounts:
         session.execute(insert(ERASED_ACCOUNTS), accounts)
 
@@ -373,8 +377,6 @@ def _clear_imports(session: Session, traces: Traces, after: int, _: int) -> Done
 
 
 def _steps() -> Iterator[Step]:
-    # First those that only the ID of the account counts, so that limits stay exact.
-    yield _use_step(lambda traces: and_(traces.of_account, REDEMPTIONS.c.email_normalized == ""))
     yield _clear_imports
     yield _use_step(lambda traces: traces.of_account)
     yield _use_step(_of_guests)

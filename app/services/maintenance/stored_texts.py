@@ -34,7 +34,7 @@ from app.db.sql.functions import has_one_of, has_unicode
 from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
 from app.models.coupon import COUNTS, CouponRow, CouponStatus
 from app.models.user import with_normalized
-from app.services.coupons.customers import ERASED
+from app.services.common.erased import ERASED
 from app.services.coupons.writes import edited_now
 from app.services.orders.columns import guest_key
 

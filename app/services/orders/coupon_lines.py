@@ -13,10 +13,9 @@ from sqlalchemy.orm import Session
 
 from app.conversions.text import coupon_code
 from app.db.read_pool import Fetch
-from app.db.records import row_dicts
 from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow
-from app.services.common.erased import SELECT_USES
+from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.coupons.customers import Customer
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.orders.items import COUPON_ID, EARLIER_REDEMPTIONS, Item
@@ -26,7 +25,7 @@ from app.services.redemptions.stored import is_of_order
 def redemptions_of(session: Session, order_id: int) -> Sequence[RedemptionRow]:
     """Return all redemptions of an order, the oldest first."""
     of_order = SELECT_USES.where(is_of_order(order_id)).order_by(REDEMPTIONS.c.id)
-    return row_dicts(session.execute(of_order))
+    return stored_uses(session.execute(of_order))
 
 
 def redemptions_of_lines(

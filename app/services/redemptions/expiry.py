@@ -11,12 +11,11 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
-from app.db.records import row_dicts
 from app.db.session import run_in_transaction
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import IS_EXPIRED_RESERVATION
 from app.services.campaigns.locks import hold_campaigns
-from app.services.common.erased import SELECT_USES
+from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.redemptions.campaign_numbers import give_back_to_campaign
 from app.services.redemptions.changes import expiries, notify_with_coupons
 from app.services.redemptions.stored import store_expiry
@@ -64,7 +63,7 @@ def _expire(session: Session, found: Sequence[Any]) -> int:
     these = SELECT_USES.where(REDEMPTIONS.c.id.in_(ids), IS_EXPIRED_RESERVATION).order_by(
         REDEMPTIONS.c.id
     )
-    expired = row_dicts(session.execute(these.with_for_update()))
+    expired = stored_uses(session.execute(these.with_for_update()))
     for each in expired:
         give_back_to_campaign(session, limited, each)
     notify_with_coupons(session, None, expiries(store_expiry(session, expired)))

@@ -17,14 +17,13 @@ from app.conversions.currencies import in_smallest_amounts
 from app.db.bulk_inserts import insert_into
 from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetch
-from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction, savepoint
 from app.errors import InvalidParams, ShopError
 from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.pricing.evaluation import Reason, redemption_reasons
 from app.services.campaigns.locks import Held, hold_known
-from app.services.common.erased import SELECT_USES
+from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.common.locks import hold_accounts
 from app.services.coupons.customers import (
     Customer,
@@ -176,7 +175,7 @@ def _reserve_again(
     change_counts(session, coupon_id, [(0, -int(slot.is_counted))])
     lock_coupon(session, coupon_id)
     this = {"reference": data["reference"], "coupon_id": coupon_id}
-    (redemption,) = row_dicts(session.execute(_LOCK_OF_COUPON, this))
+    (redemption,) = stored_uses(session.execute(_LOCK_OF_COUPON, this))
     if is_live(redemption):
         return redemption, False, changes
     is_stored = redemption["status"] == RedemptionStatus.RELEASED
@@ -243,4 +242,4 @@ def _existing(
         rows = fetch(_OF_CODE, reference | {"code": data["code"]})
     else:
         rows = fetch(_OF_COUPON, reference | {"coupon_id": coupon.id})
-    return cast("RedemptionRow", dict(rows[0]._mapping)) if rows else None
+    return next(iter(stored_uses(rows)), None)

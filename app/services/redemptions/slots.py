@@ -32,7 +32,6 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetching
-from app.db.records import row_dicts
 from app.db.session import now
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import (
@@ -41,7 +40,7 @@ from app.models.redemption import (
     RedemptionRow,
 )
 from app.pricing.evaluation import limit_reasons, pause_reasons
-from app.services.common.erased import SELECT_USES
+from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.coupons.customers import Customer
 from app.services.coupons.refusals import NOT_FOUND, not_applicable
 from app.services.coupons.terms import (
@@ -242,7 +241,7 @@ def _expire_some(session: Session, coupon_id: int) -> list[RedemptionRow]:
     Raises:
         TryAgain: some count for a campaign, which must be locked before the coupon.
     """
-    expired = row_dicts(session.execute(_EXPIRED, {"this": coupon_id}))
+    expired = stored_uses(session.execute(_EXPIRED, {"this": coupon_id}))
     if any(each["campaign_id"] is not None for each in expired):
         raise TryAgain(partial(expire_all, REDEMPTIONS.c.coupon_id == coupon_id))
     return store_expiry(session, expired)

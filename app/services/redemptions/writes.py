@@ -9,13 +9,12 @@ from app.auth.principals import Principal
 from app.catalog import Change
 from app.conversions.numbers import INT64_MAX
 from app.db.errors import TryAgain
-from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, as_shown, has_expired, is_live
 from app.services.campaigns.locks import Held, hold_campaigns
-from app.services.common.erased import SELECT_USES
+from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.coupons.customers import counted_customer, find_customer
 from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.terms import coupon_by_id
@@ -109,7 +108,7 @@ def _locked(session: Session, actor: Principal, redemption_id: int) -> tuple[Red
     held = hold_campaigns(session, wanted) if wanted else {}
     if found.coupon_id is not None:
         lock_coupon(session, found.coupon_id)  # all transactions lock the coupon first
-    locked: list[RedemptionRow] = row_dicts(session.execute(_LOCK, this))
+    locked: list[RedemptionRow] = stored_uses(session.execute(_LOCK, this))
     if locked[0]["campaign_id"] != found.campaign_id:
         raise TryAgain
     return locked[0], held

@@ -14,7 +14,7 @@ from app.db.sql.functions import is_one_of, person
 from app.errors import ShopError
 from app.models import COUPONS, DELETED_COUPONS, ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
-from app.services.coupons.customers import ERASED
+from app.services.common.erased import ERASED
 from app.services.reports.figures import (
     COUPON_FIGURES,
     CUSTOMERS,
