@@ -32,6 +32,7 @@ from app.db.session import schema_state
 from app.db.sql.functions import clock_seconds
 from app.services.api_keys import queries as api_key_queries
 from app.services.campaigns.writes import wrong_numbers
+from app.services.coupons.expiry import expiry_zone
 from app.services.customers.traces import number_left
 from app.services.maintenance import order_sums, stored_texts
 from app.services.webhooks.deliveries import statistics as delivery_statistics
@@ -121,6 +122,9 @@ def _settings() -> Iterator[Finding]:
         yield Finding("settings of gunicorn", state, remedy, is_warning=True)
     if not unknown:
         yield Finding("settings", "all settings are known and valid")
+    zone = expiry_zone()
+    when = f"end in {zone.key}" if zone else "beginning in UTC"
+    yield Finding("expiry dates", f"coupons stop working at the {when} of their expiry date")
 
 
 def _secret() -> Finding:

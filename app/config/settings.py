@@ -300,6 +300,12 @@ class SettingsSchema(ma.Schema):
         "Time zone of the days in reports, as an IANA name such as `Europe/Berlin`. Date-times in "
         "responses are always in UTC.",
     )
+    SHOP_EXPIRY_IN_TIMEZONE = _boolean(
+        False,
+        "Whether the expiry date of a coupon is the last day on which it works, in the time zone "
+        "of the shop. By default, a coupon stops working at midnight UTC as that day begins. "
+        "Changing this setting changes the end of every coupon with an expiry date.",
+    )
 
     class Meta:
         """Ignore other environment variables."""

@@ -6,10 +6,12 @@ in results are integers of cents.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 from app.conversions.emails import ERASED_DOMAIN, comparable_email
+from app.conversions.expiry import latest_expired
 from app.pricing.carts import CampaignTerms, Cart, CartItem, CouponTerms, line_value
 from app.pricing.discounts import COUPON_TYPES, CouponType, apply_coupon, no_discount
 
@@ -98,6 +100,7 @@ def evaluate(
     coupon_types: Mapping[str, CouponType] = COUPON_TYPES,
     smallest: int = 1,
     in_budget: bool = True,
+    expiry_zone: ZoneInfo | None = None,
 ) -> Evaluation:
     """Return the discounts of a cart, and the reasons why coupons are not applicable.
 
@@ -108,6 +111,7 @@ def evaluate(
         coupon_types: every type that the app knows. Any other gives no discount.
         smallest: smallest amount of the currency in cents.
         in_budget: whether the currency is that of the budgets of campaigns.
+        expiry_zone: the zone in which expiry dates are last days; None for midnight UTC.
     """
     left, results = [item.value for item in cart.items], list[CouponResult]()
     applied, campaigns = dict[str, CouponTerms](), dict[int, CampaignTerms]()
@@ -117,7 +121,10 @@ def evaluate(
             continue
         coupon = _with_uses(listed, campaigns)
         kind = coupon_types.get(coupon.type, _UNKNOWN_TYPE)
-        reasons = _reasons_of(code, coupon, kind, cart, left=left, others=applied, now=now)
+        reasons = (
+            *_own_reasons(coupon, kind, cart, left=left, now=now, expiry_zone=expiry_zone),
+            *_combination_reasons(code, coupon, applied),
+        )
         if not reasons:
             discounts = apply_coupon(
                 coupon, kind, cart.items, left, sequential=sequential, smallest=smallest
@@ -131,33 +138,25 @@ def evaluate(
         applied[code] = coupon
         left = [cents - discount for cents, discount in zip(left, discounts, strict=True)]
         results.append(CouponResult(code, discount=sum(discounts)))
-    return Evaluation(
-        subtotal=sum(item.value for item in cart.items),
-        discount=sum(result.discount for result in results),
-        total=sum(left),
-        free_shipping=any(coupon.enable_free_shipping for coupon in applied.values()),
-        coupons=tuple(results),
-        items=_item_results(cart.items, left),
-    )
+    free_shipping = any(coupon.enable_free_shipping for coupon in applied.values())
+    return _sums(cart.items, results, left, free_shipping=free_shipping)
 
 
-def _reasons_of(
-    code: str,
+def _own_reasons(
     coupon: CouponTerms,
     coupon_type: CouponType,
     cart: Cart,
     *,
     left: Sequence[int],
-    others: Mapping[str, CouponTerms],
     now: datetime,
+    expiry_zone: ZoneInfo | None,
 ) -> tuple[Reason, ...]:
-    """Return all reasons that do not depend on the discount."""
+    """Return all reasons that depend neither on the discount nor on other coupons."""
     return (
         *limit_reasons(coupon),
-        *_time_reasons(coupon, now),
+        *_time_reasons(coupon, now, expiry_zone),
         *_cart_reasons(coupon, coupon_type, cart.items, left),
         *_customer_reasons(coupon, cart),
-        *_combination_reasons(code, coupon, others),
     )
 
 
@@ -168,24 +167,42 @@ def _with_uses(coupon: CouponTerms, campaigns: Mapping[int, CampaignTerms]) -> C
     return replace(coupon, campaign=campaigns.get(coupon.campaign.id, coupon.campaign))
 
 
-def _item_results(items: Sequence[CartItem], totals: Sequence[int]) -> tuple[ItemResult, ...]:
-    """Return the results of items from the cents that the coupons leave of them."""
+def _sums(
+    items: Sequence[CartItem],
+    results: Sequence[CouponResult],
+    totals: Sequence[int],
+    *,
+    free_shipping: bool,
+) -> Evaluation:
+    """Return an evaluation from its results and the cents that the coupons leave of items."""
     found = zip(items, totals, strict=True)
-    return tuple(ItemResult(item.value, item.value - total, total) for item, total in found)
+    return Evaluation(
+        subtotal=sum(item.value for item in items),
+        discount=sum(result.discount for result in results),
+        total=sum(totals),
+        free_shipping=free_shipping,
+        coupons=tuple(results),
+        items=tuple(ItemResult(item.value, item.value - total, total) for item, total in found),
+    )
 
 
 def redemption_reasons(
-    coupon: CouponTerms, cart: Cart, now: datetime, cents: int = 0
+    coupon: CouponTerms,
+    cart: Cart,
+    now: datetime,
+    cents: int = 0,
+    expiry_zone: ZoneInfo | None = None,
 ) -> tuple[Reason, ...]:
     """Return the reasons that a redemption checks, in a cart without items (redemptions 6).
 
     Args:
         cents: the discount that the caller gives.
+        expiry_zone: as in ``evaluate``.
     """
     return (
         *limit_reasons(coupon),
         *budget_reasons(coupon.campaign, cents),
-        *_time_reasons(coupon, now),
+        *_time_reasons(coupon, now, expiry_zone),
         *_customer_reasons(coupon, cart),
     )
 
@@ -241,14 +258,16 @@ def pause_reasons(coupon: CouponTerms) -> Iterator[Reason]:
         yield _reason("paused")
 
 
-def _time_reasons(coupon: CouponTerms, now: datetime) -> Iterator[Reason]:
+def _time_reasons(
+    coupon: CouponTerms, now: datetime, expiry_zone: ZoneInfo | None
+) -> Iterator[Reason]:
     yield from pause_reasons(coupon)
     campaign = coupon.campaign
     starts = [coupon.starts_at, campaign.starts_at if campaign else None]
     start = max(filter(None, starts), default=None)
     if start and now < start:
         yield _reason("not_started", time=f"{start:%Y-%m-%dT%H:%M:%SZ}")
-    if coupon.expiry_date and now.astimezone(UTC).date() >= coupon.expiry_date:
+    if coupon.expiry_date and coupon.expiry_date <= latest_expired(now, expiry_zone):
         yield _reason("expired", date=coupon.expiry_date)
     elif campaign and campaign.ends_at and now >= campaign.ends_at:
         yield Reason("expired", _ENDED)

@@ -101,6 +101,7 @@ SETTINGS = [
     ("SHOP_CONTACT", "", "ops@shop.example", "ops@shop.example"),
     ("SHOP_CURRENCY", "USD", "EUR", "EUR"),
     ("SHOP_TIMEZONE", "UTC", "Asia/Kathmandu", "Asia/Kathmandu"),
+    ("SHOP_EXPIRY_IN_TIMEZONE", False, "1", True),
 ]
 NAMES = [name for name, *_ in SETTINGS]
 

@@ -55,11 +55,18 @@ def remedies(found):
     return {subject: remedy for subject, (_, remedy) in found.items() if remedy}
 
 
+def test_the_rule_of_expiry_dates(examine, admin):
+    assert examine()["expiry dates"][0].endswith("at the beginning in UTC of their expiry date")
+    found = examine(SHOP_EXPIRY_IN_TIMEZONE=True, SHOP_TIMEZONE="Europe/Berlin")
+    assert found["expiry dates"][0].endswith("at the end in Europe/Berlin of their expiry date")
+
+
 def test_all_is_well(examine, admin):
     found = examine()
     assert remedies(found) == {}
     assert list(found) == [
         "settings",
+        "expiry dates",
         "secret",
         "folder",
         "clock of the system",

@@ -35,6 +35,7 @@ from app.schemas.fields import list_input as lists
 from app.schemas.fields.form import FORM, FormField
 from app.schemas.webhooks import EventId
 from app.services.campaigns.queries import offered_names
+from app.services.coupons.expiry import expiry_zone
 
 COUPON_TYPES = {
     "percent": "Percentage of the cart",
@@ -114,6 +115,12 @@ _LISTS = {"ids", "list", "checks", "entry"}
 """Kinds whose values are arrays, a line of the text for each entry."""
 
 _PLAIN = FormField()
+
+_LAST_DAY = (
+    "The last day on which the coupon works, in the time zone of the shop. "
+    "Empty means that it never expires."
+)
+"""Help of an expiry date with SHOP_EXPIRY_IN_TIMEZONE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +282,8 @@ def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
         choices = CHOICES.get(spec.form.values, dict)
         if spec.kind in {"select", "checks"} and not spec.form.values:
             choices = partial(dict, {each: each for each in declared.openapi.get("enum", ())})
+        if spec.name.endswith("expiry_date") and expiry_zone():
+            spec = replace(spec, label="Last day", help=_LAST_DAY)  # noqa: PLW2901
         found.append(replace(spec, choices=choices))
     return found
 

@@ -13,11 +13,13 @@ from zoneinfo import ZoneInfo
 from flask import current_app, url_for
 from markupsafe import Markup, escape
 
+from app.conversions import expiry as expiry_dates
 from app.conversions.currencies import decimal_places
 from app.conversions.dates import in_zone
 from app.plugins.admin import texts
 from app.plugins.admin.calls import curl, python
 from app.plugins.admin.texts import gettext as _
+from app.services.coupons.expiry import expiry_zone
 
 NONE = "–"
 """What stands for no value."""
@@ -144,20 +146,22 @@ def joined(parts: Iterable[Any], separator: str = ", ") -> Markup:
 
 
 def last_day(expiry: str | None) -> date | None:
-    """Return the last day on which a coupon with an expiry date works, in UTC."""
-    if not expiry:
-        return None
-    day = date.fromisoformat(expiry[:10])
-    return day - timedelta(days=1) if day > date.min else day
+    """Return the last day on which a coupon with an expiry date works, in UTC or in the shop."""
+    return expiry_dates.last_day(date.fromisoformat(expiry[:10]), expiry_zone()) if expiry else None
+
+
+def end_of(expiry: str) -> datetime:
+    """Return the first instant at which a coupon with an expiry date no longer works, in UTC."""
+    return expiry_dates.end_of_expiry(date.fromisoformat(expiry[:10]), expiry_zone())
 
 
 def works_until(expiry: str | None) -> str:
     """Return until when a coupon works: ``Nov 29, 23:59 UTC (Nov 29, 18:59 in New York)``."""
-    day = last_day(expiry)
-    if day is None:
+    if not expiry:
         return ""
-    end = datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)
-    return in_both_zones(f"{short_date(day)}, 23:59 UTC", short_time(end))
+    end = end_of(expiry)
+    last = end - timedelta(minutes=1) if end.year > 1 else end
+    return in_both_zones(f"{short_date(last.date())}, {last:%H:%M} UTC", short_time(last))
 
 
 def moment_of(local: str) -> datetime | None:

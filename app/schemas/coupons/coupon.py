@@ -28,8 +28,8 @@ _NOT_CATEGORIES = "IDs of product categories that the coupon does not apply to."
 _SHIPPING = "Whether the coupon grants free shipping."
 _NOT_SALE = "Whether items on sale are excluded."
 _DATE = (
-    "Expiry date. The coupon expires at midnight UTC at the beginning of this day. An empty string "
-    "removes the expiry date."
+    "Expiry date. The coupon expires at midnight UTC at the beginning of this day, or with "
+    "`SHOP_EXPIRY_IN_TIMEZONE` as this day ends in the shop. An empty string removes the date."
 )
 _ACTIVE = "Whether the coupon can be used. False pauses it."
 _STARTS = "The first second in which the coupon can be used."

@@ -13,6 +13,7 @@ from app.db.session import now
 from app.pricing.carts import CartItem, line_value
 from app.pricing.evaluation import Evaluation, evaluate
 from app.services.coupons.customers import cart_of, find_customer, require_customer_access
+from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import current_refusals
 from app.services.coupons.terms import coupons_by_code
 
@@ -52,6 +53,7 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
         now=now(),
         coupon_types=current_catalog().coupon_types,
         smallest=smallest_amount(current_app.config["SHOP_CURRENCY"]),
+        expiry_zone=expiry_zone(),
     )
     refused = [(each.code, each.reasons[0].code) for each in evaluation.coupons if each.reasons]
     if refused and actor.session_id is None:  # a customer's cart, not one of *Try it* (reports 4)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import reduce
 from operator import sub
 from typing import Any
@@ -21,11 +20,13 @@ from sqlalchemy import (
 
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
+from app.conversions.expiry import latest_expired
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import coupon_code
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, fetch_by_ids, select_where
 from app.db.search import Search, contains
+from app.db.session import now
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import frequent, has_constant
 from app.db.sql.types import TextList
@@ -37,6 +38,7 @@ from app.services.common.filtering import ListQuery, Matching, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
+from app.services.coupons.expiry import expiry_zone
 
 # Literals: SQLite uses a partial index only for the same text.
 PUBLISHED = has_constant(COUPONS.c.status, CouponStatus.PUBLISHED)
@@ -204,8 +206,8 @@ def state_of(query: CouponQuery) -> list[ColumnElement[bool]]:
     """
     if query.state is None:
         return []
-    time = datetime.now(UTC)
-    is_expired = COUPONS.c.expiry_date <= time.date()
+    time = now()
+    is_expired = COUPONS.c.expiry_date <= latest_expired(time, expiry_zone())
     is_scheduled = COUPONS.c.starts_at > time
     is_started = or_(COUPONS.c.starts_at.is_(None), ~is_scheduled)
     states = {

@@ -24,6 +24,7 @@ from app.pricing.evaluation import Reason, evaluate, limit_reasons
 from app.services.campaigns.locks import Held
 from app.services.common.locks import AccountRow
 from app.services.coupons.customers import cart_of, find_customer
+from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import not_applicable
 from app.services.coupons.terms import FoundCoupon
 from app.services.orders.coupon_lines import (
@@ -152,6 +153,7 @@ def _apply(plan: CouponPlan, fetch: Fetch, others: Iterable[Mapping[str, object]
             coupon_types=current_catalog().coupon_types,
             smallest=smallest_amount(plan.after["currency"]),
             in_budget=plan.in_budget,
+            expiry_zone=expiry_zone(),
         )
         results = {result.code: result for result in evaluation.coupons}
         reasons |= {code: result.reasons for code, result in results.items()}

@@ -32,6 +32,7 @@ from app.services.coupons.customers import (
     find_customer,
     require_customer_access,
 )
+from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import NOT_FOUND, counting_refusals, not_applicable
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.events.hooks import notify
@@ -95,7 +96,7 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
     if coupon:
         cart = cart_of(fetch, customer, [coupon.terms])
         cents = int(counted_amount(_whole(data["amount"])).scaleb(2))
-        reasons = redemption_reasons(coupon.terms, cart, now(), cents)
+        reasons = redemption_reasons(coupon.terms, cart, now(), cents, expiry_zone())
     if coupon is None or reasons:
         existing = _existing(fetch, coupon, data)
         if existing and is_live(existing):

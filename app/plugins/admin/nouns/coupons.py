@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -14,6 +13,7 @@ from werkzeug.datastructures import Headers
 from app.api.authentication import current_principal
 from app.api.representations import COUPON, TRASHED_COUPON, coupons
 from app.conversions.numbers import whole_number
+from app.db.session import now
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Reply, api_request, call, can, loaded_query, require
 from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, specs_of
@@ -66,11 +66,11 @@ def state_of(coupon: Record) -> str:
     expiry, limit = coupon["expiry_date"], coupon["usage_limit"]
     if coupon.get("trashed_at"):
         return "trash"
-    if expiry and html.parse_time(expiry) <= datetime.now(UTC):
+    if expiry and html.end_of(expiry) <= now():
         return "expired"
     if not coupon["active"]:
         return "paused"
-    if coupon["starts_at"] and coupon["starts_at"] > datetime.now(UTC):
+    if coupon["starts_at"] and coupon["starts_at"] > now():
         return "scheduled"
     return "used_up" if limit and coupon["usage_count"] + coupon["reserved"] >= limit else "active"
 
@@ -414,10 +414,11 @@ def coupon_warnings(form: Form, prefix: str = "") -> list[str]:
         return form.has_new(*(f"{prefix}{name}" for name in names))
 
     amount = _decimal(texts["amount"] or "0")
-    expiry, start = (
-        html.moment_of(f"{texts['expiry_date']}T00:00Z"),
-        html.moment_of(texts["starts_at"]),
-    )
+    try:
+        expiry = html.end_of(texts["expiry_date"])
+    except ValueError:
+        expiry = None
+    start = html.moment_of(texts["starts_at"])
     gives_nothing = amount == 0 and not texts["enable_free_shipping"]
     is_exact = texts["usage_limit_per_user"] or texts["campaign_id"] or prefix
     found = {
@@ -426,7 +427,7 @@ def coupon_warnings(form: Form, prefix: str = "") -> list[str]:
         and amount > 100
         and is_new("amount", "type"),
         _("The expiry date is not in the future, so the coupon does not work."): expiry
-        and expiry <= datetime.now(UTC)
+        and expiry <= now()
         and is_new("expiry_date"),
         _("It starts after it expires, so it never works."): expiry
         and start

@@ -134,15 +134,19 @@ for (const line of all("[data-left]")) {
   });
 }
 
+// The instant of a local time, which is given as if it were UTC
+const instantOf = (local, timeZone) => {
+  const inZone = (time) =>
+    Date.parse(`${new Date(time).toLocaleString("sv-SE", { timeZone }).replace(" ", "T")}Z`);
+  const guess = 2 * local - inZone(local);
+  return guess + local - inZone(guess); // again, because the clocks can change in between
+};
+
 // A time of the shop in UTC
 for (const shown of all("[data-utc]")) {
   const input = document.querySelector(shown.dataset.utc);
-  const inZone = (time) =>
-    Date.parse(`${new Date(time).toLocaleString("sv-SE", { timeZone: shown.dataset.zone }).replace(" ", "T")}Z`);
   input.addEventListener("input", () => {
-    const local = Date.parse(`${input.value}Z`);
-    const guess = 2 * local - inZone(local);
-    const time = guess + local - inZone(guess); // again, because the clocks can change in between
+    const time = instantOf(Date.parse(`${input.value}Z`), shown.dataset.zone);
     shown.textContent = Number.isNaN(time)
       ? ""
       : `${new Date(time).toLocaleString(language, {
@@ -155,7 +159,7 @@ for (const shown of all("[data-utc]")) {
 const expiry = document.querySelector("input[name$=expiry_date]");
 const until = document.querySelector("[data-until]");
 if (expiry && until) {
-  const { until: text, zone } = until.dataset;
+  const { until: text, zone, lastDay } = until.dataset;
   const format = (date, timeZone) =>
     new Intl.DateTimeFormat(language, {
       month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone,
@@ -166,7 +170,8 @@ if (expiry && until) {
       until.textContent = "";
       return;
     }
-    const end = new Date(date.getTime() - 60000);
+    const stops = lastDay === undefined ? date.getTime() : instantOf(date.getTime() + 86400000, zone);
+    const end = new Date(stops - 60000);
     until.textContent = text.replace("#", format(end, "UTC")).replace("@", format(end, zone));
   };
   expiry.addEventListener("input", show);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 
@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability
 from app.catalog import current_catalog
 from app.conversions.dates import in_zone, parse_date
+from app.conversions.expiry import end_of_expiry, expiry_at, expiry_before
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.session import reading_own_writes
 from app.plugins.woocommerce.rest import arguments as arg
@@ -35,6 +36,7 @@ from app.schemas.fields.list_input import EmailArray
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, Precondition
 from app.services.coupons import writes
+from app.services.coupons.expiry import expiry_zone
 from app.services.maintenance import trash
 
 MAX_PERCENTAGE = 100
@@ -89,7 +91,7 @@ _ID_LISTS = {native for name, native in NAMES.items() if FIELDS[name] is arg.INT
 
 def coupon_object(record: Record, site: Site) -> Object:
     """Return a coupon of this dialect."""
-    expires = record["expiry_date"]
+    expires = record["expiry_date"] and _end(str(record["expiry_date"]), site)
     shown = {name: record[native] for name, native in NAMES.items()}
     shown |= {name: shown[name] or "0.00" for name in _SUMS}
     shown |= {name: shown[name] or None for name in _LIMITS}
@@ -97,14 +99,22 @@ def coupon_object(record: Record, site: Site) -> Object:
         "id": record["id"],
         "status": "trash" if record["status"] == "trash" else "publish",
         **site.dates(created=record["created_at"], modified=record["updated_at"]),
-        "date_expires": None if expires is None else f"{expires}T00:00:00",
-        "date_expires_gmt": None if expires is None else site.midnight(str(expires)),
+        "date_expires": expires and expires[0],
+        "date_expires_gmt": expires and expires[1],
         "usage_count": record["usage_count"],
         "used_by": record["used_by"] if site.shows_customers else [],
         "meta_data": site.metadata(record["metadata"], _STORED),
         "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
     }
     return {name: shown[name] for name in _SHOWN}
+
+
+def _end(expiry: str, site: Site) -> tuple[str, str]:
+    """Return when a coupon stops working, as local time and in UTC (wc-v3, surface 7)."""
+    if (zone := expiry_zone()) is None:
+        return f"{expiry}T00:00:00", site.midnight(expiry)
+    end = end_of_expiry(date.fromisoformat(expiry), zone)
+    return in_zone(end, zone).isoformat()[:19], end.isoformat()[:19]
 
 
 def _data(call: Call, schema: type[ma.Schema]) -> Object:
@@ -159,15 +169,18 @@ def _limit_percentage(before: Record, data: Object) -> None:
 
 
 def _day(call: Call, name: str) -> object:
-    """Return the day of an expiry in the time zone of the shop."""
-    text, site = call.args[name], call.site
+    """Return the expiry date that a time or a day in the time zone of the shop means."""
+    text, site, last_days = call.args[name], call.site, expiry_zone()
     if not text:
         return None
     try:
         if is_date_time(text):
             moment = site.moment(text, is_gmt=name.endswith("_gmt"))
+            if last_days:
+                return expiry_at(moment, last_days)
             return in_zone(moment, site.zone or UTC).date()
-        return parse_date(text, datetime.now(site.zone or UTC).date())
+        day = parse_date(text, datetime.now(site.zone or UTC).date())
+        return day and expiry_before(day, last_days)
     except ValueError:
         raise invalid({name: Problem("rest_invalid_date", "Invalid date.")}) from None
 

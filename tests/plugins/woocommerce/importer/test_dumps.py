@@ -2,8 +2,9 @@
 
 import gzip
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -231,6 +232,10 @@ def test_times_of_a_shop():
     midnight = datetime(2030, 12, 30, 23, tzinfo=UTC)
     assert berlin.expiry(midnight) == (date(2030, 12, 31), False)
     assert ShopClock(None, None).expiry(midnight) == (date(2030, 12, 30), True)
+    last_days = ShopClock("Europe/Berlin", "0", ZoneInfo("Europe/Berlin"))
+    assert last_days.expiry(midnight) == (date(2030, 12, 30), False)
+    assert last_days.expiry(midnight - timedelta(seconds=1)) == (date(2030, 12, 30), True)
+    assert last_days.expiry(midnight + timedelta(seconds=1)) == (date(2030, 12, 31), True)
     assert from_unix("0") is from_unix("") is from_unix("soon") is from_unix("9" * 12) is None
 
 

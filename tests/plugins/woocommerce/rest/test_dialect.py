@@ -894,8 +894,9 @@ def test_offset_of_the_time_zone(shop, app_with):
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Phoenix"])
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
-def test_first_and_last_day_of_the_calendar(app_with, zone, day):
-    app = app_with(SHOP_TIMEZONE=zone)
+@pytest.mark.parametrize("are_last_days", [False, True])
+def test_first_and_last_day_of_the_calendar(app_with, zone, day, are_last_days):
+    app = app_with(SHOP_TIMEZONE=zone, SHOP_EXPIRY_IN_TIMEZONE=are_last_days)
     reset(app)
     shop = Shop(app)
     for text in (f"{day}T00:00:00", f"{day}T23:59:59", f"{day}T23:59:59-12:00", f"{day}T00:00:00Z"):

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from app.conversions import dates
 from app.conversions.emails import sanitize_email
+from app.conversions.expiry import expiry_before
 from app.conversions.numbers import money, whole_number
 from app.conversions.text import CODE_MAX_LENGTH, clean, coupon_code
 from app.db.search import search_text
@@ -207,7 +208,8 @@ def _expiry(meta: Meta, clock: ShopClock, altered: Alterations) -> date | None:
     if not (text := (meta.get("expiry_date") or "").strip()):
         return None
     try:
-        return dates.parse_date(text, EPOCH.date())
+        stops = dates.parse_date(text, EPOCH.date())
+        return stops and expiry_before(stops, clock.expiry_zone)
     except ValueError:
         altered.append(f"expiry_date {text[:40]!r} is not a date, and was removed")
         return None

@@ -3,8 +3,11 @@
 import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
 
 from dateutil import tz
+
+from app.conversions.expiry import end_of_expiry, expiry_at
 
 _UNIX = re.compile(r"-?[0-9]{1,12}")
 _OFFSET = re.compile(r"[-+]?[0-9]{1,2}(?:\.[0-9]+)?")
@@ -16,9 +19,16 @@ class ShopClock:
     Args:
         timezone_string: the WordPress option of this name: ``Europe/Berlin``, or empty.
         gmt_offset: the WordPress option of this name, in hours. Used without a time zone.
+        expiry_zone: the zone in which expiry dates are last days here; None for midnight UTC.
     """
 
-    def __init__(self, timezone_string: str | None, gmt_offset: str | None) -> None:
+    def __init__(
+        self,
+        timezone_string: str | None,
+        gmt_offset: str | None,
+        expiry_zone: ZoneInfo | None = None,
+    ) -> None:
+        self.expiry_zone = expiry_zone
         self.zone: tzinfo = UTC
         named = tz.gettz(timezone_string) if timezone_string else None
         if named:
@@ -50,10 +60,14 @@ class ShopClock:
         return datetime.combine(day, of_day, self.zone).astimezone(UTC)
 
     def expiry(self, timestamp: datetime) -> tuple[date, bool]:
-        """Return the day on which a coupon expires, and whether a time of day is dropped.
+        """Return the expiry date of a coupon, and whether a time of day is dropped.
 
         Midnight in the time zone of the shop means this day, although it is another time in UTC.
+        Where expiry dates are last days, it means the day before.
         """
+        if zone := self.expiry_zone:
+            day = expiry_at(timestamp, zone)
+            return day, end_of_expiry(day, zone) != timestamp
         with suppress(OverflowError):  # in the year 9999
             local = timestamp.astimezone(self.zone)
             if local.time() == time():

@@ -13,6 +13,7 @@ from app.plugins.woocommerce.importer.source.order_layouts import (
 )
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized
 from app.plugins.woocommerce.importer.source.staging import Staging
+from app.services.coupons.expiry import expiry_zone
 
 MAX_CACHED = 20_000
 """Number of cached products."""
@@ -30,7 +31,7 @@ class ShopSource:
             for rows in page.values()
         }
         get = self.options.get
-        self.clock = ShopClock(get("timezone_string"), get("gmt_offset"))
+        self.clock = ShopClock(get("timezone_string"), get("gmt_offset"), expiry_zone())
         self.home = get("home") or get("siteurl") or ""
         self.currency = get("woocommerce_currency") or "USD"
         has_tables = get("woocommerce_custom_orders_table_enabled") == "yes"
