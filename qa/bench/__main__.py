@@ -26,8 +26,9 @@ from qa.bench.shops import DATABASES, SMALL, STREAMED, Shops, open_shops
 PARTS = (
     "reads", "metadata", "bulk", "redemptions", "campaigns", "persons", "orders", "requests",
     "events", "imports", "files", "process", "writers", "whole", "full",
+    "large_campaigns",
 )  # fmt: skip
-LARGE_PARTS = {"full"}
+LARGE_PARTS = {"full", "large_campaigns"}
 
 _REQUESTS = {
     "reads": reads.single_reads,
@@ -67,6 +68,8 @@ def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[Ro
         for database in DATABASES:
             yield from large_shops.first_pages(shops, rounds, database)
             yield from large_shops.full_shop(shops, 3, database)
+    if "large_campaigns" in parts:
+        yield from campaigns.large_campaigns(shops, rounds)
 
 
 def main() -> None:

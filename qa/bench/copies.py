@@ -33,7 +33,7 @@ _TIMES = {
 _KEYS = {"id", "customer_id", "user_id", "order_id", "coupon_id"}
 _DERIVED = ("row_counts", "order_sums", "customer_totals", "stale_totals", "order_products")
 _FILLED = (
-    "users", "user_roles", "coupons", "orders", "redemptions", "download_permissions",
+    "users", "user_roles", "user_tags", "coupons", "orders", "redemptions", "download_permissions",
     "customer_metadata", "coupon_metadata", "order_metadata", "order_refunds", "events",
     "webhook_deliveries", "order_notes", *_DERIVED,
 )  # fmt: skip
@@ -157,6 +157,36 @@ def multiply(url: str, present: datetime) -> None:
         url: the database.
         present: the time at which the shop ends.
     """
+    with _filled(url, present) as filling:
+        _fill(filling)
+
+
+def multiply_codes(url: str, present: datetime, copies: int, uses: int, tagged: int) -> None:
+    """Replace a customer, a coupon and the uses of a coupon by a million of each, or so.
+
+    Args:
+        url: the database. The bench has its first account, and there is one customer with tags.
+        present: the time of the records.
+        copies: how many of each.
+        uses: uses of the first campaign. The other campaigns get all copies.
+        tagged: customers with the tags.
+    """
+    is_copy = "n.k = 1 OR s.id > 1"
+    tags = {"tags": f"CASE WHEN n.k <= {tagged} THEN s.tags END"}
+    code = {"code": "s.code || '-' || n.k"}
+    own = {"coupon_id": "n.k", **code, "reference": "s.reference || '-' || n.k"}
+    guest = {name: f"n.k || s.{name}" for name in ("email", "email_normalized")}
+    with _filled(url, present) as filling:
+        filling.copy("users", {**_ACCOUNT, **tags}, copies, is_copy)
+        filling.copy("user_roles", {}, copies, "n.k = 1 OR s.user_id > 1")
+        filling.copy("user_tags", {}, copies, f"n.k <= {tagged}")
+        filling.copy("coupons", {**code, "author_id": "s.author_id"}, copies)
+        filling.copy("redemptions", {**own, **guest}, copies, f"s.campaign_id > 1 OR n.k <= {uses}")
+
+
+@contextmanager
+def _filled(url: str, present: datetime) -> Iterator[_Filling]:
+    """Let a database be filled without its indexes and triggers, in one transaction."""
     engine = create_engine(url)
     with engine.connect() as connection:
         filling = _Filling(connection, present)
@@ -168,7 +198,7 @@ def multiply(url: str, present: datetime) -> None:
             filling.run("SET maintenance_work_mem = '1GB'")
             filling.run("SET timezone = 'UTC'")
         with _without_indexes(filling):
-            _fill(filling)
+            yield filling
         connection.commit()
         if filling.on_sqlite:
             filling.run("PRAGMA journal_mode = WAL")
