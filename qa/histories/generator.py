@@ -22,7 +22,7 @@ CONDITIONS = {
 }
 """Coupons without limits that no operation changes, and their conditions."""
 CAMPAIGNS = (
-    {"name": "limits", "usage_limit": 8, "usage_limit_per_user": 2},
+    {"name": "limits", "usage_limit": 12, "usage_limit_per_user": 2},
     {"name": "budget", "budget": "9.00"},
 )
 """Campaigns, which most codes join, leave or change."""
@@ -56,7 +56,7 @@ OTHER_BODY = {
 """Wrapper, field and value that make another request of the same kind."""
 
 WEIGHTS = {
-    "reserve": 22, "confirm": 11, "release": 18, "evaluate": 6,
+    "reserve": 22, "confirm": 11, "release": 22, "evaluate": 6,
     "create_order": 14, "set_status": 8, "change_items": 2, "change_coupons": 4,
     "change_customer": 6, "trash_order": 5, "restore_order": 4, "delete_order": 4,
     "bulk_orders": 3, "refund": 6, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
@@ -735,7 +735,7 @@ class Generator:
     def _change_campaign(self) -> Operation:
         name, values = self.random.choice(
             (
-                ("usage_limit", (0, 0, 4, 8, 10)),
+                ("usage_limit", (0, 0, 6, 12, 16)),
                 ("usage_limit_per_user", (0, 0, 1, 2)),
                 ("budget", ("", "6.00", "9.00", "12.00")),
             )

@@ -570,3 +570,52 @@ def test_a_deletion_erases_the_uses_of_addresses_that_another_account_takes_late
     redemptions = stored_redemptions(admin)
     assert [each["email"] for each in redemptions] == [""]
     assert violations_of(events, *operations, redemptions=redemptions) == []
+
+
+def test_the_address_of_a_merged_account_is_not_that_of_the_customer(
+    admin, make_coupon, make_customer, make_order
+):
+    """A use that counts for it is taken again while another account has it."""
+    kept, old = (make_customer(email=f"{name}@example.com")["id"] for name in ("kept", "old"))
+    make_coupon(code="once", usage_limit_per_user=1)
+    lines = {"coupon_lines": [{"code": "once"}]}
+    order = make_order(status="pending", customer_id=old, **lines)["id"]
+    path = f"/orders/{order}"
+    operations = [recorded(admin.delete(path), "trash_order", None, order=order)]
+    merge = {"merge": {"customer_id": old}}
+    operations.append(recorded(admin.post(f"/customers/{kept}/merge", merge), "merge", merge))
+    taken = make_customer(email="old@example.com")["id"]
+    use = {"code": "once", "customer_id": taken, "email": "", "expires_in": 900}
+    response = post(admin, "once", customer_id=taken)
+    operations.append(recorded(response, "reserve", None, **use))
+    number = len(admin.get("/events", {"filter[limit]": 100}).get_json()["events"])
+    response = admin.post(f"{path}/restore")
+    operations.append(recorded(response, "restore_order", None, invoked=number - 0.05, order=order))
+    assert response.status_code == 200
+    events = admin.get("/events", {"filter[limit]": 100}).get_json()["events"]
+    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+
+
+@pytest.mark.parametrize(("invoked", "violations"), [(3.95, 0), (900.0, 1)])
+def test_a_use_and_a_merge_at_the_same_time(admin, make_coupon, make_customer, invoked, violations):
+    """The use did not see the merge, whose event is before that of the use."""
+    kept, old = (make_customer(email=f"{name}@example.com")["id"] for name in ("kept", "old"))
+    make_coupon(code="once", usage_limit_per_user=1)
+    given = (
+        {"code": "once", "customer_id": old, "email": ""},
+        {"code": "once", "customer_id": 0, "email": "kept@example.com"},
+    )
+    operations = [
+        recorded(
+            post(admin, reference=f"cart-{number}", **use), "reserve", None, expires_in=900, **use
+        )
+        for number, use in enumerate(given)
+    ]
+    operations[1].invoked = invoked
+    before = admin.get("/events").get_json()["events"]
+    merge = {"merge": {"customer_id": old}}
+    operations.append(recorded(admin.post(f"/customers/{kept}/merge", merge), "merge", merge))
+    after = admin.get("/events", {"filter[after]": before[-1]["id"]}).get_json()["events"]
+    events = [*before[:-1], *after, before[-1]]
+    found = violations_of(events, *operations, redemptions=stored_redemptions(admin))
+    assert len([text for text in found if "beyond usage_limit_per_user" in text]) == violations

@@ -18,7 +18,7 @@ from qa.histories.accounts import ERASED, Accounts, key_of
 from qa.histories.checkers.campaigns import CampaignChecker, Holders
 from qa.histories.checkers.orders import HELD
 from qa.histories.generator import CONDITIONS
-from qa.histories.history import Event, Operation, Segment, Violation
+from qa.histories.history import UNKNOWN, Event, Operation, Segment, Violation
 from qa.histories.model import (
     BUDGET,
     CONFIRMED,
@@ -107,6 +107,8 @@ class CouponChecker:
         # Address that a redemption counts for and does not show: that of a deleted account with the
         # prefix ERASED, or that of a merged account.
         self._hidden: dict[int, str] = {}
+        # Uses that a merge has moved: the latest time of the merge, and the holder before it.
+        self._moved: dict[int, tuple[float, tuple[int, str]]] = {}
         self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
         self._given_back: set[int] = set()  # released by a request: only a reservation can follow
         self._overlap: list[float] = []
@@ -337,10 +339,31 @@ class CouponChecker:
         if operation:
             start = operation.invoked
             end = operation.returned if operation.status is not None else event.latest
-        persons = self._persons_of((use.customer, use.email), use.order, start, end)
-        reasons = [coupon.reasons(person, use.order) for person in persons]
+        reasons = self._possible_reasons(coupon, use, start, end)
         if all(reasons):
             raise Rejected(reasons[0])
+
+    def _possible_reasons(
+        self, coupon: Coupon, use: Use, start: float, end: float
+    ) -> list[set[str]]:
+        """Return why the limits refuse a use, in each state that it can have seen.
+
+        A merge at the same time can have moved other uses later than its event says, because the
+        event of the use follows it and the check was before it.
+        """
+        persons = self._persons_of_use(use, start, end)
+        moved = {id_: held for id_, (latest, held) in self._moved.items() if latest >= start}
+        coupons = (coupon, _with_holders(coupon, moved)) if moved else (coupon,)
+        return [each.reasons(person, use.order) for each in coupons for person in persons]
+
+    def _persons_of_use(self, use: Use, start: float, end: float) -> list[Person]:
+        """Return whose uses can count for a use between two times.
+
+        The address of a merged account, by which a use counts, is not that of its customer.
+        """
+        is_of_merged = self._hidden.get(use.id) == use.email and not use.email.startswith(ERASED)
+        holder = use.customer, "" if is_of_merged else use.email
+        return self._persons_of(holder, use.order, start, end)
 
     def _persons_of(
         self, holder: tuple[int, str], order: int | None, start: float, end: float
@@ -370,7 +393,7 @@ class CouponChecker:
         if operation := self._requests.get(event.request_id or ""):
             start = operation.invoked
             end = operation.returned if operation.status is not None else end
-        return self._persons_of((use.customer, use.email), use.order, start, end)
+        return self._persons_of_use(use, start, end)
 
     def _during(self, use_id: int) -> list[tuple[int, str]]:
         """Return the holders that a use had in the segment."""
@@ -455,13 +478,13 @@ class CouponChecker:
         start, end = event.earliest, event.latest
         if operation:
             start, end = operation.invoked, max(operation.returned, operation.invoked)
-        persons = self._persons_of((use.customer, use.email), use.order, start, end)
         # The events of expired reservations, whose expiry the request has stored, come later.
         coupon = timeline.last
         for id_ in coupon.uses.keys() - {use.id}:
             if (event.request_id, id_) in self._releases:
                 coupon = coupon.release(id_)
-        reasons = [coupon.reasons(person, use.order) & {PER_USER} for person in persons]
+        found = self._possible_reasons(coupon, use, start, end)
+        reasons = [each & {PER_USER} for each in found]
         if not all(reasons):
             return []
         return [self._broken(timeline, event, operation, Rejected(reasons[0]))]
@@ -493,6 +516,7 @@ class CouponChecker:
             if customer == removed:
                 if not email and address:
                     self._hidden[use_id] = address
+                self._moved[use_id] = event.latest, (customer, email)
                 moved[use_id] = kept, email or address
         for order_id, (customer, email) in list(self._holders.items()):
             if customer == removed:
@@ -1045,9 +1069,15 @@ class CouponChecker:
         return found
 
     def _measure(self, segment: Segment) -> None:
-        """Count for each operation on a code how many others ran at the same time."""
+        """Count for each operation on a code how many others ran at the same time.
+
+        Requests without a response do not count: most are refused while a service starts, which
+        takes long on a busy machine.
+        """
         by_code: dict[str, list[Operation]] = {}
         for operation in segment.operations:
+            if operation.status is UNKNOWN:
+                continue
             for code in operation.args.get("codes") or [operation.args.get("code")]:
                 if code:
                     by_code.setdefault(code, []).append(operation)
