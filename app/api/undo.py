@@ -33,7 +33,7 @@ from app.models.address import SHIPPING_PHONE
 from app.schemas.campaigns import CampaignUpdate
 from app.schemas.coupons.coupon import CouponUpdate
 from app.schemas.customers import CustomerUpdate
-from app.schemas.fields.input import without_cleaning
+from app.schemas.loading import checker_of
 from app.schemas.orders.input import OrderUpdate
 from app.schemas.orders.note import OrderNoteUpdate
 from app.schemas.orders.refund import OrderRefundUpdate
@@ -191,8 +191,11 @@ class Undo:
     run: Run | None = None
 
 
-def plan_undo(actor: Principal, event_id: int) -> Undo:
+def plan_undo(actor: Principal, event_id: int, *, compares: bool = True) -> Undo:
     """Return what the undo of an event does, as far as it can be known without a lock.
+
+    Args:
+        compares: whether the fields are compared. ``run`` does it again with a lock.
 
     Raises:
         ShopError: the event does not exist, or a right of the operation is missing.
@@ -221,7 +224,7 @@ def plan_undo(actor: Principal, event_id: int) -> Undo:
     _require_record(actor, resource, row)
     if row.get("erased_at") and _fills(resource, event["changes"]["before"]):
         return _impossible(event, "erased")
-    return _plan_update(event, kind, row)
+    return _plan_update(event, kind, row, compares=compares)
 
 
 def undo(actor: Principal, event_id: int) -> Response:
@@ -230,7 +233,7 @@ def undo(actor: Principal, event_id: int) -> Response:
     Raises:
         ShopError: the event does not exist or cannot be undone, or the error of the operation.
     """
-    plan = plan_undo(actor, event_id)
+    plan = plan_undo(actor, event_id, compares=False)
     if plan.run is None:
         raise ShopError(CODE, reasons=plan.shown["reasons"])
     return plan.run(replace(actor, undo_of=event_id))
@@ -264,7 +267,7 @@ def _static_reason(kind: _Kind, changes: Values) -> str:
         return "items"
     if "password" in names:
         return "secret"
-    return "" if {*kind.schema().fields, SHIPPING_PHONE} & names else "no_changes"
+    return "" if {*checker_of(kind.schema).fields, SHIPPING_PHONE} & names else "no_changes"
 
 
 def _row(kind: _Kind, record_id: int) -> Record | None:
@@ -323,7 +326,7 @@ def _plan_trash(actor: Principal, event: Record, kind: _Kind, *, is_deleted: boo
     return Undo(_undo_object(event, [], {}, {}), run)
 
 
-def _plan_update(event: Record, kind: _Kind, row: Record) -> Undo:
+def _plan_update(event: Record, kind: _Kind, row: Record, *, compares: bool) -> Undo:
     resource, changes = event["resource"], event["changes"]
     wanted = _leaves(changes["before"])
     # Null where the write has added a part that was absent before.
@@ -332,7 +335,7 @@ def _plan_update(event: Record, kind: _Kind, row: Record) -> Undo:
     after = {path: _leaves(changes["after"]).get(path) for path in before}
 
     def now(record: Values) -> dict[Path, Any]:
-        return _found(_values(resource, kind, record), before)
+        return _found(_values(resource, kind, record, before), before)
 
     def check(record: Values) -> None:
         found = now(record)
@@ -349,6 +352,8 @@ def _plan_update(event: Record, kind: _Kind, row: Record) -> Undo:
 
         return json_response({resource: kind.body(run_in_transaction(work))})
 
+    if not compares:
+        return Undo({}, run)
     found = now(row)
     changed = [path for path in before if not is_same(found[path], after[path])]
     if _is_taken(before.get(("email",)) or "", row["id"]):
@@ -359,7 +364,8 @@ def _plan_update(event: Record, kind: _Kind, row: Record) -> Undo:
 
 
 def _is_written(kind: _Kind, path: Path) -> bool:
-    return (path[0] in kind.schema().fields or path[0] == SHIPPING_PHONE) and path[0] not in _STAY
+    names = {*checker_of(kind.schema).fields, SHIPPING_PHONE} - _STAY
+    return path[0] in names
 
 
 def _is_taken(email: str, customer_id: int) -> bool:
@@ -369,14 +375,15 @@ def _is_taken(email: str, customer_id: int) -> bool:
     return bool(normalized and fetch(select(USERS.c.id).where(holds)))
 
 
-def _values(resource: str, kind: _Kind, record: Values) -> Record:
-    """Return the fields of a record that ``changes`` compare, with its metadata.
+def _values(resource: str, kind: _Kind, record: Values, paths: Iterable[Path]) -> Record:
+    """Return the fields of a record that ``changes`` compare, with its metadata for paths of it.
 
     Metadata that the record lacks is read outside of the transaction, which can already have
     removed it to write it again. Other transactions wait for the lock of the record.
     """
     shown = dict(record)
-    if kind.metadata is not None and metadata.METADATA not in shown:
+    has_metadata = any(path[0] == metadata.METADATA for path in paths)
+    if has_metadata and kind.metadata is not None and metadata.METADATA not in shown:
         entries = metadata.entries_of(fetch, kind.metadata, [record["id"]])
         shown[metadata.METADATA] = metadata.first_values(entries.get(record["id"], []))
     return current_catalog().event_values[resource](shown)
@@ -418,7 +425,7 @@ def _data(kind: _Kind, before: Mapping[Path, object]) -> Record:
         for path, value in before.items()
         if path[0] != SHIPPING_PHONE
     }
-    data: Record = without_cleaning(kind.schema()).load(_nested(given))
+    data: Record = checker_of(kind.schema).load(_nested(given))
     if (SHIPPING_PHONE,) in before:
         address = data.get("shipping_address", {})
         data["shipping_address"] = {**address, "phone": before[SHIPPING_PHONE,]}

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from flask import Flask
 
+from app.db.locks import others_have_written
 from app.models.webhook_delivery import DeliveryState
 from app.observability.logs import line_logger
 from app.outbound.client import TOTAL_SECONDS, ReceiverClient
@@ -217,7 +218,9 @@ class DeliveryWorker:
         if current - self._imported_at >= IMPORT_SECONDS:
             has_more = await self._in_database(self._import_part)
             self._imported_at = 0 if has_more else time.monotonic()
-            if has_more:  # the next part follows at once, after a pause for other writers
+            # The next part follows at once, or after POLL_SECONDS if others write meanwhile. Then
+            # few of their writes wait for the transaction of a part.
+            if has_more and not await self._in_database(others_have_written):
                 self._wake.set()
         if current - self._erased_at >= IMPORT_SECONDS:
             has_more = await self._in_database(clear_next_batch)

@@ -11,6 +11,7 @@ from qa.bench import (
     campaigns,
     events,
     files,
+    http_imports,
     imports,
     large_shops,
     persons,
@@ -52,6 +53,7 @@ def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[Ro
         yield from events.rows(shops, rounds, quick=quick)
     if "imports" in parts:
         yield from imports.imports(3, quick=quick)
+        yield from http_imports.rows(shops, 3, quick=quick)
     if "files" in parts:
         yield from files.rows(shops, quick=quick)
     if "process" in parts:

@@ -127,7 +127,7 @@ def _measure(app: Flask, arrivals: Path, worker: subprocess.Popen[bytes]) -> Fig
 def receiving(folder: Path) -> Iterator[str]:
     """Run a receiver in its own process and yield its URL. It writes ``arrivals`` in the folder."""
     arrivals = folder / "arrivals"
-    with _process("bench.deliveries", "receive", output=arrivals):
+    with _process("qa.bench.deliveries", "receive", output=arrivals):
         while not (first := arrivals.read_text().splitlines()):
             time.sleep(0.05)
         yield f"http://127.0.0.1:{first[0]}/"

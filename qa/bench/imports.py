@@ -63,7 +63,7 @@ def _import(file: Path, folder: Path) -> dict[str, float]:
     database = folder / "shop.db"
     for path in folder.glob("shop.db*"):
         path.unlink()
-    command = [sys.executable, "-m", "bench.imports", str(file), f"sqlite:///{database}"]
+    command = [sys.executable, "-m", "qa.bench.imports", str(file), f"sqlite:///{database}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603  # ours
     measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return measured

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
 
@@ -25,10 +25,31 @@ def persons(shops: Shops, rounds: int) -> Iterator[Row]:
     """Compare each operation with the update or the read that it is a multiple of."""
     for database in DATABASES:
         shop = shops.empty(database, "persons")
-        with shop.serve() as server:
+        with shop.serve() as server, shop.serve("qa.bench.without_changes:app") as other:
+            yield from _updates(server, other, rounds, database)
             yield from _undo_and_history(server, rounds, database)
             yield from _merged_accounts(server, rounds, database)
             yield from _of_whole_persons(shop, server, rounds, database)
+
+
+def _updates(server: Server, other: Server, rounds: int, database: str) -> Iterator[Row]:
+    """Compare updates whose events have ``changes`` with updates without them."""
+    for noun, make in (("coupon", new_coupon), ("order", new_order)):
+        server.send(singles(noun, make), 1)
+        listed = json.loads(server.get(f"/{noun}s?filter[limit]=100&limit=100&fields=id"))
+        paths = [f"/{noun}s/{each['id']}" for each in listed[f"{noun}s"]]
+        field = "description" if noun == "coupon" else "note"
+        makes = partial(_of_paths, paths, noun, field)
+        with_changes, without = (
+            Work(each, makes, len(paths), connections=1) for each in (server, other)
+        )
+        name = f"`PUT /{noun}s/{{id}}` with `changes`, compared with none, {database}"
+        yield ratio(name, Goal(1.15, 1.05, unit="times"), with_changes, without, rounds)
+
+
+def _of_paths(paths: Sequence[str], noun: str, field: str) -> list[Request]:
+    body = json.dumps({noun: {field: f"Edit {next(_numbers)}"}}).encode()
+    return [Request(path, "PUT", body) for path in paths]
 
 
 def _undo_and_history(server: Server, rounds: int, database: str) -> Iterator[Row]:

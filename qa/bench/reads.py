@@ -18,7 +18,7 @@ WC_V3_ORDERS = "/wp-json/wc/v3/orders?per_page=100"
 def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
     """Compare reads with the yardstick B, and a list with its plain view."""
     sqlite, postgresql = (shops.shop(database, SMALL) for database in DATABASES)
-    views = "bench.yardstick:app"
+    views = "qa.bench.yardstick:app"
     with (
         sqlite.serve() as server,
         sqlite.serve(views) as plain,

@@ -28,6 +28,7 @@ class Request(NamedTuple):
     path: str
     method: str = "GET"
     body: bytes | None = None
+    kind: str = ""  # the media type, if it is not JSON
 
 
 class Spent(NamedTuple):
@@ -141,9 +142,10 @@ class Server:
             socket.create_connection(("127.0.0.1", self._port), timeout=600) as connection,
             connection.makefile("rb") as received,
         ):
-            for path, method, sent in requests:
+            for path, method, sent, kind in requests:
                 length = f"\r\nContent-Length: {len(sent)}" if sent else ""
-                head = f"{method} {path} HTTP/1.1{length}{headers}\r\n\r\n"
+                media_type = f"\r\nContent-Type: {kind}" if kind else ""
+                head = f"{method} {path} HTTP/1.1{length}{media_type}{headers}\r\n\r\n"
                 connection.sendall(head.encode() + (sent or b""))
                 status, body = _response(received)
                 done()

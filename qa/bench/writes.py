@@ -60,7 +60,7 @@ def order_writes(shops: Shops, rounds: int) -> Iterator[Row]:
 def orders_and_bare_views(shops: Shops, rounds: int) -> Iterator[Row]:
     """Compare an evaluation and an order with an applied coupon with the yardstick B."""
     shop = shops.empty("SQLite", "requests")
-    with shop.serve() as server, shop.serve("bench.yardstick:app", stock=True) as stock:
+    with shop.serve() as server, shop.serve("qa.bench.yardstick:app", stock=True) as stock:
         bare = read(stock, "/ready", 300)
         server.send([limited_coupons(2)], 1)
         evaluate = Work(server, lambda: [cart(10, 2)] * 100, 100)

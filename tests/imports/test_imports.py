@@ -4,9 +4,10 @@ import json
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import create_engine, func, insert, select, update
 
 from app.cli.coupons import author
+from app.db.locks import others_have_written
 from app.db.read_pool import fetch
 from app.db.session import db, now, run_in_transaction
 from app.import_export import imports as file_imports
@@ -476,3 +477,19 @@ def test_a_dry_run_does_not_wait_for_writers(app, send):
         with db.engine.begin():  # holds the lock for writes
             counts = reading.check(part, set()).counts
     assert (counts.created, counts.failed) == (1, 1)
+
+
+@pytest.mark.both_databases
+def test_only_writes_of_others_delay_the_next_part(app, database_url):
+    with app.app_context():
+        others_have_written()
+        run_in_transaction(lambda session: session.execute(update(IMPORT_RUNS).values(name="a")))
+        assert not others_have_written()
+        engine = create_engine(db.engine.url)
+        with engine.begin() as connection:
+            connection.execute(insert(IMPORT_RUNS).values(source="file", created=0, updated=0,
+                                                          progress_at=now()))  # fmt: skip
+        engine.dispose()
+        # On PostgreSQL, writes do not wait for each other.
+        assert others_have_written() == ("sqlite" in database_url)
+        assert not others_have_written()

@@ -182,9 +182,15 @@ def test_german_pages_state_reasons_in_german(make_app, admin):
     merge = f"/customers/{customer['id']}/merge?customer_id={admin.key.user_id}"
     for path, text in (
         (merge, "Es ist Ihr eigenes Konto."),
-        (f"/privacy?customer_id={admin.key.user_id}", "Sie können Ihr eigenes Konto nicht löschen."),
+        (
+            f"/privacy?customer_id={admin.key.user_id}",
+            "Sie können Ihr eigenes Konto nicht löschen.",
+        ),
         (f"/privacy?customer_id={customer['id']}", "Offene Bestellungen: 7 (processing)."),
-        (first, "nicht rückgängig gemacht werden. Diese Felder haben sich seitdem geändert: Mindestbestellwert."),
+        (
+            first,
+            "nicht rückgängig gemacht werden. Diese Felder haben sich seitdem geändert: Mindestbestellwert.",
+        ),
     ):
         assert text in browser.get(path).text, path
     assert "rückgängig" not in browser.get(created).text
