@@ -8,7 +8,6 @@ from sqlalchemy.orm import Session
 from app.db.session import db
 from app.db.sql.databases import uses_sqlite
 
-_VERSION = "data_version"
 _LOCK = select(func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger)))
 
 
@@ -17,20 +16,18 @@ def has_one_writer(session: Session) -> bool:
     return uses_sqlite(session.get_bind())
 
 
-def others_have_written() -> bool:
-    """Return whether others have written to a SQLite database since the last call in this thread.
+def version_of_others() -> int | None:
+    """Return a number that changes when others write to a SQLite database; None on PostgreSQL.
 
-    Their writes wait for each other. On PostgreSQL, where they do not, the result is False. Writes
-    of the calling thread do not count, because it uses one connection of the pool.
+    On PostgreSQL, writers do not wait for each other. Writes of the calling thread do not count,
+    because a thread uses one connection of the pool.
     """
     if not uses_sqlite(db.engine):
-        return False
+        return None
     with db.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
-        (version,) = driver.execute("PRAGMA data_version").fetchone()
-        before = connection.info.setdefault(_VERSION, version)
-        connection.info[_VERSION] = version
-    return bool(version != before)
+        version: int = driver.execute("PRAGMA data_version").fetchone()[0]
+    return version
 
 
 def lock_until_commit(session: Session, key: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from flask import Flask
 
-from app.db.locks import others_have_written
+from app.db.locks import version_of_others
 from app.models.webhook_delivery import DeliveryState
 from app.observability.logs import line_logger
 from app.outbound.client import TOTAL_SECONDS, ReceiverClient
@@ -81,6 +81,7 @@ class DeliveryWorker:
         self._checked_at = 0.0
         self._swept_at = self._expired_at = self._imported_at = time.monotonic()
         self._erased_at = self._swept_at
+        self._version: int | None = None
         self._sweeps: deque[Callable[[], object]] = deque()
         self._delivery_log = line_logger()
         self.is_running = False
@@ -220,7 +221,8 @@ class DeliveryWorker:
             self._imported_at = 0 if has_more else time.monotonic()
             # The next part follows at once, or after POLL_SECONDS if others write meanwhile. Then
             # few of their writes wait for the transaction of a part.
-            if has_more and not await self._in_database(others_have_written):
+            before, self._version = self._version, await self._in_database(version_of_others)
+            if has_more and before == self._version:
                 self._wake.set()
         if current - self._erased_at >= IMPORT_SECONDS:
             has_more = await self._in_database(clear_next_batch)
