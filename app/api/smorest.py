@@ -151,6 +151,14 @@ class Api(flask_smorest.Api):
         if resource := getattr(blp, "resource", None):
             self._app.extensions[EXTENSION].resources.add(resource)
 
+    def _register_responses(self) -> None:
+        """Register the schema of errors, and no response for each status.
+
+        No operation refers to these responses (``openapi.errors``), and they are a quarter of
+        ``create_app``. Extension point of flask-smorest.
+        """
+        self.ma_plugin.resolver.resolve_schema_dict(self.ERROR_SCHEMA)
+
     def _openapi_json(self) -> Response:
         """Return the response with the document. Extension point of flask-smorest."""
         with self._lock:

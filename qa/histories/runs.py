@@ -40,6 +40,7 @@ EARLIER = 30  # seconds; a snapshot has the redemptions that changed since this 
 BETWEEN = 0.05  # seconds from a read until a conditional update
 SEGMENT, LONG_SEGMENT = 2.0, 4.0  # seconds; in a LONG run there are fewer pauses
 LONGEST = 10.0  # seconds of traffic in a segment, while processes are started again
+PLANTED_OPERATIONS = 100  # in a segment with a planted defect: a pause costs as much as they
 MOST = 4  # times the segments that fit into the seconds, if something has not been tested
 MOST_FAULTS = 4.5  # in a segment
 LONG = 300  # seconds; a run of this length needs MANY of each kind of operation and fault
@@ -141,6 +142,7 @@ class _Run:
     ) -> None:
         self._shop, self._seconds, self._keep = shop, seconds, keep
         self.goes_on = True  # until everything is tested
+        self.least_operations = 0  # of a segment that is shorter than LONGEST
         self._length = LONG_SEGMENT if seconds >= LONG else SEGMENT
         self._start = time.monotonic()
         needed = MANY if seconds >= LONG else FEW
@@ -275,8 +277,9 @@ class _Run:
 
         def is_over() -> bool:
             lasted = self.clock() - start
-            is_disturbed = any(thread.is_alive() for thread in faults)
-            return lasted >= (LONGEST if is_disturbed else self._length)
+            goes_on = len(segment.operations) < self.least_operations
+            goes_on |= any(thread.is_alive() for thread in faults)
+            return lasted >= (LONGEST if goes_on else self._length)
 
         with ThreadPoolExecutor(CLIENTS) as pool:
             running = [

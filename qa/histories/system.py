@@ -23,6 +23,7 @@ import psycopg
 
 from qa.cluster import programs
 from qa.cluster.cluster import Cluster, wait_until
+from qa.histories import forks
 from qa.histories.client import Client
 from qa.histories.databases import PostgreSQL, SQLite
 from qa.histories.generator import NOT_ERASED, STATUSES
@@ -56,7 +57,7 @@ class Shop:
         self._seed, self._plant = seed, plant
         self.services: list[Gunicorn] = []
         self.proxy: Any = None
-        self.worker: subprocess.Popen[bytes] | None = None
+        self.worker: subprocess.Popen[bytes] | forks.Fork | None = None
         self.orphans: list[psutil.Process] = []
         self.stopped: list[psutil.Process] = []
         self.key: Any = None
@@ -105,7 +106,8 @@ class Shop:
         for number, (env, workers) in enumerate(((settings, "2"), (skewed, "1"))):
             more = {"WEB_CONCURRENCY": workers, "WEB_THREADS": "8"}
             log = self.folder / f"service-{number}.log"
-            service = Gunicorn(log, env | more, patience=PATIENCE)
+            kind = forks.ForkedGunicorn if self._plant else Gunicorn
+            service = kind(log, env | more, patience=PATIENCE)
             service.start()
             self.services.append(service)
         self._settings = settings
@@ -133,8 +135,13 @@ class Shop:
 
     def start_worker(self) -> None:
         """Start a delivery worker, unless one runs."""
-        if self.worker is None or self.worker.poll() is not None:
-            with (self.folder / "worker.log").open("ab") as log:
+        if self.worker is not None and self.worker.poll() is None:
+            return
+        log_file = self.folder / "worker.log"
+        if self._plant:
+            self.worker = forks.start(["shop-api", "worker"], log_file, self._settings)
+        else:
+            with log_file.open("ab") as log:
                 self.worker = subprocess.Popen(
                     [sys.executable, "-m", "app.main", "worker"],
                     cwd=ROOT,
