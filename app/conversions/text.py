@@ -35,6 +35,18 @@ _MOST_PASSES = 10
 # Combining marks are not word characters in regular expressions. Other characters match too, which
 # does no harm.
 _MANY_MARKS = re.compile(r"[^\w\s]{30,}")
+# Letters that Unicode does not decompose, the final small sigma of Greek, and the dotless i.
+_PLAIN_LETTERS = str.maketrans(
+    {
+        **dict(zip("øłđðħŧıƀǥɨɉɍʉɏƶⱥȼɇ", "olddhtibgijruyzace", strict=True)),
+        "\u03c2": "\u03c3",
+        "ß": "ss",
+        "æ": "ae",
+        "œ": "oe",
+        "þ": "th",
+    }
+)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _DOTTED_I = re.compile("\u0130|[iI]\u0307+")
 _WITHOUT_MARKUP = {ord("&"): None, ord("<"): None}
 # Tab and newline are white space. The other control characters are removed (decisions 13).
@@ -132,16 +144,45 @@ def nfc(value: str) -> str:
 
 
 def comparable(text: str) -> str:
-    """Return text in lower case and NFC, for comparison and search.
+    """Return text in lower case and NFC, for comparison.
 
     The final small sigma of Greek is replaced, because lower() uses it only at the end of a word.
     """
     return nfc(text.lower()).replace("\u03c2", "\u03c3")
 
 
-def searchable(text: str) -> str:
-    """Return text for a search: comparable, and without invisible characters."""
+def comparable_name(text: str) -> str:
+    """Return a name for comparison and sorting: comparable, and without invisible characters."""
     return comparable(text if text.isascii() else _DOTTED_I.sub("i", visible(text)))
+
+
+def searchable(text: str) -> str:
+    """Return text for a search: in lower case, and without accents and invisible characters.
+
+    ``Müller`` becomes ``muller`` and ``Straße`` ``strasse``, as MySQL compares texts. Forms of a
+    letter, such as those of full width, become the letter. Marks that are vowels or parts of
+    letters, as in Indic scripts and in kana, are kept. What is searchable stays as it is.
+    """
+    if text.isascii():
+        return text.lower()
+    # Without the accents first, because the lower-case letter of the dotted capital I has one.
+    plain = _BEYOND_ASCII.sub(_without_accents, visible(text)).lower()
+    return plain if plain.isascii() else nfc(plain.translate(_PLAIN_LETTERS))
+
+
+def _without_accents(found: re.Match[str]) -> str:
+    decomposed = unicodedata.normalize("NFKD", found.group())
+    return "".join(char for char in decomposed if not _is_accent(char))
+
+
+def _is_accent(char: str) -> bool:
+    """Return whether a character is an accent, or a vowel point of Hebrew or Arabic.
+
+    Unicode has a class of each combining mark: 1 are strokes across a letter, 10 to 36 the points
+    of Semitic scripts, and from 200 marks above, below and beside letters.
+    """
+    kind = unicodedata.combining(char)
+    return kind == 1 or 10 <= kind <= 36 or kind >= 200
 
 
 def _sort_marks(run: re.Match[str]) -> str:

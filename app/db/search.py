@@ -23,11 +23,12 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    union_all,
 )
 from sqlalchemy.ext.compiler import compiles
 
 from app.conversions.emails import EMAIL_MAX_LENGTH, comparable_email
-from app.conversions.text import searchable
+from app.conversions.text import searchable, visible
 from app.db.sql.templates import Templated
 
 # Separates the texts with a noncharacter, so that a search term never matches across two texts.
@@ -46,9 +47,9 @@ MOST_OF_LETTERS = 1000
 def search_text(*texts: str) -> str:
     """Return the value of the search column for a record with these texts.
 
-    Python converts the texts to lower case, because lower() of SQLite supports only ASCII. Texts
-    that are part of another text are omitted, such as a username that is part of the e-mail
-    address.
+    Python removes accents and converts the texts to lower case, because the databases do it in
+    different ways. Texts that are part of another text are omitted, such as a username that is
+    part of the e-mail address.
     """
     parts: list[str] = []
     for text in sorted(map(searchable, texts), key=len, reverse=True):
@@ -62,8 +63,7 @@ def search_term(text: str) -> str:
 
     The column contains the Unicode form of each e-mail address.
     """
-    text = searchable(text)
-    return comparable_email(text) if "@" in text else text
+    return searchable(comparable_email(visible(text)) if "@" in text else text)
 
 
 LONG = "long:"
@@ -109,6 +109,38 @@ def contains(search: ColumnElement[str], text: str, record_id: ColumnElement[int
     return _search(search, record_id, [text], has_part(search, text), table_is_exact=True)
 
 
+def contains_or_of_owner(
+    search: ColumnElement[str],
+    text: str,
+    record_id: ColumnElement[int],
+    owner_search: ColumnElement[str],
+    owner_id: ColumnElement[int],
+) -> Search:
+    """Return the condition that a column contains the text, or the column of the owner of a record.
+
+    Args:
+        owner_search: the search column of another table, such as ``USERS.c.search_text``.
+        owner_id: the column of the record with the ID of its owner.
+    """
+    own = contains(search, text, record_id)
+    id_of_owner = owner_search.table.c.id
+    owners = contains(owner_search, text, id_of_owner)
+    if own.ids is None or owners.ids is None:
+        return own
+    # A subquery with one row, which PostgreSQL looks up for each record, and collects for none.
+    of_owner = select(owners.in_order).where(id_of_owner == owner_id).scalar_subquery()
+    in_order = or_(own.in_order, of_owner)
+    # Another name of the table, so that the subquery does not refer to the row around it.
+    records = search.table.alias("owned")
+    owned = select(records.c.id).where(records.c[owner_id.key].in_(owners.ids))
+    by_index: ColumnElement[bool] = record_id.in_(union_all(own.ids, owned))
+    if not own.is_indexed:
+        by_index = _ByDialect(by_index, in_order)
+    index, match = _index(search.table.name, [search_term(text)])
+    is_own = select(index.c.rowid).where(index.c.rowid == records.c.id, match).exists()
+    return Search(in_order, by_index, union_all(own.ids, owned.where(~is_own)), own.most)
+
+
 def has_part(search: ColumnElement[str], text: str) -> ColumnElement[bool]:
     """Return the condition that the search column contains a text from ``searchable``."""
     return _ByDialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
@@ -125,17 +157,13 @@ def first_line_has_part(search: ColumnElement[str], text: str) -> ColumnElement[
 
 
 def matches(
-    search: ColumnElement[str],
-    texts: Sequence[ColumnElement[str]],
-    pattern: str,
-    record_id: ColumnElement[int],
+    search: ColumnElement[str], pattern: str, record_id: ColumnElement[int]
 ) -> Search | None:
-    """Return the condition that a part of one of several texts matches the pattern.
+    """Return the condition that a part of one of the texts of a search column matches the pattern.
 
     Returns None for a pattern that matches everything.
 
     Args:
-        texts: the lower-case columns that the search column consists of.
         pattern: any text, with ``*`` as a wildcard.
         record_id: the column to compare with the IDs of the matching records.
     """
@@ -146,10 +174,8 @@ def matches(
         return contains(search, parts[0], record_id)
     escaped = (part.replace("/", "//").replace("%", "/%").replace("_", "/_") for part in parts)
     like = f"%{'%'.join(escaped)}%"
-    # In the search column alone, a pattern could match across two texts.
-    exact = and_(
-        search.like(like, escape="/"), or_(*(text.like(like, escape="/") for text in texts))
-    )
+    # In the whole column, a pattern could match across two texts.
+    exact = and_(search.like(like, escape="/"), _HasTextLike(search, like, SEPARATOR))
     return _search(search, record_id, parts, exact, table_is_exact=False)
 
 
@@ -213,8 +239,19 @@ def _searchable(element: _SearchTable, compiler: Any, **kwargs: Any) -> str:
     return f"{name.removesuffix('_search')} AS {name}" if kwargs.get("asfrom") else name
 
 
+class _HasTextLike(Templated[Any]):
+    """Whether one of the texts of a search column matches a pattern of LIKE with the escape /."""
+
+    sqlite = """EXISTS (SELECT 1 FROM json_each('[' || replace(json_quote({0}), {2}, '","') || ']')
+        WHERE value LIKE {1} ESCAPE '/')"""
+    postgresql = (
+        "EXISTS (SELECT 1 FROM unnest(string_to_array({0}, {2})) AS text"
+        " WHERE text LIKE {1} ESCAPE '/')"
+    )
+
+
 class _ByDialect(Templated[Any]):
     """A condition, and its equivalent for SQLite."""
 
-    sqlite = "{1}"
-    postgresql = "{0}"
+    sqlite = "({1})"
+    postgresql = "({0})"

@@ -122,9 +122,7 @@ def _of_customers(query: CustomerQuery) -> list[ColumnElement[bool]]:
         found.append(
             exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role)
         )
-    names = ("email_normalized", "username_normalized", "name_normalized")
-    texts = [USERS.c[name] for name in names]
-    search = matches(USERS.c.search_text, texts, query.q or "", USERS.c.id)
+    search = matches(USERS.c.search_text, query.q or "", USERS.c.id)
     found += [] if search is None else [search.by_index]
     found += tag_conditions(query)
     return [*found, *metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)]
@@ -136,7 +134,7 @@ def _of_orders(query: OrderQuery) -> list[ColumnElement[bool]]:
     if query.status is not None:
         found.append(ORDERS.c.status.in_(query.status))
     if query.q is not None:
-        found.append(contains(ORDERS.c.search_text, query.q, ORDERS.c.id).by_index)
+        found.append(order_queries.search_for(query.q).by_index)
     return [*found, *metadata.conditions_of(metadata.ORDER, ORDERS.c.id, query.metadata)]
 
 

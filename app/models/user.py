@@ -19,7 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.conversions.emails import comparable_email
-from app.conversions.text import comparable, searchable
+from app.conversions.text import comparable, comparable_name
 from app.db.search import search_text
 from app.db.session import Model
 from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, MoneySum, UtcDateTime
@@ -107,7 +107,7 @@ def with_normalized(account: Mapping[str, Any]) -> dict[str, Any]:
         **account,
         "username_normalized": comparable(account["username"]),
         "email_normalized": email,
-        "name_normalized": searchable(name),
+        "name_normalized": comparable_name(name),
         "search_text": search_text(account["email"], email, account["username"], name),
     }
 

@@ -211,7 +211,9 @@ class Times(Query):
 class CouponFilter(Times, MetadataFilter):
     """Filter of coupons (decisions 4)."""
 
-    q = params.TextParam("filter[q]", "Text in the code or the description, in any letter case.")
+    q = params.TextParam(
+        "filter[q]", "Text in the code or the description. Letter case and accents do not matter."
+    )
     type = params.TextParam(
         "filter[type]", "Only coupons of this type.", openapi=json_schema.KNOWN_COUPON_TYPE
     )
@@ -286,7 +288,8 @@ class CustomerFilter(Times, MetadataFilter):
     )
     q = params.SearchParam(
         "filter[q]",
-        "Text in the e-mail address, username or name, in any letter case. `*` matches any text.",
+        "Text in the e-mail address, username or name. `*` matches any text. Letter case and "
+        "accents do not matter.",
     )
     tag = params.CodeParam("filter[tag]", "Only customers with this tag, in any letter case.")
     total_spent_min = params.AmountParam(
@@ -346,7 +349,8 @@ class OrderFilter(Times, MetadataFilter):
     )
     q = params.TextParam(
         "filter[q]",
-        "Text in the order number, a name, an address, a line or the payment, in any letter case.",
+        "Text in the order number, an address, a line or the payment, or in the name, username or "
+        "e-mail address of the account. Letter case and accents do not matter.",
     )
     total_min = params.AmountParam(
         "filter[total_min]", "Only orders whose `total` is at least this amount."

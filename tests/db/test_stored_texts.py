@@ -5,7 +5,7 @@ from sqlalchemy import update
 
 from app.conversions.numbers import MAX_COUNT
 from app.db.session import run_in_transaction
-from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
+from app.models import CAMPAIGNS, COUPONS, ORDERS, REDEMPTIONS, USERS
 from app.services.maintenance import stored_texts
 from tests.coupons.test_evaluate import reasons
 from tests.redemptions.calls import post, rejected, reserve
@@ -192,6 +192,33 @@ def test_searches_ignore_invisible_characters(admin, make_customer, normalize):
         found = admin.get("/orders", {"q": "acm\u200be"}).get_json()["orders"]
         assert [each["id"] for each in found] == [order["id"]]
         normalize(update(USERS).where(USERS.c.id == ann["id"]).values(old))
+
+
+@pytest.mark.parametrize("typed", ["muller", "strasse"])
+def test_searches_of_an_earlier_version_ignore_accents_and_find_streets(
+    admin, make_customer, make_coupon, normalize, monkeypatch, typed
+):
+    monkeypatch.setattr(stored_texts, "TOGETHER", 2)
+    text = "M\u00fcller Stra\u00dfe"
+    made = {"customers": make_customer(last_name=text), "coupons": make_coupon(description=text)}
+    orders = [{"billing_address": {"address_1": text}} for _ in range(5)]
+    found = [
+        result["id"]
+        for result in admin.post("/orders/bulk", {"orders": orders}).get_json()["orders"]
+    ]
+    campaign = admin.post("/campaigns", {"campaign": {"name": text}}).get_json()["campaign"]
+    made["campaigns"] = campaign
+    normalize(
+        update(USERS).where(USERS.c.id == made["customers"]["id"]).values(search_text=text.lower()),
+        update(COUPONS).values(search_text=text.lower()),
+        update(CAMPAIGNS).values(search_text=text.lower() + "\n"),
+        update(ORDERS).values(search_text="1"),
+    )
+    for key, record in made.items():
+        (one,) = admin.get(f"/{key}", {"q": typed}).get_json()[key]
+        assert one["id"] == record["id"]
+    listed = admin.get("/orders", {"q": typed, "orderby": "id", "order": "asc"}).get_json()
+    assert [order["id"] for order in listed["orders"]] == found
 
 
 def test_no_statement_examines_a_whole_table(make_coupon, normalize, statements):

@@ -173,13 +173,6 @@ class has_unicode(Templated[bool]):
     postgresql = "octet_length({0}) > length({0})"
 
 
-class has_one_of(Templated[bool]):
-    """Whether a text contains one of the characters of a class, such as ``[a-c]``."""
-
-    sqlite = "{0} GLOB '*' || {1} || '*'"
-    postgresql = "{0} ~ {1}"
-
-
 class shared_clock(Templated[datetime]):
     """A time after that of the clock of the database, or a given time on SQLite, which has none."""
 

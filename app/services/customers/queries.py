@@ -67,7 +67,6 @@ MOST_BY_NUMBER = 100_000
 
 _FEW_OTHERS = 5000
 """Up to this number, the users without a role are named by their IDs."""
-_TEXTS = [USERS.c.email_normalized, USERS.c.username_normalized, USERS.c.name_normalized]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +194,7 @@ def _readable(
 
 def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
     """Return the users that match a ``CustomerQuery``."""
-    by_text = matches(USERS.c.search_text, _TEXTS, query.q or "", USERS.c.id)
+    by_text = matches(USERS.c.search_text, query.q or "", USERS.c.id)
     filters = tag_conditions(query)
     filters += metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)
     search, compared = metadata.with_metadata(by_text, filters)

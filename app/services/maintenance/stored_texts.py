@@ -1,44 +1,48 @@
 """Normalizing stored texts that an earlier version normalized in another way.
 
 ``shop-api db upgrade`` calls ``normalize`` after the migrations. It is not a migration, because the
-previous version can still write such texts while the upgrade runs. Only rows that can change are
-read, and each is locked on its own.
+previous version can still write such texts while the upgrade runs. Only orders are all read,
+because their searches find more since version 3. Few rows are locked at the same time.
 
 The codes in coupon lines of orders, refusals and events are not changed: they record what was used.
 Those of redemptions are, because lists of redemptions are filtered by them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Table,
     and_,
+    bindparam,
     func,
     or_,
     select,
     text,
+    true,
     update,
 )
 from sqlalchemy.orm import Session
 
 from app.conversions.numbers import MAX_COUNT
-from app.conversions.text import CODE_MAX_LENGTH, INVISIBLE, coupon_code, searchable
+from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.read_pool import fetch
 from app.db.records import row_dicts
-from app.db.search import LONG, SEPARATOR, email_key, search_text
+from app.db.search import SEPARATOR, email_key, search_text
 from app.db.session import run_in_transaction, run_statement
-from app.db.sql.functions import has_one_of, has_unicode
-from app.models import COUPONS, ORDERS, REDEMPTIONS, USERS
+from app.db.sql.functions import has_unicode
+from app.models import CAMPAIGNS, COUPONS, ORDERS, REDEMPTIONS, USERS
 from app.models.coupon import COUNTS, CouponRow, CouponStatus
 from app.models.user import with_normalized
+from app.services.campaigns.writes import with_search_text
 from app.services.common.erased import ERASED
 from app.services.coupons.writes import edited_now
-from app.services.orders.columns import guest_key
+from app.services.orders.columns import derived_columns, guest_key
 
-VERSION = 2
+VERSION = 3
 """Version of all normalizations. Increase it when one of them changes."""
 
 NORMALIZED = text("SELECT normalized_texts FROM alembic_version")
@@ -49,8 +53,8 @@ SET_NORMALIZED = text("UPDATE alembic_version SET normalized_texts = :version")
 WINDOW = 5_000
 """Rows of a table that a select examines, so that it is far from the time limit of statements."""
 
-_SEARCHED = f"[{INVISIBLE[1:-1]}\u0307]"
-"""Characters of a search column that searches ignore."""
+TOGETHER = 100
+"""Rows whose search columns are written in one transaction."""
 
 _PUBLISHED = COUPONS.c.status == CouponStatus.PUBLISHED
 
@@ -70,15 +74,8 @@ def normalize(*, again: bool = False) -> list[str]:
     if not again and fetch(NORMALIZED)[0][0] >= VERSION:
         return []
     changed = normalize_coupons()
-    for row in _rows(COUPONS, has_one_of(COUPONS.c.search_text, _SEARCHED)):
-        texts = search_text(row["code"], row["description"])
-        _store(COUPONS, row, "search_text", texts)
     changed += map(_normalize_account, _accounts())
-    for row in _rows(ORDERS, _is_unsearchable(ORDERS.c.search_text)):
-        parts = map(searchable, row["search_text"].split(SEPARATOR))
-        email = email_key(row["billing_email"])
-        texts = SEPARATOR.join(dict.fromkeys([*parts, "" if email.startswith(LONG) else email]))
-        _store(ORDERS, row, "search_text", texts)
+    _normalize_searches()
     is_normalized = ORDERS.c.billing_email_normalized.is_not(None)
     concerned = or_(is_normalized, _is_international(ORDERS.c.billing_email))
     for row in _rows(ORDERS, concerned):
@@ -89,6 +86,18 @@ def normalize(*, again: bool = False) -> list[str]:
             _store(REDEMPTIONS, row, "email_normalized", email_key(row["email"]))
     run_statement(SET_NORMALIZED.bindparams(version=VERSION))
     return [message for message in changed if message]
+
+
+def _normalize_searches() -> None:
+    """Store the search columns as ``searchable`` returns texts now."""
+
+    def of_coupon(row: dict[str, Any]) -> dict[str, Any]:
+        return {"search_text": search_text(row["code"], row["description"])}
+
+    _store_search(COUPONS, _is_unsearchable(COUPONS.c.search_text), of_coupon)
+    _store_search(USERS, _is_unsearchable(USERS.c.search_text), with_normalized)
+    _store_search(CAMPAIGNS, _is_unsearchable(CAMPAIGNS.c.search_text), with_search_text)
+    _store_search(ORDERS, true(), derived_columns)
 
 
 def normalize_coupons() -> list[str]:
@@ -154,13 +163,13 @@ def _is_international(email: ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def _is_unsearchable(column: ColumnElement[str]) -> ColumnElement[bool]:
-    return or_(has_one_of(column, _SEARCHED), column.contains("xn--"))
+    """Return whether a search column can contain what ``searchable`` removes or replaces."""
+    return or_(has_unicode(func.replace(column, SEPARATOR, "")), column.contains("xn--"))
 
 
 def _accounts() -> Iterator[dict[str, Any]]:
-    """Yield the accounts whose columns for searches and comparisons may change."""
-    columns = USERS.c.email_normalized, USERS.c.search_text
-    return _rows(USERS, or_(*map(_is_unsearchable, columns), has_unicode(columns[0])))
+    """Yield the accounts whose key of the e-mail address may change."""
+    return _rows(USERS, _is_international(USERS.c.email_normalized))
 
 
 def _rename(session: Session, *, coupon_id: int) -> str:
@@ -231,3 +240,24 @@ def _store(
     unchanged = (table.c[each] == row[each] for each in ("id", source, name))
     change = update(table).where(*unchanged).values({name: value})
     run_in_transaction(lambda session: session.execute(change))
+
+
+def _store_search(
+    table: Table,
+    condition: ColumnElement[bool],
+    derived: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    """Set the search column of the rows with a condition, unless it has changed."""
+    changes = (
+        {"row_id": row["id"], "before": before, "after": after}
+        for row in _rows(table, condition)
+        if (after := derived(row)["search_text"]) != (before := row["search_text"])
+    )
+    is_unchanged = table.c.id == bindparam("row_id"), table.c.search_text == bindparam("before")
+    change = update(table).where(*is_unchanged).values(search_text=bindparam("after"))
+
+    def write(session: Session, part: list[dict[str, object]]) -> None:
+        session.execute(change, part)
+
+    while part := list(islice(changes, TOGETHER)):
+        run_in_transaction(partial(write, part=part))

@@ -24,6 +24,10 @@ REFUNDED = "refunded"
 BECOMES_PROCESSING = {"pending", "on-hold", "failed", "cancelled"}
 """Statuses that payment changes to ``processing`` (orders 9)."""
 
+ADDRESSES = ("billing", "shipping")
+_SEARCHED = ("company", "address_1", "address_2", "city", "postcode")
+"""Parts of an address that searches find, beside the name."""
+
 TEXTS = ("note", "customer_ip", "customer_user_agent")
 AS_SUPPLIED = (*TEXTS, "transaction_id", "prices_include_tax")
 BLANK: Record = {
@@ -135,18 +139,20 @@ def guest_key(email: str) -> str | None:
 
 
 def search_text_of(order: Mapping[str, Any]) -> str:
-    """Return the lower-cased text that searches of orders use (orders 4).
+    """Return the text without accents that searches of orders use (orders 4).
 
-    Names of lines and shipping methods and the number of the payment are part of it.
+    Both addresses, the names of lines and shipping methods and the number of the payment are part
+    of it.
     """
-    name = f"{order['billing_first_name']} {order['billing_last_name']}"
-    parts = (order[f"billing_{part}"] for part in ("email", "company", "city"))
+    names = [f"{order[f'{kind}_first_name']} {order[f'{kind}_last_name']}" for kind in ADDRESSES]
+    parts = (order[f"{kind}_{part}"] for kind in ADDRESSES for part in _SEARCHED)
     lines = [line.get("name") or "" for line in order["line_items"]]
     methods = [line.get("method_title") or "" for line in order["shipping_lines"]]
     of_items = SEPARATOR.join(dict.fromkeys([*lines, *methods]))
     email = comparable_email(order["billing_email"])
     return search_text(
-        order["order_number"], name, *parts, email, of_items, order["transaction_id"]
+        *(order["order_number"], *names, *parts, order["billing_email"]),
+        *(email, of_items, order["transaction_id"]),
     )
 
 

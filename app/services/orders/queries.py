@@ -12,11 +12,11 @@ from app.catalog import TRASH, current_catalog
 from app.conversions.numbers import INT64_MAX, whole_number
 from app.db.read_pool import RowStream, every_row, fetch
 from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
-from app.db.search import Search, contains
+from app.db.search import Search, contains_or_of_owner
 from app.db.session import now
 from app.db.sql.types import Money
 from app.errors import ShopError
-from app.models import DOWNLOADS, ORDERS
+from app.models import DOWNLOADS, ORDERS, USERS
 from app.services.common import metadata, plans
 from app.services.common.erased import ORDER_COLUMNS, belongs_to
 from app.services.common.filtering import (
@@ -233,12 +233,20 @@ def conditions_of(query: OrderQuery) -> list[ColumnElement[bool]]:
     return conditions
 
 
+def search_for(text: str) -> Search:
+    """Return the condition that an order or its account contains a text (orders 4)."""
+    order, account = ORDERS.c, USERS.c
+    return contains_or_of_owner(
+        order.search_text, text, order.id, account.search_text, order.customer_id
+    )
+
+
 def _search_of(
     query: OrderQuery,
 ) -> tuple[Search | None, Sequence[ColumnElement[bool]]]:
     """Return the search of an ``OrderQuery`` by text and metadata, and its conditions."""
     q, of_metadata = query.q, query.metadata
-    search = None if q is None else contains(ORDERS.c.search_text, q, ORDERS.c.id)
+    search = None if q is None else search_for(q)
     filters = metadata.conditions_of(metadata.ORDER, ORDERS.c.id, of_metadata)
     return metadata.with_metadata(search, filters)
 
