@@ -115,6 +115,8 @@ class Coupon(Model):
             "status",
             **_where("status = 'published'"),
         ),
+        # Coupons in the trash are counted by type, too.
+        Index("ix_coupons_trash_type", "type", "status", **_where("status = 'trash'")),
         Index("ix_coupons_status_id", "status", "id"),
         # With the status, because SQLite would otherwise read it from the records. Not as the first
         # column, because SQLite would then read all coupons to find several codes.

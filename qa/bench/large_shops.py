@@ -42,6 +42,8 @@ def _ago(days: int) -> str:
     return (PRESENT - timedelta(days)).date().isoformat()
 
 
+_BY_POSTCODE = "/customers?orderby=meta_value&orderby_meta_key=billing_postcode"
+
 # Name, path and target in milliseconds of CPU.
 LISTS = (
     *(
@@ -94,18 +96,32 @@ LISTS = (
     *(
         (f"customers with `{text}`", f"/customers?q={text}", target)
         for text, target in (
-            ("a", 10), ("an", 30), ("zq", 10), ("ada", 30), ("hopper", 30), ("zoe.turing77", 30),
+            ("a", 10), ("an", 30), ("zq", 50), ("ada", 30), ("hopper", 30), ("zoe.turing77", 30),
             ("example.com", 30),
         )
     ),
     *(
-        (f"{noun} with `zq`, which none contains", f"/{noun}?q=zq", 10)
+        (f"{noun} with `zq`, which none contains", f"/{noun}?q=zq", 50)
         for noun in ("orders", "coupons")
     ),
     ("customers of a period with `example.com`",
      f"/customers?q=example.com&created_at_min={_ago(180)}", 40),
-    ("customers by a text in a meta key",
-     "/customers?orderby=meta_value&orderby_meta_key=billing_postcode", 100),
+    # Of about 200,000 customers.
+    *(
+        (f"customers of a year by a text in a meta key{where}",
+         f"{_BY_POSTCODE}&created_at_min={_ago(365)}{page}", 125)
+        for where, page in (("", ""), (", in the middle", "&page=10000"))
+    ),
+    *(
+        (f"customers by {name}, in the middle", f"/customers?orderby={name}&page={MIDDLE}", 50)
+        for name in ("orders_count", "total_spent")
+    ),
+    ("wc/v3, customers by name, in the middle",
+     f"/wp-json/wc/v3/customers?orderby=name&page={MIDDLE}", 50),
+    *(
+        (f"number of {noun} with `zq`, which none contains", f"/{noun}/count?q=zq", 50)
+        for noun in ("customers", "orders", "coupons")
+    ),
     *(
         (f"number of {noun} since a time", f"/{noun}/count?created_at_min=2020-01-01", 5)
         for noun in ("customers", "orders", "coupons", "redemptions")
@@ -144,6 +160,7 @@ LISTS = (
 
 # Name, path, target in milliseconds of CPU on both databases, and number of requests.
 _MONTH, _YEAR, _ALL = (f"from={_ago(days)}&to={_ago(1)}" for days in (30, 365, 5 * 365))
+_DATES = f"date_min={_ago(365)}&date_max={_ago(1)}"
 REPORTS = (
     ("sales of 30 days", f"/reports/sales?{_MONTH}", 20, 5),
     ("sales of a year by day", f"/reports/sales?{_YEAR}", 150, 2),
@@ -151,6 +168,8 @@ REPORTS = (
     ("100 coupons of 30 days", f"/reports/coupons?{_MONTH}&limit=100", 30, 5),
     ("customers of a year", f"/reports/customers?{_YEAR}", 500, 1),
     ("wc/v3, paying customers", "/wp-json/wc/v3/reports/customers/totals", 200, 2),
+    ("wc/v3, coupons by type", "/wp-json/wc/v3/reports/coupons/totals", 50, 2),
+    ("wc/v3, best sellers of a year", f"/wp-json/wc/v3/reports/top_sellers?{_DATES}", 150, 2),
     ("customers of all orders", f"/reports/customers?{_ALL}", 1500, 1),
 )
 

@@ -62,8 +62,8 @@ _NUMBERS = (
     .where(_COUNTS.table_name.in_(["users", "user_roles"]))
     .group_by(_COUNTS.table_name, _COUNTS.partition)
 )
-MOST_BY_NUMBER = 100_000
-"""Most customers that are sorted by the number in a text, which no index has."""
+MOST_SORTED = {"meta_value": 300_000, "meta_value_num": 100_000}
+"""Most customers that are sorted by a text or by the number in it, which no index has."""
 
 _FEW_OTHERS = 5000
 """Up to this number, the users without a role are named by their IDs."""
@@ -96,8 +96,8 @@ def list_customers(actor: Principal, query: CustomerQuery, columns: Columns) -> 
     """
     may_read = actor.can(Capability.LIST_USERS)
     find = partial(_matching, query)
-    if query.orderby == "meta_value_num" and may_read:
-        _require_sortable(find)
+    if query.orderby in MOST_SORTED and may_read:
+        _require_sortable(query.orderby, find)
     return fetch_page(columns, find, query, key=_sort_key(query), may_read=may_read)
 
 
@@ -293,12 +293,13 @@ def _has_role(
     return _is_in(role, record_id), number <= FEW
 
 
-def _require_sortable(find: Find) -> None:
-    """Raise InvalidParams if too many customers match to sort them by the number in a text."""
-    if (number := count(find)) > MOST_BY_NUMBER:
+def _require_sortable(orderby: str, find: Find) -> None:
+    """Raise InvalidParams if too many customers match to sort them by a key without an index."""
+    number, most = count(find), MOST_SORTED[orderby]
+    if number > most:
         reason = (
-            f"meta_value_num sorts at most {MOST_BY_NUMBER:,} customers, and {number:,} match. "
-            "Use meta_value or another sort key, or a filter."
+            f"{orderby} sorts at most {most:,} customers, and {number:,} match. "
+            "Use a filter, or another sort key, such as name, email or registered."
         )
         raise InvalidParams({"filter[orderby]": reason})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -20,6 +20,7 @@ from sqlalchemy import (
     type_coerce,
     union_all,
 )
+from sqlalchemy.types import TypeEngine
 
 from app.auth.principals import Capability, Principal
 from app.conversions.emails import comparable_email
@@ -33,6 +34,8 @@ from app.services.reports.lists import Report, fetch_list, in_order
 from app.services.reports.period import CANNOT_VIEW, Period, ReportQuery
 from app.services.reports.sales import ORDER_SUMS, REFUND_SUMS, orders_of, refunds_of
 from app.services.reports.scope import Scope, within
+
+T = TypeVar("T")
 
 PERSON = ("id", "email", "first_name", "last_name")
 FIGURES = (*ORDER_SUMS, *REFUND_SUMS)
@@ -95,7 +98,7 @@ def _every_part(scope: Scope) -> list[_Part]:
 
 def _parts_of(accounts: Sequence[int], guests: Sequence[str], scope: Scope) -> list[_Part]:
     """Return the parts of the report of some customers, whose orders are found by indexes."""
-    table, key = _table_of(guests)
+    table, key = table_of(literal([*guests], TextList), String)
     of_guests = union_all(
         *(
             select(ORDERS.c.id)
@@ -153,7 +156,7 @@ def _names_of_guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[
     """Return the address and the names in the latest counted order of each guest."""
     if not guests:
         return {}
-    table, key = _table_of(guests)
+    table, key = table_of(literal([*guests], TextList), String)
     columns = [ORDERS.c[name] for name in ("created_at", "id")]
     latest = (
         select(columns[1])
@@ -175,9 +178,11 @@ def _names_of_guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[
     }
 
 
-def _table_of(texts: Sequence[str]) -> tuple[Any, ColumnElement[str]]:
-    """Return a table of texts, and its column."""
+def table_of(
+    values: ColumnElement[Any], kind: type[TypeEngine[T]] | TypeEngine[T]
+) -> tuple[Any, ColumnElement[T]]:
+    """Return a table of the values of a ``ValueList``, and its column."""
     function = func.unnest if on_postgresql() else func.json_each
-    table = function(literal([*texts], TextList)).table_valued("value", name="texts")
+    table = function(values).table_valued("value", name="given")
     table = table.render_derived() if on_postgresql() else table
-    return table, type_coerce(table.c.value, String)
+    return table, type_coerce(table.c.value, kind)

@@ -55,7 +55,7 @@ def sales_report(
     with reading(actor) as fetch:
         scope = scope_of(currency)
         found = read_sales(fetch, scope, period, names=names)
-        currencies = _other_currencies(fetch, scope, period)
+        currencies = other_currencies(fetch, scope, period)
     return {
         "currency": currency,
         "currencies": currencies,
@@ -123,7 +123,7 @@ def _accounts(role: str) -> FigureRows:
     return FigureRows(rows, USER_ROLES.c.registered_at, new)
 
 
-def _other_currencies(fetch: Fetch, scope: Scope, period: Period) -> list[str]:
+def other_currencies(fetch: Fetch, scope: Scope, period: Period) -> list[str]:
     """Return the other currencies of orders that count in a period, without reading its orders."""
 
     def after(last: object) -> ColumnElement[Any]:

@@ -88,7 +88,7 @@ def get_customer_totals(call: Call) -> list[Object]:
 
 def get_coupon_totals(call: Call) -> list[Object]:
     """Return the number of coupons of each type."""
-    found = coupons_by_type(call.actor)
+    found = coupons_by_type(call.actor, _TYPES)
     return [_total(slug, name, found.get(slug, 0)) for slug, name in _TYPES.items()]
 
 
