@@ -31,7 +31,8 @@ QUICK = (
     "second-coupon-without-discount", "customer-unchecked", "replay-with-200",
     "results-reordered", "fees-left-out", "feed-page-skips", "order-if-match-ignored",
     "address-change-lost", "guests-not-erased", "campaign-before-lock", "amount-kept",
-    "change-skips-budget", "claim-leaves-uses", "merge-before-lock",
+    "change-skips-budget", "claim-leaves-uses", "merge-before-lock", "claim-counts-twice",
+    "erasure-forgets-uses",
 )  # fmt: skip
 """Plants that a few seconds of traffic without faults show. ``make histories`` runs the others."""
 
