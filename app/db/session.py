@@ -81,6 +81,7 @@ _HAS_COMMITTED = "shop_api_has_committed"
 """Key in ``Session.info`` once ``run_in_transaction`` has committed."""
 
 _AFTER_COMMIT = "shop_api_after_commit"
+_IS_TRIAL = "shop_api_is_trial"
 """Key in ``Session.info`` of the functions to call after the commit."""
 
 
@@ -176,6 +177,34 @@ def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = Fals
     for function in after_commit:
         function()
     return result
+
+
+class _RolledBackError(Exception):
+    """Ends a trial."""
+
+
+def try_in_transaction(work: Callable[[Session], object]) -> None:
+    """Run ``work`` in one write transaction and roll it back, to find out whether it would fail.
+
+    ``is_trial`` is true meanwhile, for what is noted outside of the transaction.
+    """
+
+    def trial(session: Session) -> None:
+        session.info[_IS_TRIAL] = True
+        work(session)
+        raise _RolledBackError
+
+    try:
+        run_in_transaction(trial)
+    except _RolledBackError:
+        pass
+    finally:
+        db.session().info[_IS_TRIAL] = False
+
+
+def is_trial() -> bool:
+    """Return whether ``try_in_transaction`` runs in this app context."""
+    return bool(db.session().info.get(_IS_TRIAL))
 
 
 def _prepare_retry(error: TryAgain | DBAPIError, attempt: int) -> None:

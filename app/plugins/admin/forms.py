@@ -23,7 +23,7 @@ from app.auth.principals import ROLES
 from app.catalog import current_catalog
 from app.conversions.dates import in_zone
 from app.conversions.webhooks import EVERYTHING, known_topics
-from app.db.session import run_in_transaction
+from app.db.session import try_in_transaction
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
@@ -312,10 +312,6 @@ def line_specs(
     ]
 
 
-class _RolledBackError(Exception):
-    """The operation was only tried."""
-
-
 @dataclass(slots=True)
 class Form:
     """A form of a record."""
@@ -494,12 +490,9 @@ class Form:
         def work(_session: Session) -> None:
             headers = {"If-Match": self.etag} if self.etag else {}
             call(operation, body=self.sent and self.sent.body, headers=headers, **path)
-            raise _RolledBackError
 
         try:
-            run_in_transaction(work)
-        except _RolledBackError:
-            pass
+            try_in_transaction(work)
         except ShopError as error:
             self.note(error)
         # Without a value that could not be read, its item can have errors that nobody made.

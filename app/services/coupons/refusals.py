@@ -24,7 +24,7 @@ from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_into
 from app.db.locks import lock_until_commit
-from app.db.session import now, run_in_transaction
+from app.db.session import is_trial, now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPON_REFUSALS, COUPONS
 from app.pricing.evaluation import REASONS, Reason
@@ -182,7 +182,7 @@ def counting_refusals() -> Iterator[None]:
 def count_refused(results: Iterable[object]) -> None:
     """Count the codes of the CouponRefused among results."""
     errors = [error for error in results if isinstance(error, CouponRefused)]
-    if errors:
+    if errors and not is_trial():  # of a form that shows all its errors at once
         current_refusals().count((each.coupon, each.reasons[0]["code"]) for each in errors)
 
 

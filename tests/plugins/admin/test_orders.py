@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from app.services.coupons.refusals import refusals_of
+
 NEW_ORDER = {
     "customer_id": 0,
     "status": "processing",
@@ -458,6 +460,21 @@ def test_an_order_is_created_for_a_customer(browser, admin):
     )
     assert order["billing_address"]["city"] == "Arlington"
     assert order["shipping_methods"] == "Parcel"
+
+
+def test_a_form_that_shows_all_its_errors_counts_no_refused_code(app, admin, browser):
+    line = {"line_items.-1.name": "Tea", "line_items.-1.price": "5"}
+    code = {"coupon_lines.-1.code": "nothing"}
+    form = browser.get("/orders/new").form("note") | line | code
+    counts = []
+    for customer in ("x", ""):  # with an error that the form finds, it runs the request on trial
+        page = browser.post("/orders/new", form | {"customer_id": customer})
+        assert page.status == 400
+        assert 'href="#field-coupon_lines--1-code"' in page.html
+        refusals_of(app).flush()
+        rows = admin.get("/reports/refusals").get_json()["refusal_reports"]
+        counts.append([row["count"] for row in rows])
+    assert counts == [[], [1]]
 
 
 def test_errors_of_a_new_order_stand_beside_their_fields(browser):

@@ -6,7 +6,7 @@ its name shows a record. The addresses follow from its name.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
@@ -17,6 +17,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
+from app.api.serializers import Serializer
 from app.conversions.numbers import whole_number
 from app.db.read_pool import RowStream
 from app.errors import InvalidParams, ShopError
@@ -384,23 +385,35 @@ class Noun:
             )
         )
 
-        def converted(rows: Sequence[Any]) -> list[Record]:
-            return self.prepared(orjson.loads(orjson.dumps(serializer.rows(rows))))
+        return found, partial(self.converted, serializer)
 
-        return found, converted
+    def converted(self, serializer: Serializer, rows: Sequence[Any]) -> list[Record]:
+        """Return selected rows as the table shows them."""
+        return self.prepared(orjson.loads(orjson.dumps(serializer.rows(rows))))
 
     def _csv(self) -> Response:
         """Return all records that the table of the address shows as CSV."""
         found, converted = self.selected_rows(
             list_query() | self.query(request.args), limit=-1, page=1
         )
-        columns = self.csv_columns(trashed=_in_trash(request.args))
         stream = found.rows if isinstance(found.rows, RowStream) else None
-        batches = (
-            ({each.label: each.text(row) for each in columns} for row in converted(rows))
-            for rows in (stream.batches() if stream else ())
+        batches = (converted(rows) for rows in (stream.batches() if stream else ()))
+        return self.csv_of(batches, stream, trashed=_in_trash(request.args))
+
+    def csv_of(
+        self, batches: Iterable[list[Record]], stream: RowStream | None = None, *, trashed: bool
+    ) -> Response:
+        """Return records as CSV with the columns of the table."""
+        columns = self.csv_columns(trashed=trashed)
+        rows = (
+            [{each.label: each.text(row) for each in columns} for row in part] for part in batches
         )
-        return csv_file(self.plural, [each.label for each in columns], batches, stream)
+        return csv_file(self.plural, [each.label for each in columns], rows, stream)
+
+    def selected_table(self) -> dict[str, str]:
+        """Return the parameters of the table whose rows were selected."""
+        given = parse_qs(request.form.get("query", ""))
+        return {name: each[0] for name, each in given.items()}
 
     def show(self, **path: Any) -> Response:
         return self.page(*path.values())
@@ -568,7 +581,7 @@ class Noun:
 
     def matching_ids(self, after: int, limit: int) -> Sequence[int]:
         """Return IDs of records that match the table of the submitted selection, after an ID."""
-        given = {name: each[0] for name, each in parse_qs(request.form.get("query", "")).items()}
+        given = self.selected_table()
         wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
         return self.queries.ids_after(  # type: ignore[no-any-return]  # of any of its modules
             current_principal(),

@@ -20,7 +20,7 @@ from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, specs_
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
-from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file, page_number
+from app.plugins.admin.tables import Column, Filter, Tab, Table, page_number
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
@@ -324,9 +324,14 @@ class CouponPages(Noun):
         if request.form.get("action") != "csv":
             return super().act()
         parts = self._matching_parts() if request.form.get("everything") else [selected_ids()]
-        find = partial(queries.coupons_with_ids, current_principal(), columns=COUPON.columns)
-        batches = (COUPON.rows(reports.from_replica(partial(find, part))) for part in parts)
-        return csv_file("coupons", COUPON.names, batches)
+        trashed = self.selected_table().get("state") == "trash"
+        loaded = loaded_query(self.list_schema, {"page": ""}) | {"selection": None}
+        serializer, _find = self.listing(loaded, trashed=trashed)
+        find = partial(queries.coupons_with_ids, current_principal(), columns=serializer.columns)
+        batches = (
+            self.converted(serializer, reports.from_replica(partial(find, part))) for part in parts
+        )
+        return self.csv_of(batches, trashed=trashed)
 
     def _matching_parts(self) -> Iterator[Sequence[int]]:
         after = 0
