@@ -68,7 +68,7 @@ class UndoReason(Base):
     """Why a write cannot be undone."""
 
     code = fields.String(
-        "`not_undoable`, `no_changes`, `items`, `secret`, `not_found` or `changed_since`."
+        "`not_undoable`, `no_changes`, `items`, `secret`, `not_found`, `erased` or `changed_since`."
     )
     message = fields.String("The reason. Names fields, not their values.")
 
