@@ -46,6 +46,7 @@ from app.services.customers.writes import save_customers
 from app.services.events.changes import is_same
 from app.services.events.queries import known_event
 from app.services.maintenance.trash import restore_coupon, restore_order
+from app.services.orders.columns import REFUNDED
 from app.services.orders.erased import EMPTIED, is_kept
 from app.services.orders.notes import update_note
 from app.services.orders.refunds import update_refund
@@ -222,6 +223,8 @@ def plan_undo(actor: Principal, event_id: int, *, compares: bool = True) -> Undo
     if row is None or _is_trashed(row):
         return _impossible(event, "not_found")
     _require_record(actor, resource, row)
+    if resource == "order" and changes["before"].get("status") == REFUNDED:
+        actor.require("shop_api_user_cannot_create_order_refund")
     if row.get("erased_at") and _fills(resource, event["changes"]["before"]):
         return _impossible(event, "erased")
     return _plan_update(event, kind, row, compares=compares)

@@ -25,6 +25,7 @@ class Capability(StrEnum):
     EDIT_OTHERS_SHOP_ORDERS = "edit_others_shop_orders"
     DELETE_SHOP_ORDERS = "delete_shop_orders"
     DELETE_OTHERS_SHOP_ORDERS = "delete_others_shop_orders"
+    REFUND_SHOP_ORDERS = "refund_shop_orders"
     LIST_USERS = "list_users"
     CREATE_USERS = "create_users"
     EDIT_USERS = "edit_users"
@@ -38,6 +39,17 @@ class Capability(StrEnum):
 ROLES: dict[str, frozenset[Capability]] = {
     "administrator": frozenset(Capability),
     "shop_manager": frozenset(Capability) - {Capability.DELETE_USERS, Capability.MANAGE_API_KEYS},
+    # Changes the status and the notes of orders, and neither refunds nor deletes.
+    "shop_assistant": frozenset(
+        {
+            Capability.READ_PRIVATE_SHOP_COUPONS,
+            Capability.READ_PRIVATE_SHOP_ORDERS,
+            Capability.EDIT_SHOP_ORDERS,
+            Capability.EDIT_OTHERS_SHOP_ORDERS,
+            Capability.LIST_USERS,
+            Capability.READ_EVENTS,
+        }
+    ),
     "customer": frozenset(),
     "subscriber": frozenset(),
 }
@@ -82,11 +94,14 @@ CAPABILITIES: dict[str, tuple[Capability, ...]] = {
     "shop_api_user_cannot_read_order_notes": _READ_ORDERS,
     "shop_api_user_cannot_edit_order_note": (Capability.EDIT_SHOP_ORDERS,),
     "shop_api_user_cannot_delete_order_note": (Capability.EDIT_SHOP_ORDERS,),
-    "shop_api_user_cannot_create_order_refund": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_create_order_refund": (Capability.REFUND_SHOP_ORDERS,),
     "shop_api_user_cannot_read_order_refunds": _READ_ORDERS,
     "shop_api_user_cannot_read_order_refunds_count": _READ_ORDERS,
-    "shop_api_user_cannot_edit_order_refund": (Capability.EDIT_SHOP_ORDERS,),
-    "shop_api_user_cannot_delete_order_refund": (Capability.DELETE_SHOP_ORDERS,),
+    "shop_api_user_cannot_edit_order_refund": (Capability.REFUND_SHOP_ORDERS,),
+    "shop_api_user_cannot_delete_order_refund": (
+        Capability.DELETE_SHOP_ORDERS,
+        Capability.REFUND_SHOP_ORDERS,
+    ),
     "shop_api_user_cannot_read_event": (Capability.READ_EVENTS,),
     "shop_api_user_cannot_read_events": (Capability.READ_EVENTS,),
     "shop_api_user_cannot_read_person": (

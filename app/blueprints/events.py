@@ -35,6 +35,7 @@ _RIGHTS = (
     "shop_api_user_cannot_edit_customer",
     "shop_api_user_cannot_edit_order",
     "shop_api_user_cannot_delete_order",
+    "shop_api_user_cannot_create_order_refund",
     "shop_api_user_cannot_edit_order_note",
     "shop_api_user_cannot_edit_order_refund",
 )

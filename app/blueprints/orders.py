@@ -61,6 +61,7 @@ def list_orders(query: Query) -> Response:
 @blp.errors(
     "shop_api_missing_order_data",
     "shop_api_user_cannot_create_order",
+    "shop_api_user_cannot_create_order_refund",
     "shop_api_invalid_order_status",
     "shop_api_invalid_order_currency",
     "shop_api_invalid_currency",
@@ -128,6 +129,7 @@ def get_order(query: Query, order_id: int) -> Response:
     "shop_api_missing_order_data",
     "shop_api_invalid_order_id",
     "shop_api_user_cannot_edit_order",
+    "shop_api_user_cannot_create_order_refund",
     "shop_api_precondition_failed",
     "shop_api_invalid_order_status",
     "shop_api_invalid_order_currency",

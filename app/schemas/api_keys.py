@@ -104,8 +104,8 @@ class ApiKeyCreate(_Limits):
         load_default="",
     )
     role = inputs.Text(
-        "Role of a new user: `administrator`, `shop_manager`, `customer` or `subscriber`. If the "
-        "user exists, it must have this role.",
+        "Role of a new user: `administrator`, `shop_manager`, `shop_assistant`, `customer` or "
+        "`subscriber`. If the user exists, it must have this role.",
         load_default="",
     )
 

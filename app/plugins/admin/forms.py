@@ -26,7 +26,15 @@ from app.conversions.webhooks import EVERYTHING, known_topics
 from app.db.session import try_in_transaction
 from app.errors import ShopError
 from app.plugins.admin import html
-from app.plugins.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
+from app.plugins.admin.calls import (
+    ApiRequest,
+    Reply,
+    api_request,
+    call,
+    can,
+    form_headers,
+    record_of,
+)
 from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
 from app.schemas.coupons.batch import CodeCount
@@ -36,6 +44,7 @@ from app.schemas.fields.form import FORM, FormField
 from app.schemas.webhooks import EventId
 from app.services.campaigns.queries import offered_names
 from app.services.coupons.expiry import expiry_zone
+from app.services.orders.columns import REFUNDED
 
 COUPON_TYPES = {
     "percent": "Percentage of the cart",
@@ -58,7 +67,7 @@ CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
         name: _(COUPON_TYPES.get(name, name)) for name in current_catalog().coupon_types
     },
     "order_statuses": lambda: {
-        name: _(label) for name, label in current_catalog().order_statuses.items()
+        name: label for name, label in status_labels().items() if name != REFUNDED or may_refund()
     },
     "permissions": lambda: {name: _(label) for name, label in PERMISSIONS.items()},
     # A key without read permission cannot sign in.
@@ -74,6 +83,17 @@ CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
     "campaigns": lambda: campaign_choices(),  # noqa: PLW0108  # defined below
 }
 """What a ``select`` or boxes offer: labels by values."""
+
+
+def status_labels() -> dict[str, str]:
+    """Return the labels of the statuses of orders by their names."""
+    return {name: _(label) for name, label in current_catalog().order_statuses.items()}
+
+
+def may_refund() -> bool:
+    """Return whether the session may give an order the status ``refunded``, which refunds it."""
+    return can("create_order_refund")
+
 
 MAX_CAMPAIGNS = 500
 """The number of campaigns that a ``select`` offers."""

@@ -43,6 +43,7 @@ DONE = {
     "ended": "The session was ended.",
     "withdrawn": "The invitation is not open any more.",
     "revoked": "The key was revoked.",
+    "link_revoked": "The sign-in link does not work any more.",
     "started": "Started.",
     "loading": "The demo shop is being loaded already. Open this page again in a few seconds.",
     "note": "The note was added.",

@@ -10,10 +10,12 @@ from flask import current_app, url_for
 from app.catalog import current_catalog
 from app.db.session import now
 from app.plugins.admin import html
-from app.plugins.admin.calls import call, can
+from app.plugins.admin.calls import call, can, operations
+from app.plugins.admin.forms import may_refund
 from app.plugins.admin.frame import may_open
 from app.plugins.admin.texts import gettext as _
 from app.services.campaigns.queries import states_of
+from app.services.orders.columns import REFUNDED
 
 RESOURCES = ("campaign", "coupon", "customer", "order")
 """The kinds of records whose pages show a history."""
@@ -113,7 +115,7 @@ def entry(event: Mapping[str, Any], labels: Mapping[str, str]) -> Entry:
     can_undo = verb == "restored" or (verb == "updated" and changes)
     can_undo = can_undo or (verb == "deleted" and not data.get("permanent", True))
     undo = ""
-    if can_undo and may_open("admin_events.undo"):
+    if can_undo and may_open("admin_events.undo") and _may_undo(event, changes):
         undo = url_for("admin_events.show", event_id=event["id"], _anchor=ANCHOR)
     if event["type"] in TITLES:
         labels = CHILD_FIELDS
@@ -125,6 +127,14 @@ def entry(event: Mapping[str, Any], labels: Mapping[str, str]) -> Entry:
         if child.get(name) and name not in changes.get("after", {})
     ]
     return Entry(title or html.words(verb), event["created_at"], _who(event), listed, undo)
+
+
+def _may_undo(event: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
+    """Return whether the session may run the operation that undoes an event."""
+    resource, _dot, verb = event["type"].partition(".")
+    name = f"{'delete' if verb == 'restored' else 'update'}_{resource}"
+    refunds = resource == "order" and changes.get("before", {}).get("status") == REFUNDED
+    return (name not in operations() or can(name)) and (not refunds or may_refund())
 
 
 def _who(event: Mapping[str, Any]) -> str:

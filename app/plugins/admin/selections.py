@@ -147,6 +147,7 @@ def act(noun: Noun) -> Response:
             continue
         done += 1
         changed.append(str(record_id))
+    undo = action.undo if action.undo and can(actions[action.undo].operation) else ""
     return render(
         "progress.html",
         title=action.title,
@@ -157,8 +158,8 @@ def act(noun: Noun) -> Response:
         is_last=is_last,
         after=max(part, default=0),
         kept=[each for each in given.items(multi=True) if each[0] not in _STATE],
-        changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
-        undo_action=action.undo if is_last and 0 < done <= MAX_UNDONE else "",
+        changed=",".join(changed[: MAX_UNDONE + 1]) if undo else "",
+        undo_action=undo if is_last and 0 < done <= MAX_UNDONE else "",
         requests=[("", action.request(part[0]))] if is_last and part else [],
     )
 

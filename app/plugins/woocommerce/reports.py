@@ -43,7 +43,7 @@ SOLD = ("processing", "completed", "on-hold")
 MAX_YEARS = 20
 MAX_MONTHS_BY_DAY = 3
 SELLERS = 12
-STAFF = ("administrator", "shop_manager")
+STAFF = ("administrator", "shop_manager", "shop_assistant")
 
 SALES = {
     "sales": "total",

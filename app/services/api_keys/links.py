@@ -23,7 +23,12 @@ from app.services.api_keys.rights import (
     checked_resources,
     require_rights,
 )
-from app.services.api_keys.sessions import manages_keys, new_token, require_reading_key
+from app.services.api_keys.sessions import (
+    manageable_keys,
+    manages_keys,
+    new_token,
+    require_reading_key,
+)
 from app.services.api_keys.users import find_user, require_new_user
 from app.services.api_keys.writes import issue_key, with_current_rights
 from app.services.events.outbox import NewEvent, record
@@ -37,12 +42,16 @@ INVITATION_TIME = timedelta(hours=48)
 MAX_INVITATIONS = 50
 """The maximum number of open invitations of a key."""
 
+MAX_LINKS = 200
+"""The number of unused links that a list contains."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """An unused link.
 
     Args:
+        user_id: the user of that key.
         key_id: the key of the session, or the key of the inviter.
         expires_at: until when it works.
         username: the user of the key.
@@ -52,6 +61,7 @@ class Link:
     """
 
     id: int
+    user_id: int
     key_id: int
     expires_at: datetime
     username: str
@@ -65,6 +75,7 @@ _LINKS: Select[Any] = (
     select(
         SIGN_IN_LINKS,
         USERS.c.username,
+        API_KEYS.c.user_id,
         API_KEYS.c.description,
         API_KEYS.c.permission.label("own_permission"),
         API_KEYS.c.resources.label("own_resources"),
@@ -79,6 +90,7 @@ def _link(row: Any) -> Link:
     own = row.login is None
     return Link(
         id=row.id,
+        user_id=row.user_id,
         key_id=row.key_id,
         expires_at=row.expires_at,
         username=row.username,
@@ -315,6 +327,34 @@ def withdraw_invitation(actor: Principal, link_id: int) -> None:
     actor.require("shop_api_user_cannot_delete_key")
     this = delete(SIGN_IN_LINKS).where(
         SIGN_IN_LINKS.c.id == link_id, SIGN_IN_LINKS.c.login.is_not(None)
+    )
+    if not run_in_transaction(
+        lambda session: session.execute(this.returning(SIGN_IN_LINKS.c.id)).first()
+    ):
+        raise ShopError("shop_api_sign_in_link_used")
+
+
+def list_links(actor: Principal) -> list[Link]:
+    """Return the unused links of the actor's keys, or of all keys for a key that may read them."""
+    found = _LINKS.where(
+        *manageable_keys(actor, "GET"),
+        SIGN_IN_LINKS.c.login.is_(None),
+        SIGN_IN_LINKS.c.expires_at > now(),
+    )
+    return [_link(row) for row in fetch(found.order_by(SIGN_IN_LINKS.c.id.desc()).limit(MAX_LINKS))]
+
+
+def revoke_link(actor: Principal, link_id: int) -> None:
+    """Revoke an unused link of the actor's keys, or of any key for one that may revoke all keys.
+
+    Raises:
+        ShopError: the actor has no such link.
+    """
+    keys = select(API_KEYS.c.id).where(*manageable_keys(actor, "DELETE"))
+    this = delete(SIGN_IN_LINKS).where(
+        SIGN_IN_LINKS.c.id == link_id,
+        SIGN_IN_LINKS.c.login.is_(None),
+        SIGN_IN_LINKS.c.key_id.in_(keys),
     )
     if not run_in_transaction(
         lambda session: session.execute(this.returning(SIGN_IN_LINKS.c.id)).first()

@@ -83,7 +83,7 @@ def list_sessions(actor: Principal) -> list[Any]:
             .join(API_KEYS, API_KEYS.c.id == ADMIN_SESSIONS.c.key_id)
             .join(USERS, USERS.c.id == API_KEYS.c.user_id)
             .where(
-                *_manageable(actor, "GET"),
+                *manageable_keys(actor, "GET"),
                 ADMIN_SESSIONS.c.expires_at > now(),
                 ADMIN_SESSIONS.c.last_used_at > now() - idle,
             )
@@ -99,7 +99,7 @@ def manages_keys(actor: Principal, method: str) -> bool:
     return actor.can(Capability.MANAGE_API_KEYS) and allowed and actor.permission.allows(method)
 
 
-def _manageable(actor: Principal, method: str) -> list[ColumnElement[bool]]:
+def manageable_keys(actor: Principal, method: str) -> list[ColumnElement[bool]]:
     """Return the condition for the keys whose sessions an actor may see or end."""
     return [] if manages_keys(actor, method) else [API_KEYS.c.user_id == actor.user_id]
 
@@ -110,7 +110,7 @@ def end_session(actor: Principal, session_id: int) -> None:
     Raises:
         ShopError: the actor has no such session.
     """
-    keys = select(API_KEYS.c.id).where(*_manageable(actor, "DELETE"))
+    keys = select(API_KEYS.c.id).where(*manageable_keys(actor, "DELETE"))
     this = ADMIN_SESSIONS.c.id == session_id, ADMIN_SESSIONS.c.key_id.in_(keys)
     if not run_in_transaction(lambda session: _end(session, *this)):
         raise ShopError("shop_api_invalid_session_id")

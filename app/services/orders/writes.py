@@ -187,6 +187,7 @@ class _OrderWrites(Writes[Record]):
         paid = data.get("payment_details", {}).get("paid", False)
         status = data.get("status", columns.PROCESSING if paid else columns.PENDING)
         columns.require_known_status(status)
+        _require_refund(self.actor, status)
         currency = data.get("currency", current_app.config["SHOP_CURRENCY"])
         columns.require_currency(currency)
         created = now()
@@ -250,6 +251,8 @@ class _OrderWrites(Writes[Record]):
         after = {**order, **columns.columns_of(data), "updated_at": timestamp, "version": ""}
         after["currency"] = data.get("currency", order["currency"]).upper()
         after["status"] = columns.next_status(order["status"], data)
+        if after["status"] != order["status"]:
+            _require_refund(self.actor, after["status"])
         if after["status"] == columns.COMPLETED and order["completed_at"] is None:
             after["completed_at"] = timestamp
         after["paid_at"] = columns.paid_at(order, after, data.get(columns.PAYS))
@@ -384,6 +387,12 @@ def _prices(currency: str) -> PriceOf:
     """Return the function that asks plugins for the prices of products."""
     price_of = current_catalog().price_of
     return lambda product_id, quantity: price_of(product_id, quantity, currency)
+
+
+def _require_refund(actor: Principal, status: str) -> None:
+    """Raise ShopError if a new status means a refund, and the actor may not refund."""
+    if status == columns.REFUNDED:
+        actor.require("shop_api_user_cannot_create_order_refund")
 
 
 def _note_status(writes: _OrderWrites, order: Record, before: str, data: Mapping[str, Any]) -> None:

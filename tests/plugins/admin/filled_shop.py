@@ -68,6 +68,7 @@ def fill(app, admin, browser, text):
                      delivery_url="https://erp.example/hooks")  # fmt: skip
     key = create("/keys", "key", description=text("key"), permission="read")
     browser.submit("/invitations/new", "login", login="grace")
+    browser.post(f"/keys/{key}/link")
     admin.post("/coupons/evaluate", {"cart": {"coupons": [text("refusal")], "items": []}})
     refusals_of(app).flush()
     name, cells = f"{text('upload')}.csv", f'code,type\n"{text("upload")}","{text("upload")}"\n'

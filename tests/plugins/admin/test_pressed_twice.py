@@ -29,7 +29,7 @@ SENT = {
     "/campaigns/1/active", "/campaigns/1/edit", "/campaigns/new", "/coupons/1/active",
     "/coupons/1/redeem", "/coupons/1/redemptions/1/confirm", "/coupons/1/redemptions/1/release",
     "/coupons/1/trash", "/customers/new", "/customers/1/edit", "/customers/1/delete",
-    "/invitations/1/withdraw", "/keys/1/revoke", "/orders/1/notes", "/orders/1/refund",
+    "/invitations/1/withdraw", "/keys/1/revoke", "/keys/links/1/revoke", "/orders/1/notes", "/orders/1/refund",
     "/orders/new", "/orders/1/edit",
     "/orders/1/refunds/1/delete", "/orders/1/status", "/orders/1/trash", "/sessions/1/end",
     "/webhooks/1/delete", "/webhooks/1/deliveries/1/redeliver", "/webhooks/1/edit",

@@ -20,6 +20,7 @@ KEYS = [
     ("administrator", "read_write", ["keys"]),
     ("shop_manager", "read_write", None),
     ("shop_manager", "read", ["coupons", "redemptions"]),
+    ("shop_assistant", "read_write", None),
     ("customer", "read_write", None),
     ("subscriber", "read_write", None),
 ]

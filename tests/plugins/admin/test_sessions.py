@@ -653,6 +653,36 @@ def test_a_new_link_for_the_user_of_a_key(app, new_browser):
     assert "New sign-in link" not in few.get(path).html
 
 
+@pytest.mark.both_databases
+def test_unused_links_are_listed_and_revoked(app, new_browser):
+    ada, eva, bob = new_browser("ada"), new_browser("eva", "shop_manager"), new_browser("bob")
+    assert "Unused sign-in links" not in ada.get("/keys").text
+    page = ada.post(
+        f"/keys/{eva.key.key_id}/link", ada.get(f"/keys/{eva.key.key_id}").form("_form")
+    )
+    token = re.search(r"/admin/sign-in\?token=([\w-]+)", page.html)[1]
+    for browser in (ada, eva, bob):
+        assert "Unused sign-in links" in browser.get("/keys").text
+        assert token not in browser.get("/keys").html
+    own = ada.post(f"/keys/{ada.key.key_id}/link", ada.get(f"/keys/{ada.key.key_id}").form("_form"))
+    theirs = re.findall(r"/keys/links/[0-9]+/revoke", bob.get("/keys").html)
+    listed = re.findall(r"/keys/links/[0-9]+/revoke", eva.get("/keys").html)
+    assert len(theirs) == 2
+    assert len(listed) == 1, "of others, only an administrator sees the links"
+    (of_ada,) = {*theirs} - {*listed}
+    assert eva.post(of_ada).status == 410
+    assert new_browser("reader", permission="read").post(listed[0]).status == 410
+    page = eva.post(listed[0])
+    assert page.location == "/admin/keys?done=link_revoked"
+    assert "does not work any more" in eva.get("/keys?done=link_revoked").text
+    assert "Unused sign-in links" not in eva.get("/keys").text
+    assert Browser(app).post("/sign-in", {"token": token}).status == 410
+    assert bob.post(of_ada).status == 303
+    assert "Unused sign-in links" not in bob.get("/keys").text
+    token = re.search(r"/admin/sign-in\?token=([\w-]+)", own.html)[1]
+    assert Browser(app).post("/sign-in", {"token": token}).status == 410
+
+
 def test_each_page_leads_to_the_guides(app, browser):
     for page in (browser.get("/coupons"), browser.get("/nowhere"), Browser(app).get("/sign-in")):
         assert '<a href="/docs/guides/">Guides</a>' in page.html

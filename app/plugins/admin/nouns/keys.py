@@ -18,6 +18,7 @@ from app.plugins.admin.texts import gettext as _
 from app.schemas import api_keys as schemas
 from app.services.api_keys import links
 from app.services.api_keys.rights import Rights
+from app.services.api_keys.sessions import manages_keys
 from app.services.api_keys.writes import require_rotated_key_again
 
 
@@ -65,7 +66,7 @@ class Keys(Noun):
         return [Button(_("Invite a colleague"), "admin_keys.invite")]
 
     def show_list(self) -> Response:
-        """Show the keys, and the open invitations if there are any."""
+        """Show the keys, and the open invitations and unused links if there are any."""
 
         def withdraw(row: Record) -> list[Button]:
             path = {"link_id": row["id"]}
@@ -80,8 +81,31 @@ class Keys(Noun):
             Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
         ]
         rows = [asdict(each) for each in links.list_invitations(current_principal())]
-        table = Table(_("Open invitations"), columns, rows, buttons=withdraw)
-        return self.list_page(invitations=table if rows else None)
+        tables = [Table(_("Open invitations"), columns, rows, buttons=withdraw), self._links()]
+        return self.list_page(more=[each for each in tables if each.rows])
+
+    def _links(self) -> Table:
+        """Return the unused links that sign in with a key, each with a button that revokes it."""
+        actor = current_principal()
+        revokes_all = manages_keys(actor, "DELETE")
+
+        def revoke(row: Record) -> list[Button]:
+            if not revokes_all and row["user_id"] != actor.user_id:
+                return []
+            path, name = {"link_id": row["id"]}, row["username"]
+            shown = {"username": name}
+            return [Button(_("Revoke"), "admin_keys.revoke_link", path, name=name, shown=shown)]
+
+        def key(row: Record) -> object:
+            return self.link_to(row["key_id"], row["description"] or f"#{row['key_id']}")
+
+        columns = [
+            Column(_("Key"), key),
+            Column(_("User"), lambda row: row["username"], on_phone=True),
+            Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
+        ]
+        rows = [asdict(each) for each in links.list_links(actor)]
+        return Table(_("Unused sign-in links"), columns, rows, buttons=revoke)
 
     def values(self, record: Record) -> dict[str, object]:
         name = self.name_of(record)
@@ -129,7 +153,7 @@ def new_link(key_id: int) -> Response:
     link = url_for("admin_sign_in.sign_in", token=token, _external=True)
     note = _(
         "Send this link to the user of the key. It works once within 48 hours, and is shown "
-        "only here."
+        "only here. The page of all keys lists it and can revoke it."
     )
     return KEYS.page(key_id, secrets=[(_("Link"), link)], note=note)
 
@@ -140,3 +164,11 @@ def revoke(key_id: int) -> BaseResponse:
     with frame.pressed_again():
         call("delete_api_key", key_id=key_id)
     return see_other("admin_keys.show_list", done="revoked")
+
+
+@blp.action("/keys/links/<id:link_id>/revoke")
+def revoke_link(link_id: int) -> BaseResponse:
+    """Revoke a link that signs in with a key."""
+    with frame.pressed_again():
+        links.revoke_link(current_principal(), link_id)
+    return see_other("admin_keys.show_list", done="link_revoked")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,7 @@ from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import Reply, call, can
-from app.plugins.admin.forms import CHOICES, FieldSpec, line_specs, specs_of
+from app.plugins.admin.forms import CHOICES, FieldSpec, line_specs, specs_of, status_labels
 from app.plugins.admin.nouns import NOUNS, Noun, Record
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
@@ -40,6 +41,7 @@ from app.schemas.queries import OrderListQuery
 from app.services.common.pagination import Page
 from app.services.orders import queries
 from app.services.orders.children import events_of_children
+from app.services.orders.columns import REFUNDED
 from app.services.orders.queries import OrderQuery
 
 TONES = {
@@ -69,8 +71,15 @@ def customer_of(order: Record) -> str:
     return name or ("" if order["customer_id"] else _("Guest"))
 
 
-def _status_field() -> list[FieldSpec]:
-    return [FieldSpec("status", _("Status"), "select", choices=CHOICES["order_statuses"])]
+def _status_field(current: str = "") -> list[FieldSpec]:
+    """Return the field of the status, which offers the current one and those that can be set."""
+
+    def offered() -> dict[str, str]:
+        can_be_set = CHOICES["order_statuses"]()
+        labels = status_labels().items()
+        return {name: label for name, label in labels if name in can_be_set or name == current}
+
+    return [FieldSpec("status", _("Status"), "select", choices=offered)]
 
 
 class OrderPages(Noun):
@@ -153,7 +162,7 @@ class OrderPages(Noun):
 
     def filters(self) -> list[Filter]:
         """Return the filters, without that of a status if a tab has chosen it."""
-        status = Filter("status", _("Status"), _("All statuses"), CHOICES["order_statuses"]())
+        status = Filter("status", _("Status"), _("All statuses"), status_labels())
         return [
             *([] if request.args.get("state") in TABS else [status]),
             *date_filters(_("Ordered from")),
@@ -174,7 +183,7 @@ class OrderPages(Noun):
     def tabs(self, reply: Reply) -> list[Tab]:
         labels = {
             "": _("All"),
-            **{name: CHOICES["order_statuses"]().get(name, name) for name in TABS},
+            **{name: status_labels().get(name, name) for name in TABS},
         }
         if request.args.get("q"):  # to search for each status takes too long
             return [*(Tab(*each) for each in labels.items()), Tab("trash", _("Trash"))]
@@ -205,6 +214,11 @@ class OrderPages(Noun):
         if is_new:
             items += line_specs(CouponLineCreate, "coupon_lines", {-1: _("Coupon")})
             items += line_specs(ShippingLineCreate, "shipping_lines", {-1: _("Shipping")})
+        if record:
+            offered = _status_field(record["status"])[0].choices
+            fields = [
+                replace(each, choices=offered) if each.name == "status" else each for each in fields
+            ]
         addresses = [each for each in fields if "." in each.name]
         return [*(each for each in fields if each not in addresses), *items, *addresses]
 
@@ -224,7 +238,7 @@ class OrderPages(Noun):
 
     def compared(self) -> list[FieldSpec]:
         total = FieldSpec("total", _("Total"), "text")
-        return [*_status_field(), total, FieldSpec("note", _("Note"), "text")]
+        return [*_status_field(REFUNDED), total, FieldSpec("note", _("Note"), "text")]
 
     def actions(self) -> dict[str, Action]:
         title, spec = _("Changing the status"), _status_field()[0]
@@ -239,7 +253,7 @@ class OrderPages(Noun):
         notes = call_if_allowed("list_order_notes", order_id=number)
         note_form = self.url("add_note", number), specs_of(OrderNoteCreate), _("Add note")
         shown = {"status": record["status"]}
-        status = {"fields": shown, "shown": shown, "spec": _status_field()[0]}
+        status = {"fields": shown, "shown": shown, "spec": _status_field(record["status"])[0]}
         data, erase = ([], []) if customer else person_buttons(order_id=number)
         account, name = record["customer"], customer_of(record)
         own_name = f"{account['first_name']} {account['last_name']}".strip() if customer else ""

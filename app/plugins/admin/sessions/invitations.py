@@ -110,8 +110,9 @@ set_form(
             "login": FormField("Username"),
             "role": FormField(
                 values="roles",
-                help="A shop manager administers coupons, customers and orders. An administrator "
-                "also manages keys.",
+                help="A shop assistant changes the status and the notes of orders, and neither "
+                "refunds nor deletes. A shop manager administers coupons, customers and orders. An "
+                "administrator also manages keys.",
             ),
         },
         "Key": {**schemas.RIGHTS, "permission": FormField(values="signs_in", help="")},

@@ -141,7 +141,7 @@ class Refunds(Resource):
     summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
     needs = (
         Capability.READ_PRIVATE_SHOP_ORDERS,
-        *[Capability.EDIT_SHOP_ORDERS] * 2,
+        *[Capability.REFUND_SHOP_ORDERS] * 2,
         Capability.DELETE_SHOP_ORDERS,
     )
     viewed = {**arg.ONE, "dp": arg.DECIMALS}
