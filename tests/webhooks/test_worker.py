@@ -214,8 +214,8 @@ def test_a_worker_takes_only_leases_that_are_free(shop, receivers):
     assert [*map(tuple, owners)] == [(taken, "other"), (free, "this")]
 
 
-LEASE_SECONDS = 4
-"""On a busy machine, a worker can renew its lease more than two seconds late."""
+LEASE_SECONDS = 2
+"""On a busy machine, a worker can renew its lease more than a second late."""
 
 
 @pytest.fixture
