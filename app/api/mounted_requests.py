@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from app.api.dialect import IN_ENVIRON, Dialect
-from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
+from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _STRAY = re.compile(

@@ -15,7 +15,7 @@ from flask import Flask, Response, current_app, g, request
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.dialect import SAFE_METHODS
-from app.db.replicas.positions import Position, current_position
+from app.db.replicas.monitor import Position, current_position
 from app.db.replicas.routing import Replicas, current_replicas
 from app.db.session import has_committed
 

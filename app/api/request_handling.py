@@ -20,7 +20,7 @@ from app.errors import ShopError, unavailable
 def _begin_time() -> None:
     """Begin the time of a request, and reject a request that the server cannot let in.
 
-    The server has rejected the request itself (``server/error_responses.py``), or it has waited for
+    The server has rejected the request itself (``server/gunicorn_worker.py``), or it has waited for
     a slot for too long.
     """
     # The socket of the request, which also measures its time (server/client_socket.py).

@@ -8,7 +8,7 @@ from flask import Flask, Response, current_app, request
 
 from app.api.dialect import SAFE_METHODS
 from app.api.openapi import document as openapi
-from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
+from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
 from app.config import VERSION
 from app.errors import ShopError
 

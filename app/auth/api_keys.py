@@ -19,8 +19,8 @@ from app.auth.principals import (
     Principal,
     capabilities_of,
 )
-from app.db.best_effort import try_to_write
 from app.db.read_pool import fetch
+from app.db.session import try_to_write
 from app.errors import ShopError
 from app.models import API_KEYS, USER_ROLES, USERS
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from werkzeug.datastructures import Authorization
 
@@ -135,3 +136,23 @@ def unsupported_scheme(header: str, *, or_oauth: bool = False) -> str:
         "The scheme of the Authorization header is not supported. Send an API key by HTTP Basic "
         f"authentication{signed}."
     )
+
+
+ORIGINAL_REQUEST = "shop_api.original_request"
+"""WSGI environ key for the OriginalRequest, if the request was changed."""
+
+
+class OriginalRequest(NamedTuple):
+    """A request as sent.
+
+    Args:
+        path: the decoded path.
+        query: the query string.
+        overrides: the values of ``_method`` in the query that are not empty. The last one overrides
+            the method.
+    """
+
+    method: str
+    path: str
+    query: str
+    overrides: Sequence[str] = ()

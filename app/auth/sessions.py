@@ -13,8 +13,8 @@ from sqlalchemy import bindparam, select, update
 from app.auth.api_keys import principal_of
 from app.auth.hashes import keyed_hash
 from app.auth.principals import InvalidCredentials, Principal
-from app.db.best_effort import try_to_write
 from app.db.read_pool import fetch
+from app.db.session import try_to_write
 from app.models import ADMIN_SESSIONS, API_KEYS, USER_ROLES, USERS
 
 _SESSION = (

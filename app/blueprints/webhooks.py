@@ -18,8 +18,8 @@ from app.schemas.examples import webhooks as examples
 from app.schemas.queries import ReadQuery
 from app.services.webhooks import pings as webhook_pings
 from app.services.webhooks import queries as webhook_queries
-from app.services.webhooks import replays as webhook_replays
 from app.services.webhooks import writes as webhooks
+from app.services.webhooks.deliveries import collection
 from app.services.webhooks.queries import DeliveryQuery, WebhookQuery
 
 blp = Blueprint(
@@ -174,7 +174,7 @@ def replay_webhook(body: Body, webhook_id: int) -> Response:
     All retained events with a higher ID than `after` that match the topics are sent, in their
     order, with the same `webhook-id` as before.
     """
-    replay = webhook_replays.replay(current_principal(), webhook_id, body["after"])
+    replay = collection.replay(current_principal(), webhook_id, body["after"])
     return json_response({"replay": replay})
 
 
@@ -223,5 +223,5 @@ def redeliver_webhook_delivery(webhook_id: int, delivery_id: int) -> Response:
 
     A successful delivery can be sent again, too. The schedule of retries starts from the beginning.
     """
-    delivery = webhook_replays.redeliver(current_principal(), webhook_id, delivery_id)
+    delivery = collection.redeliver(current_principal(), webhook_id, delivery_id)
     return json_response({"webhook_delivery": WEBHOOK_DELIVERY.record(delivery)})

@@ -1,19 +1,32 @@
 """``shop-api db``: upgrade the schema, show its version, rebuild sums, and copy a shop."""
 
+import sys
+from pathlib import Path
+
 import click
+from flask import current_app
 from flask.cli import AppGroup, with_appcontext
+from sqlalchemy import URL, inspect, make_url
 from sqlalchemy.exc import DBAPIError
 
-from app.cli.db_copy import copy
-from app.db.errors import is_schema_mismatch
+from app.config.loading import SettingsError, database_url
+from app.config.urls import without_password
+from app.db import timeouts
+from app.db.errors import first_line, is_schema_mismatch
 from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.read_pool import fetch
 from app.db.schema_upgrade import MixedSchemaError, NewerSchemaError, SchemaUpgrade, upgrade_schema
+from app.db.session import db as database
 from app.services.customers import totals
 from app.services.maintenance import order_sums, stored_texts
+from app.services.maintenance.database_copy import (
+    CopyError,
+    copy_shop,
+    open_source,
+    reading_one_state,
+)
 
 db = AppGroup("db", help="Upgrade the database schema, show its version, and copy a shop.")
-db.add_command(copy)
 
 
 @db.command("upgrade")
@@ -82,3 +95,91 @@ def rebuild_sums() -> None:
     """
     corrected = order_sums.rebuild_sums()
     click.echo(f"{corrected} sum{'s were' if corrected != 1 else ' was'} corrected.")
+
+
+@db.command("copy")
+@click.argument("source_url")
+@with_appcontext
+def copy(source_url: str) -> None:
+    """Copy a shop from SOURCE_URL into the empty database of DATABASE_URL.
+
+    IDs, API keys and sequences stay the same. Keys keep working with the same SECRET_KEY. Stop the
+    service first: changes of the source during the copy are not copied. If the copy fails, the
+    target stays empty.
+    """
+    url = _source_url(source_url)
+    source = open_source(url.render_as_string(hide_password=False))
+    try:
+        with source.connect() as connection:
+            inspect(connection).get_table_names()  # SQLite reads the file only now
+    except DBAPIError as error:
+        remedy = (
+            "is correct and the file is readable"
+            if url.get_backend_name() == "sqlite"
+            else "is correct and the server runs"
+        )
+        raise click.ClickException(
+            f"The source {without_password(url)} cannot be used: {first_line(error.orig)}. Check "
+            f"that SOURCE_URL {remedy}."
+        ) from None
+    progress = _Progress()
+    with database.engine.connect() as target:
+        # Detached from the pool, because the copy changes settings of the connection.
+        timeouts.without_limit(target)
+        try:
+            with reading_one_state(source) as connection, target.begin():
+                copied = copy_shop(connection, target, progress)
+        except CopyError as error:
+            raise click.ClickException(str(error)) from None
+        finally:
+            source.dispose()
+    rows = sum(copied.values())
+    filled = sum(map(bool, copied.values()))
+    click.echo(f"{rows:,} rows of {filled} tables were copied. API keys remain valid.")
+
+
+def _source_url(given: str) -> URL:
+    """Return a valid URL that is not the URL of the target."""
+    try:
+        url = make_url(database_url(given))
+    except SettingsError as error:
+        raise click.BadParameter(str(error), param_hint="SOURCE_URL") from None
+    target = database.engine.url
+    if url.get_backend_name() == "sqlite":
+        url = url.set(database=str(_file(url.database or "")))
+        same = Path(target.database or "").resolve() == Path(url.database or "").resolve()
+    else:
+        here, there = ((each.host, each.port or 5432, each.database) for each in (url, target))
+        same = here == there
+    if same and url.get_backend_name() == target.get_backend_name():
+        raise click.BadParameter(
+            "is also the target. Set DATABASE_URL to the new database.",
+            param_hint="SOURCE_URL",
+        )
+    return url
+
+
+def _file(database: str) -> Path:
+    """Return the existing file of a SQLite URL: relative to the instance folder, or to this one."""
+    candidates = [Path(current_app.instance_path, database), Path(database).absolute()]
+    for path in candidates:
+        if path.is_file():
+            return path
+    names = " or ".join(str(path) for path in dict.fromkeys(candidates))
+    raise click.BadParameter(f"{names} does not exist.", param_hint="SOURCE_URL")
+
+
+class _Progress:
+    """Prints one line per table to standard error, with the number of copied rows."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def __call__(self, table: str, total: int, more: int) -> None:
+        self._done = self._done + more if more else 0
+        is_last = self._done == total
+        on_terminal = sys.stderr.isatty()
+        if on_terminal or is_last:
+            start = "\r" if on_terminal else ""
+            line = f"{start}{table:<24} {self._done:>12,} of {total:,} rows"
+            click.echo(line, err=True, nl=is_last)

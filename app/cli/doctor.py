@@ -26,7 +26,7 @@ from app.db.migrations import REVISION, SchemaState
 from app.db.read_pool import fetch, on_postgresql, read_engine
 from app.db.replicas.monitor import State
 from app.db.replicas.routing import current_replicas
-from app.db.schema_differences import HOW_TO_RESTORE, differences_from
+from app.db.schema_upgrade import HOW_TO_RESTORE, differences_from
 from app.db.sequences import sequences_behind
 from app.db.session import schema_state
 from app.db.sql.functions import clock_seconds

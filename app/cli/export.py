@@ -10,9 +10,15 @@ from app.cli.keys import require_schema
 from app.cli.progress import showing_progress
 from app.errors import ShopError
 from app.import_export.export_kinds import KINDS
-from app.import_export.exports import complete_file, csv_writer, ndjson_writer, number_of, records
+from app.import_export.exports import (
+    complete_file,
+    csv_writer,
+    ndjson_writer,
+    number_of,
+    records,
+    whole_snapshot,
+)
 from app.import_export.filters import conditions
-from app.import_export.snapshot import whole_snapshot
 
 ALL = "all"
 FORMATS = ("ndjson", "csv")

@@ -1,5 +1,6 @@
-"""Upgrading the schema of the database, for commands."""
+"""Upgrading the schema of the database, and comparing it with the migrations, for commands."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flask import current_app
@@ -9,12 +10,14 @@ from app.db.migrations import (
     REVISION,
     SCHEMA_VERSION,
     SchemaVersion,
+    first_migrations,
     is_newer,
     is_schema_current,
     migration_head,
     migration_numbers,
 )
-from app.db.schema_differences import HOW_TO_RESTORE, differences_from
+from app.db.search import is_of_models
+from app.db.session import db
 
 
 class NewerSchemaError(Exception):
@@ -91,3 +94,54 @@ def upgrade_schema() -> SchemaUpgrade:
     config.attributes["upgrade"] = upgrade = SchemaUpgrade()
     command.upgrade(config, "head")
     return upgrade
+
+
+HOW_TO_RESTORE = (
+    "A backup was probably restored over a newer database. Restore it into an empty database, as "
+    "docs/going-back.md describes"
+)
+
+_OWN_OF_DATABASE = ("alembic_version", "sqlite_")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDifferences:
+    """Differences between a database and the schema that its latest migration leaves.
+
+    Attributes:
+        missing: tables that the migrations have created and the database lacks, and columns as
+            ``table.column``.
+        later: tables that only migrations after the next one create. The next migration can have
+            been interrupted.
+        unknown: tables of no migration of this version, for example of another program.
+    """
+
+    missing: Sequence[str] = ()
+    later: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+
+
+def differences_from(connection: Connection, revision: str) -> SchemaDifferences:
+    """Compare the tables of a database with its latest migration.
+
+    Columns are compared if it is the latest migration of this version. A newer schema can have any
+    tables and columns.
+    """
+    if is_newer(revision):
+        return SchemaDifferences()
+    models = db.metadatas[None].tables
+    created = first_migrations(models.keys())
+    inspector = inspect(connection)
+    found = {name for name in inspector.get_table_names() if is_of_models(name)}
+    following = next((number for number in migration_numbers() if number > revision), "")
+    missing = [name for name, number in created.items() if number <= revision and name not in found]
+    if revision == migration_head():
+        for (_, name), columns in inspector.get_multi_columns().items():
+            if name in models:
+                stored = {column["name"] for column in columns}
+                missing += [f"{name}.{each}" for each in set(models[name].c.keys()) - stored]
+    return SchemaDifferences(
+        sorted(missing),
+        sorted(name for name in found & created.keys() if created[name] > max(revision, following)),
+        sorted(name for name in found - created.keys() if not name.startswith(_OWN_OF_DATABASE)),
+    )

@@ -12,8 +12,7 @@ from app.catalog import ErasedPerson, current_catalog
 from app.db.records import as_printed
 from app.db.session import now
 from app.import_export.export_kinds import KINDS
-from app.import_export.exports import records
-from app.import_export.snapshot import Snapshot, whole_snapshot
+from app.import_export.exports import Snapshot, records, whole_snapshot
 from app.models import (
     ADMIN_SESSIONS,
     API_KEYS,

@@ -12,8 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from app import create_app
 from app.db.read_pool import current_source, fetch, reading_from
-from app.db.replicas.monitor import State
-from app.db.replicas.positions import Position
+from app.db.replicas.monitor import Position, State
 from app.db.replicas.routing import ReplicaBehind, current_replicas
 from app.db.session import db
 from qa.cluster import programs

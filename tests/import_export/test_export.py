@@ -99,7 +99,7 @@ def test_redemptions_and_batches(admin, exported, make_coupon):
 def test_an_export_has_everything_in_the_order_of_ids(
     app, admin, exported, make_coupon, monkeypatch
 ):
-    monkeypatch.setattr("app.import_export.snapshot.CHUNK", 7)
+    monkeypatch.setattr("app.import_export.exports.CHUNK", 7)
     ids = [make_coupon()["id"] for _ in range(20)]
     for coupon_id in ids[::3]:
         admin.delete(f"/coupons/{coupon_id}")

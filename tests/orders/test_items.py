@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from app.errors import InvalidOrderItems, ShopError
 from app.services.orders.item_changes import MAX_ITEMS, changed_items
-from app.services.orders.items import OrderItems, items_of
-from app.services.orders.sums import amount_text, divided, price_times_quantity
+from app.services.orders.items import (
+    OrderItems,
+    amount_text,
+    divided,
+    items_of,
+    price_times_quantity,
+)
 from tests.factories import NO_SHIPPING_TAX
 
 LISTS = ("line_items", "shipping_lines", "fee_lines", "tax_lines", "coupon_lines")

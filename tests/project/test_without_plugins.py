@@ -19,7 +19,7 @@ from app import create_app, plugin_api
 from app.auth.principals import Permission
 from app.services.api_keys.writes import create_key
 from app.services.webhooks.deliveries.queue import has_work
-from app.worker.cycle import CycleInput, run_cycle
+from app.worker.loop import CycleInput, run_cycle
 
 folder = sys.argv[1]
 app = create_app({

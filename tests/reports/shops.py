@@ -13,7 +13,7 @@ from app.models import COUPONS, ORDER_REFUNDS, ORDERS, REDEMPTIONS, USERS
 from app.models.address import ADDRESS_COLUMNS
 from app.models.user import with_normalized
 from app.services.orders.columns import guest_key
-from app.services.orders.sums import MAX_TOTAL
+from app.services.orders.items import MAX_TOTAL
 from tests.factories import ORDER
 
 EMAILS = (

@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from app.outbound import client, resolver
+from app.outbound import client
 from app.outbound.client import ReceiverClient
 from app.outbound.network import parse_networks
 from tests.webhooks.deliveries import make_webhook, publish, receiver, receivers, shop
@@ -142,8 +142,8 @@ def test_names_that_do_not_resolve_delay_no_other_name(receiver, slow_names, mon
 @pytest.mark.slow
 def test_names_whose_lookup_has_failed_leave_threads_to_others(receiver, slow_names, monkeypatch):
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.3)
-    monkeypatch.setattr(resolver, "MAX_LOOKUPS", 6)
-    monkeypatch.setattr(resolver, "MAX_REPEATED_LOOKUPS", 3)
+    monkeypatch.setattr(client, "MAX_LOOKUPS", 6)
+    monkeypatch.setattr(client, "MAX_REPEATED_LOOKUPS", 3)
     fails, at_once = socket.getaddrinfo, threading.Event()
 
     def look_up(host, *arguments, **named):

@@ -14,7 +14,7 @@ from app.outbound.client import Outcome
 from app.services.maintenance import cleanup
 from app.services.webhooks.deliveries.results import Attempt
 from app.services.webhooks.deliveries.retries import RETRY_SECONDS, next_attempt, retry_after
-from app.worker.cycle import CycleInput, run_cycle
+from app.worker.loop import CycleInput, run_cycle
 from tests.webhooks.deliveries import (
     attempted,
     deliveries,

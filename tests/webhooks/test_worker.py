@@ -20,7 +20,7 @@ from app.services.events.sequence import lock_sequence
 from app.services.maintenance import cleanup
 from app.services.webhooks.deliveries import queue as delivery_queue
 from app.worker import runner
-from app.worker.cycle import CycleInput, run_cycle
+from app.worker.loop import CycleInput, run_cycle
 from tests.api_client import codes
 from tests.serving import ROOT
 from tests.webhooks.deliveries import (

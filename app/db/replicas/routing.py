@@ -18,8 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from app.db import engines
 from app.db.migrations import SchemaVersion
 from app.db.read_pool import READ, STREAM, Source, current_source, reading_from
-from app.db.replicas.monitor import Monitor
-from app.db.replicas.positions import Position
+from app.db.replicas.monitor import Monitor, Position
 from app.db.timeouts import is_statement_timeout
 
 T = TypeVar("T")

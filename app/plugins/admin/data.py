@@ -12,9 +12,8 @@ from app.api.csv_responses import csv_response
 from app.errors import InvalidParams, ShopError
 from app.import_export.csv_format import flattened
 from app.import_export.export_kinds import KINDS, Kind
-from app.import_export.exports import records
+from app.import_export.exports import records, whole_snapshot
 from app.import_export.imports import OnConflict
-from app.import_export.snapshot import whole_snapshot
 from app.import_export.stored_files import MAX_RECORDS, converted
 from app.plugins.admin import html
 from app.plugins.admin.calls import api_request, call, can, form_headers, require

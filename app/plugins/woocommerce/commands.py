@@ -16,7 +16,7 @@ from app.cli.keys import require_schema
 from app.cli.stopping import Stopped, stopping_between_batches
 from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.report import COLUMNS, ImportReport
-from app.services.orders.sums import amount_text
+from app.services.orders.items import amount_text
 
 if TYPE_CHECKING:
     from app.plugins.woocommerce.importer.verification import Verification

@@ -16,14 +16,15 @@ from sqlalchemy.orm import Session
 from app.api.authentication import is_blocked
 from app.auth.api_keys import ApiKeyCredentials, key_with_roles, principal_of
 from app.auth.credentials import (
+    ORIGINAL_REQUEST,
     Basic,
     MalformedCredentials,
+    OriginalRequest,
     authorization_header,
     parse_authorization,
     unsupported_scheme,
 )
 from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
-from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.auth.principals import Credentials, InvalidCredentials, Principal
 from app.db.session import run_in_transaction
 from app.models.oauth_nonce import CLOCK_SKEW, OAuthNonce

@@ -31,7 +31,7 @@ from app.models import (
 )
 from app.services.common.row_counts import RowCountFilter
 from app.services.coupons.queries import PUBLISHED, TRASHED
-from app.services.orders.sums import amount_text, cents, divided
+from app.services.orders.items import amount_text, cents, divided
 from app.services.reports.customers import table_of
 from app.services.reports.period import Period, shop_zone
 from app.services.reports.sales import other_currencies, read_sales

@@ -3,8 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from sqlalchemy import ColumnElement, and_, literal
+
 from app.auth.hashes import keyed_hash
 from app.conversions.emails import ERASED_EMAIL, comparable_email
+from app.db.search import email_key
+from app.db.sql.functions import email_is
+from app.models import ORDERS
+from app.services.common.erased import of_erased_with
 
 _CUSTOMERS = frozenset({"customer", "customers"})
 _ORDERS = frozenset({"order", "orders"})
@@ -75,3 +81,26 @@ def without_emails(emails: Sequence[object], persons: Collection[str]) -> list[A
         ERASED_EMAIL if isinstance(email, str) and email_person(email) in persons else email
         for email in emails
     ]
+
+
+def guest_conditions(emails: Collection[str]) -> list[ColumnElement[bool]]:
+    """Return conditions that an order is one of a guest with one of the addresses.
+
+    Each of them has an index. Orders of an account that was deleted are such orders, too.
+    """
+    return [
+        *stored_guest_conditions(emails),
+        *(of_erased_with(ORDERS.c, email) for email in emails),
+    ]
+
+
+def stored_guest_conditions(emails: Collection[str]) -> list[ColumnElement[bool]]:
+    """Return the same without orders that still name an account that was deleted."""
+    found: list[ColumnElement[bool]] = []
+    for email in emails:
+        is_guest = ORDERS.c.customer_id.is_(None)
+        found += [
+            and_(is_guest, email_is(ORDERS.c.billing_email, literal(email))),
+            and_(is_guest, ORDERS.c.billing_email_normalized == email_key(email)),
+        ]
+    return found

@@ -52,13 +52,13 @@ from app.models.imported_record import ERASED as ERASED_RECORD
 from app.models.imported_record import USES
 from app.models.user import UserRow
 from app.services.common.erased import ERASED_IDS, erased_email, is_erased
-from app.services.common.guests import stored_guest_conditions
 from app.services.common.locks import IS_TAKEN
 from app.services.common.persons import (
     customer_person,
     email_person,
     note_person,
     order_person,
+    stored_guest_conditions,
 )
 from app.services.customers.erasure import (
     blanked,

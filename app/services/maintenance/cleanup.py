@@ -49,8 +49,8 @@ from app.services.events.retention import (
 )
 from app.services.imports.runs import delete_files
 from app.services.maintenance.import_runs import report_interrupted_imports
-from app.services.orders.figures import complete_figures
-from app.services.persons.age import erase_old_guest_orders
+from app.services.maintenance.order_sums import complete_figures
+from app.services.persons.orders import erase_old_guest_orders
 from app.services.redemptions.expiry import BATCH as EXPIRY_BATCH
 from app.services.redemptions.expiry import expire_reservations
 from app.services.webhooks.states import disable_without_capability

@@ -1,7 +1,7 @@
 """Verifying and rebuilding the sums and totals of the orders of each customer.
 
 The sums (``OrderSum``) are compared with the orders, and the totals (``CustomerTotal``) with the
-sums.
+sums. Figures of orders that a previous release wrote during an upgrade are completed (records 5).
 """
 
 from collections.abc import Iterator
@@ -21,6 +21,7 @@ from sqlalchemy import (
     or_,
     select,
     union_all,
+    update,
 )
 from sqlalchemy.orm import Session
 
@@ -33,6 +34,7 @@ from app.db.sql.functions import transaction_id
 from app.db.sql.types import MoneySum
 from app.models import CUSTOMER_TOTALS, ORDER_SUMS, ORDERS, USERS
 from app.services.customers import totals
+from app.services.orders.items import cents, items_of
 
 BATCH = 20_000
 """Number of orders or users in a batch. All orders of a customer are in the same one."""
@@ -132,3 +134,40 @@ def _correct(session: Session, batch: dict[str, int]) -> int:
     adding = added.on_conflict_do_update(index_elements=key, set_=changed)
     result = session.execute(adding.execution_options(preserve_rowcount=True), batch)
     return cast("CursorResult[Any]", result).rowcount
+
+
+_SET_FIGURES = (
+    update(ORDERS)
+    .where(ORDERS.c.id == bindparam("order_id"))
+    .values(
+        items=bindparam("new_items"),
+        fees=bindparam("new_fees"),
+        discount_tax=bindparam("new_discount_tax"),
+    )
+)
+
+
+def complete_figures(session: Session, limit: int) -> int:
+    """Compute ``items``, ``fees`` and ``discount_tax`` of orders that lack them.
+
+    Args:
+        limit: the most orders to complete. Orders that another transaction writes are left out.
+
+    Returns:
+        The number of orders.
+    """
+    incomplete = (
+        select(ORDERS)
+        .where(ORDERS.c["items"].is_(None))
+        .order_by(ORDERS.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    found = []
+    for order in session.execute(incomplete).mappings().all():
+        columns = items_of(dict(order)).columns_with_sums(cents(order["shipping_tax"]))
+        figures = {f"new_{name}": columns[name] for name in ("items", "fees", "discount_tax")}
+        found.append(figures | {"order_id": order["id"]})
+    if found:
+        session.execute(_SET_FIGURES, found)
+    return len(found)

@@ -27,13 +27,14 @@ from app.services.coupons.customers import cart_of, find_customer
 from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import not_applicable
 from app.services.coupons.terms import FoundCoupon
-from app.services.orders.coupon_lines import (
+from app.services.orders.items import COUPON_ID, Item, OrderItems, items_of
+from app.services.orders.redemptions import (
+    RELEASED,
+    CouponPlan,
     coupons_of_lines,
     redemptions_of,
     redemptions_of_lines,
 )
-from app.services.orders.items import COUPON_ID, Item, OrderItems, items_of
-from app.services.orders.redemptions import RELEASED, CouponPlan
 from app.services.redemptions.campaign_numbers import counted_amount
 from app.services.redemptions.slots import fetch_in
 

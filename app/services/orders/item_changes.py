@@ -6,8 +6,16 @@ from decimal import Decimal
 from typing import Any
 
 from app.errors import InvalidOrderItems, ShopError
-from app.services.orders.items import KINDS, META_IDS, Item, ItemKind, OrderItems
-from app.services.orders.sums import cents, divided, price_times_quantity
+from app.services.orders.items import (
+    KINDS,
+    META_IDS,
+    Item,
+    ItemKind,
+    OrderItems,
+    cents,
+    divided,
+    price_times_quantity,
+)
 
 Data = Mapping[str, Any]
 PriceOf = Callable[[int, int], Decimal | None]

@@ -10,8 +10,7 @@ from typing import Any
 from app.conversions.currencies import in_smallest_amounts
 from app.errors import InvalidInputs
 from app.models.order_refund import OrderRefundRow, RefundedItem
-from app.services.orders.items import Item, OrderItems
-from app.services.orders.sums import amount_text, cents
+from app.services.orders.items import Item, OrderItems, amount_text, cents
 
 REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
 """Lists of an order whose items can be refunded."""

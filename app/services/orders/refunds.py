@@ -34,11 +34,10 @@ from app.services.orders.children import fetch_child, list_children
 from app.services.orders.columns import REFUNDED, note_created, status_note
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.erased import require_no_personal_refund
-from app.services.orders.items import items_of, last_item_id
+from app.services.orders.items import cents, items_of, last_item_id
 from app.services.orders.locks import lock_coupons, lock_orders, new_ids
 from app.services.orders.metadata import RefundMetadataWrites
 from app.services.orders.refund_rules import refunded_amount, refunded_items
-from app.services.orders.sums import cents
 from app.services.redemptions.changes import notify_with_coupons
 
 _CANNOT_READ = "shop_api_user_cannot_read_order_refunds"

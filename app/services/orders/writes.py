@@ -41,7 +41,7 @@ from app.services.orders.downloads import (
 )
 from app.services.orders.erased import require_no_personal_data
 from app.services.orders.item_changes import PriceOf, changed_items, number_of_new_items
-from app.services.orders.items import KINDS, OrderItems, items_of, last_item_id
+from app.services.orders.items import KINDS, OrderItems, cents, items_of, last_item_id
 from app.services.orders.locks import (
     clear_parents,
     held_parents,
@@ -59,7 +59,6 @@ from app.services.orders.refunds import (
     refund_of_the_rest,
     stored_refunds,
 )
-from app.services.orders.sums import cents
 from app.services.redemptions.changes import notify_with_coupons
 
 

@@ -17,7 +17,7 @@ from app.errors import ShopError
 from app.models import ORDERS, REDEMPTIONS, USERS
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common.bulk import Record
-from app.services.common.guests import guest_conditions
+from app.services.common.persons import guest_conditions
 from app.services.common.roles import capabilities_by_user
 from app.services.customers.queries import require_positive
 from app.services.events.hooks import notify

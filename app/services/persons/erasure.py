@@ -55,9 +55,8 @@ from app.services.events.hooks import notify, publish_events
 from app.services.events.outbox import NewEvent
 from app.services.imports.erasure import imports_with
 from app.services.orders.locks import lock_orders
-from app.services.persons.imported import mark_erased
 from app.services.persons.lookup import Person, find_person
-from app.services.persons.orders import erase_orders
+from app.services.persons.orders import erase_orders, mark_erased
 
 BATCH = 200
 """Maximum number of orders that a request erases."""

@@ -13,8 +13,8 @@ from app.db.search import email_key
 from app.errors import InvalidParams, ShopError
 from app.models import MERGED_ACCOUNTS, ORDERS, REDEMPTIONS, USERS
 from app.services.common.erased import owner
-from app.services.common.guests import guest_conditions
 from app.services.common.locks import IS_TAKEN
+from app.services.common.persons import guest_conditions
 
 NAMES = ("customer_id", "email", "order_id")
 """What names a person: exactly one of them."""

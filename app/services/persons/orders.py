@@ -1,27 +1,33 @@
-"""Erasure of the personal data of orders, which keeps the sale (people 5)."""
+"""Erasure of personal data of orders, on request and by age, which keeps the sale (people 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import Table, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, delete, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.catalog import Change
-from app.db.session import now
+from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import (
     DOWNLOADS,
+    IMPORTED_RECORDS,
     ITEM_METADATA,
     ORDER_METADATA,
     ORDER_NOTES,
     ORDER_REFUNDS,
     ORDERS,
+    REDEMPTIONS,
     REFUND_METADATA,
 )
+from app.models.imported_record import ERASED, USES
 from app.models.personal_data import POSTCODE_LENGTH, Remains, emptied
 from app.services.common.bulk import Record
+from app.services.customers.erasure import erase_redemptions, erase_reports
+from app.services.events.hooks import notify
 from app.services.orders.columns import derived_columns
 from app.services.orders.items import META_IDS
 
@@ -108,3 +114,70 @@ def _erase_metadata(session: Session, ids: Mapping[str, object]) -> None:
     )
     for table, of_these in found:
         session.execute(delete(table).where(of_these, table.c.key.not_in(kept)), ids)
+
+
+def mark_erased(
+    session: Session,
+    customer_ids: Collection[int],
+    orders: Collection[int],
+    uses: Sequence[ColumnElement[bool]],
+) -> None:
+    """Mark imported accounts, orders and uses of coupons as erased.
+
+    Args:
+        uses: conditions of the redemptions. Call this before they change.
+    """
+    kind, target = IMPORTED_RECORDS.c.kind, IMPORTED_RECORDS.c.target_id
+    redemptions = select(REDEMPTIONS.c.id).where(or_(*uses))
+    for is_erased in (
+        (kind == "customer") & target.in_(customer_ids),
+        (kind == "order") & target.in_(orders),
+        kind.in_(USES) & target.in_(redemptions),
+    ):
+        session.execute(update(IMPORTED_RECORDS).where(is_erased).values(fingerprint=ERASED))
+
+
+BATCH = 200
+"""Maximum number of orders that a transaction erases, so that other writers do not wait long."""
+
+MAX_BATCHES = 10
+"""Maximum number of batches in a sweep, which is up to 2,000 orders a minute."""
+
+
+def erase_old_guest_orders() -> int:
+    """Erase the orders of guests that are older than ``SHOP_GUEST_ORDERS_DAYS``; return how many.
+
+    Newer orders of the same address remain, and their uses of coupons still count together.
+    """
+    erased = 0
+    for _ in range(MAX_BATCHES if current_app.config["SHOP_GUEST_ORDERS_DAYS"] else 0):
+        number = run_in_transaction(_erase_batch)
+        erased += number
+        if number < BATCH:
+            break
+    return erased
+
+
+def _erase_batch(session: Session) -> int:
+    days = current_app.config["SHOP_GUEST_ORDERS_DAYS"]
+    oldest = (
+        select(ORDERS)
+        .where(
+            ORDERS.c.customer_id.is_(None),
+            ORDERS.c.erased_at.is_(None),
+            ORDERS.c.status.in_(current_app.config["SHOP_ERASABLE_STATUSES"]),
+            ORDERS.c.updated_at < now() - timedelta(days=days),
+        )
+        .order_by(ORDERS.c.updated_at, ORDERS.c.id)
+        .limit(BATCH)
+        .with_for_update(skip_locked=True)
+    )
+    orders: list[Record] = [dict(row) for row in session.execute(oldest).mappings()]
+    ids = [order["id"] for order in orders]
+    if ids:
+        uses = [REDEMPTIONS.c.order_id.in_(ids)]
+        mark_erased(session, (), ids, uses)
+        erase_redemptions(session, uses, "")
+        erase_reports(session, ids)
+        notify(session, None, erase_orders(session, orders))
+    return len(ids)

@@ -35,7 +35,7 @@ from sqlalchemy import (
 
 from app.db.read_pool import Fetch, on_postgresql
 from app.db.sql.functions import id_list, json_list, json_record
-from app.services.orders.sums import amount_text, divided
+from app.services.orders.items import amount_text, divided
 from app.services.reports.period import text_of
 from app.services.reports.scope import within
 

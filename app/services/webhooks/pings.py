@@ -1,26 +1,39 @@
-"""Pings: requests that check immediately whether a receiver is reachable (events 2)."""
+"""Requests without an event, which try a receiver: pings, and example deliveries (events 2)."""
 
 import asyncio
 import secrets
 import threading
+from collections.abc import Mapping
+from typing import Any
 
+import orjson
 from flask import current_app
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
-from app.db.session import run_in_transaction
+from app.catalog import current_catalog
+from app.conversions.webhooks import is_delivered, wants
+from app.db.read_pool import fetch
+from app.db.session import now, run_in_transaction
 from app.errors import ShopError, unavailable
+from app.models import WEBHOOKS
 from app.models.webhook import WebhookStatus
 from app.outbound.client import REFUSED, Outcome, ReceiverClient
 from app.outbound.network import REMEDY, parse_networks
+from app.outbound.signatures import new_secret
 from app.services.webhooks.deliveries.requests import (
     DeliveryRequest,
     Sender,
+    SentEvent,
+    event_request,
     ping_request,
+    public_url,
     sender_of,
 )
+from app.services.webhooks.queries import has_form
 from app.services.webhooks.states import UNREADABLE, disable
-from app.services.webhooks.writes import locked
+from app.services.webhooks.writes import locked, require_url
 
 _EXTENSION = "shop_api_ping"
 """Key in ``app.extensions`` of the lock that lets one ping run at a time in each process."""
@@ -67,3 +80,51 @@ def _sender(session: Session, actor: Principal, webhook_id: int) -> Sender | Non
 async def _send(url: str, request: DeliveryRequest) -> Outcome:
     allowed = parse_networks(current_app.config["SHOP_WEBHOOK_ALLOWED_NETWORKS"])
     return await ReceiverClient(allowed).post(url, request.headers, request.body)
+
+
+def require_event_type(event_type: str) -> None:
+    """Raise ShopError unless an event type exists."""
+    known = list(filter(is_delivered, current_catalog().event_types))
+    if event_type not in known:
+        reason = f"Unknown event type: {event_type}. Event types: {', '.join(sorted(known))}."
+        raise ShopError("shop_api_invalid_webhook_topic", reason=reason)
+
+
+def senders_of(event_type: str) -> list[Sender]:
+    """Return the active webhooks that receive events of a type and whose secret can be read."""
+    statement = select(WEBHOOKS).where(WEBHOOKS.c.status == WebhookStatus.ACTIVE, has_form())
+    rows: list[Any] = [dict(row._mapping) for row in fetch(statement.order_by(WEBHOOKS.c.id))]
+    found = (sender_of(row) for row in rows if wants(row["topics"], event_type))
+    return [sender for sender in found if sender]
+
+
+def new_sender(url: str, secret: str | None) -> Sender:
+    """Return a sender to a URL without a webhook.
+
+    Args:
+        secret: signs the request. Default: generated.
+
+    Raises:
+        ShopError: the URL is invalid or its host is always rejected.
+    """
+    require_url(url)
+    return Sender(0, url, (secret or new_secret(),))
+
+
+def example_request(sender: Sender, event_type: str, data: Mapping[str, Any]) -> DeliveryRequest:
+    """Return a request with example data, signed like the delivery of an event.
+
+    Its ``webhook-id`` starts with ``example_``, so that a receiver does not take it for an event.
+    """
+    event: SentEvent = {
+        "id": None,
+        "type": event_type,
+        # The data of an invitation has no ID.
+        "resource_id": data[event_type.partition(".")[0]].get("id", 1),
+        "created_at": now(),
+        "data": orjson.dumps(data).decode(),
+    }
+    if sender.form:
+        (event["body"],) = sender.form.bodies([event])
+    name = f"example_{secrets.token_hex(12)}"
+    return event_request(sender, 0, event, public_url(), name=name)

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from app.db.session import precise_now, run_in_transaction
 from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
-from app.worker.cycle import CycleInput, run_cycle
+from app.worker.loop import CycleInput, run_cycle
 from tests.plugins.admin.browser_client import Browser
 from tests.webhooks.receivers import Receiver
 

@@ -28,7 +28,7 @@ from app.plugins.woocommerce.importer.source.loading import Location
 from app.plugins.woocommerce.importer.target.record_map import RecordMap
 from app.plugins.woocommerce.importer.target.writer import TargetKind
 from app.services.common.metadata import ITEM
-from app.services.orders.sums import amount_text, cents
+from app.services.orders.items import amount_text, cents
 
 MAX_LISTED = 50
 """Maximum number of differences in the list. All differences are counted."""

@@ -9,7 +9,7 @@ import pytest
 
 from app.db.session import run_in_transaction
 from app.services.events.outbox import NewEvent, record
-from app.worker.cycle import CycleInput, run_cycle
+from app.worker.loop import CycleInput, run_cycle
 from tests.api_client import codes, reply
 from tests.webhooks.receivers import LOOPBACK, Receiver, running_worker, until
 

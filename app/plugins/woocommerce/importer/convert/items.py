@@ -27,8 +27,7 @@ from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, 
 from app.plugins.woocommerce.importer.source.staging import Meta, meta_in
 from app.plugins.woocommerce.importer.tables import ITEM_KEYS
 from app.services.orders.item_changes import MAX_QUANTITY
-from app.services.orders.items import META_IDS
-from app.services.orders.sums import amount_text, cents
+from app.services.orders.items import META_IDS, amount_text, cents
 
 Item = dict[str, Any]
 

@@ -19,7 +19,7 @@ from app.plugins.woocommerce.importer.source.order_layouts import NUMBER_KEYS, S
 from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS
 from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import MAX_CENTS
-from app.services.orders.sums import MAX_TOTAL, amount_text
+from app.services.orders.items import MAX_TOTAL, amount_text
 
 PREFIX = "wc-"
 SYSTEM = "WooCommerce"

@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from app.conversions.currencies import MOST_PLACES, decimal_places
 from app.conversions.numbers import MAX_COUNT, money
-from app.services.orders.sums import divided
+from app.services.orders.items import divided
 
 _CENTS = re.compile(r"([0-9]{1,15})(?:\.([0-9]{2})0*)?")
 _LEADING = re.compile(r"\s*[-+]?(?:[0-9]{1,15}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})")

@@ -16,8 +16,7 @@ from app.plugins.woocommerce.importer.kinds import ORDER_USE
 from app.plugins.woocommerce.importer.source.item_meta import Products
 from app.plugins.woocommerce.importer.source.order_layouts import SourceOrder
 from app.plugins.woocommerce.importer.source.staging import Pages
-from app.services.orders.items import COUPON_ID
-from app.services.orders.sums import cents
+from app.services.orders.items import COUPON_ID, cents
 
 _PRODUCTS = {"_product_id", "_variation_id"}
 
