@@ -25,7 +25,6 @@ from app.schemas.orders.order import OrderSchema
 
 Selection = Mapping[str, Any] | None
 
-_VIEWS_WITH_ORDERS = "shop_api_views_with_orders"  # on app.extensions
 _MAY_CONTAIN_ORDERS = re.compile(rb'"orders?"\s*:')
 _PARTIAL = 206
 
@@ -99,21 +98,13 @@ def _is_documented_with_orders() -> bool | None:
 
     Returns None if the blueprint declares that its views extend orders themselves.
     """
-    cache: dict[tuple[str | None, str], bool | None]
-    cache = current_app.extensions.setdefault(_VIEWS_WITH_ORDERS, {})
-    operation = request.endpoint, request.method
-    if operation not in cache:
-        blueprint = current_app.blueprints.get(request.blueprint or "")
-        if getattr(blueprint, "extends_orders", False):
-            cache[operation] = None
-            return None
-        view: object = current_app.view_functions.get(request.endpoint or "")
-        method = getattr(view, "view_class", None)  # flask-smorest documents the methods of a class
-        view = getattr(method, request.method.lower(), view)
-        cache[operation] = any(
-            _contains_orders(schema, frozenset()) for schema in response_schemas(view)
-        )
-    return cache[operation]
+    blueprint = current_app.blueprints.get(request.blueprint or "")
+    if getattr(blueprint, "extends_orders", False):
+        return None
+    view: object = current_app.view_functions.get(request.endpoint or "")
+    method = getattr(view, "view_class", None)  # flask-smorest documents the methods of a class
+    view = getattr(method, request.method.lower(), view)
+    return any(_contains_orders(schema, frozenset()) for schema in response_schemas(view))
 
 
 def _contains_orders(part: object, seen: frozenset[type]) -> bool:

@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 
 from app.db import deadline
 
@@ -16,17 +15,8 @@ WAIT_SECONDS = 20
 """How long a writer waits for the write lock."""
 
 
-class _Compiler(SQLiteCompiler):
-    """Writes the hints of ``Select.with_hint``, which SQLAlchemy ignores for SQLite."""
-
-    def get_from_hint_text(self, _: object, text: str | None) -> str | None:
-        """Return what follows the name of a table: ``INDEXED BY`` and the name of an index."""
-        return text
-
-
 def prepare(engine: Engine) -> None:
     """Configure each connection of an engine and detect a replaced database file."""
-    engine.dialect.statement_compiler = _Compiler
     event.listen(engine, "connect", _configure)
     _check_file(engine)
 

@@ -2,8 +2,8 @@
 
 import copy
 import re
-from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, NoReturn
 
 import marshmallow as ma
@@ -26,53 +26,6 @@ class StrictBase(Base):
 
     class Meta:
         unknown = ma.RAISE
-
-
-class OptionalFields(Base):
-    """Base of request schemas, in which most fields are usually missing.
-
-    marshmallow converts missing fields too, which took a fifth of the time of a bulk request that
-    creates records. This class skips missing fields and sets their defaults afterwards. Missing
-    required fields are converted as null.
-    """
-
-    def load(
-        self,
-        data: Any,
-        *,
-        many: bool | None = None,
-        partial: Any = None,
-        unknown: Any = None,
-    ) -> Any:
-        """Return the converted fields, and the defaults of missing fields."""
-        if not isinstance(data, Mapping):
-            return super().load(data, many=many, partial=partial, unknown=unknown)
-        loaded = super().load({**self.required, **data}, partial=True, unknown=unknown)
-        return self.completed(loaded)
-
-    def completed(self, loaded: Mapping[str, object]) -> dict[str, object]:
-        """Return converted fields with the defaults of missing fields."""
-        created = {name: create() for name, create in self._factories if name not in loaded}
-        return {**self._defaults, **created, **loaded}
-
-    @cached_property
-    def required(self) -> dict[str, None]:
-        """The required fields, which are missing."""
-        fields = self.load_fields.items()
-        return {field.data_key or name: None for name, field in fields if field.required}
-
-    @cached_property
-    def _defaults(self) -> dict[str, object]:
-        """Return the default of each field, or the function that creates it."""
-        return {
-            field.attribute or name: field.load_default
-            for name, field in self.load_fields.items()
-            if field.load_default is not ma.missing
-        }
-
-    @cached_property
-    def _factories(self) -> list[tuple[str, Callable[[], Any]]]:
-        return [(name, default) for name, default in self._defaults.items() if callable(default)]
 
 
 class Wrapped(InputObject):
@@ -152,9 +105,8 @@ def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -
         if "id" in more
         else "Fields to update. Fields that are absent keep their values."
     )
-    bases: tuple[type[Base], ...] = OptionalFields, StrictBase
-    bases = tuple(base for base in bases if issubclass(create, base)) or (Base,)
-    return type(name, bases, {**more, **optional, **more, "__doc__": meaning})
+    base = StrictBase if issubclass(create, StrictBase) else Base
+    return type(name, (base,), {**more, **optional, **more, "__doc__": meaning})
 
 
 @cache

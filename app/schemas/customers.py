@@ -2,7 +2,6 @@
 
 import hashlib
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import marshmallow as ma
@@ -10,7 +9,6 @@ import marshmallow as ma
 from app.conversions import emails
 from app.schemas.base import (
     Base,
-    OptionalFields,
     bulk_request,
     bulk_response,
     list_response,
@@ -81,7 +79,6 @@ class Avatar(fields.Output):
     openapi = {"type": ["string", "null"], "format": "uri"}
 
     @staticmethod
-    @lru_cache(10_000)
     def wire(email: str | None) -> str | None:
         if not email:
             return None
@@ -128,7 +125,7 @@ def _address_input(shown: type[Base], name: str, meaning: str) -> type[Base]:
         part: inputs.CleanText(field.metadata["description"])
         for part, field in shown._declared_fields.items()
     }
-    schema = type(name, (OptionalFields,), {**parts, "__doc__": meaning})
+    schema = type(name, (Base,), {**parts, "__doc__": meaning})
     set_form(schema, {"More": {part: _ADDRESS_FORM.get(part, FormField()) for part in parts}})
     return schema
 
@@ -145,7 +142,7 @@ BillingAddressCreate = _address_input(
 )
 
 
-class CustomerCreate(OptionalFields):
+class CustomerCreate(Base):
     """Fields of a new customer. Only `email` is required."""
 
     email = inputs.Text(

@@ -24,6 +24,7 @@ from app.auth import principal_cache
 from app.auth.hashes import keyed_hash
 from app.catalog import RedemptionEffect, current_catalog
 from app.db import session
+from app.db.records import row_dicts
 from app.db.sql.types import Id
 from app.models import CAMPAIGNS, COUPONS, ORDER_METADATA, ORDERS
 from app.pricing import evaluation
@@ -99,7 +100,7 @@ def no_lock(_: Any) -> None:
         module.lock_coupon = look
 
     def read(found: Any, *_: Any) -> Any:
-        rows: list[Any] = reservations.row_dicts(found.execute(select(CAMPAIGNS)))
+        rows: list[Any] = row_dicts(found.execute(select(CAMPAIGNS)))
         return {row["id"]: row for row in rows}
 
     order_writes.lock_coupons = trash.lock_coupons = locks.lock_coupons = read
@@ -245,13 +246,13 @@ def revived(_: Any) -> None:
         coupon_id, changes = slot.coupon["id"], reservations._changes(slot)
         counts.change_counts(found, coupon_id, [(0, -int(slot.is_counted))])
         this = {"reference": data["reference"], "coupon_id": coupon_id}
-        (use,) = reservations.row_dicts(found.execute(reservations._LOCK_OF_COUPON, this))
+        (use,) = row_dicts(found.execute(reservations._LOCK_OF_COUPON, this))
         if reservations.is_live(use):
             return use, False, changes
         given = reservations._given(customer, data)
         again = reservations.update_redemption(found, use, **given, holds_slot=False)
         found_again = found.execute(select(COUPONS).where(COUPONS.c.id == coupon_id))
-        (coupon,) = reservations.row_dicts(found_again)
+        (coupon,) = row_dicts(found_again)
         slot = slots.CouponSlot(coupon, is_counted=False)
         return again, False, changes + reservations._changes(slot, again)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.config.limits import current_limit
 from app.errors import ShopError
-from app.schemas.base import Base, OptionalFields, ReasonSchema, request, response
+from app.schemas.base import Base, ReasonSchema, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
@@ -20,7 +20,7 @@ _CODE_LIMIT = "SHOP_CART_CODE_LIMIT"
 _TOO_LARGE = partial(ShopError, "shop_api_cart_request_entity_too_large")
 
 
-class CartItemSchema(OptionalFields):
+class CartItemSchema(Base):
     """Item of a cart."""
 
     product_id = inputs.Integer("Product ID, 0 for none.", load_default=0)
@@ -45,9 +45,9 @@ class CartItems(list_inputs.ItemArray):
         )
 
     def load_item(self, item: Mapping[str, object]) -> dict[str, object]:
-        """Convert the supplied keys of an item, and add the defaults of the others."""
-        schema: CartItemSchema = self.inner.schema  # type: ignore[attr-defined]  # a Nested
-        return schema.completed(super().load_item({**schema.required, **item}))
+        """Convert the keys of an item, and add the defaults of those that are not supplied."""
+        loaded: dict[str, object] = self.inner.schema.load(item)  # type: ignore[attr-defined]  # a Nested
+        return loaded
 
 
 class CartCodes(list_inputs.CodeArray):
@@ -67,7 +67,7 @@ class CartCodes(list_inputs.CodeArray):
         return codes
 
 
-class CartSchema(OptionalFields):
+class CartSchema(Base):
     """Cart to evaluate."""
 
     customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)

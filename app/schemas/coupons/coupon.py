@@ -2,7 +2,6 @@
 
 from app.schemas.base import (
     Base,
-    OptionalFields,
     bulk_request,
     bulk_response,
     list_response,
@@ -98,7 +97,7 @@ class CouponSchema(Base):
     metadata = fields.Metadata()
 
 
-class CouponCreate(OptionalFields):
+class CouponCreate(Base):
     """Fields of a new coupon. Only `code` is required."""
 
     code = inputs.Code(

@@ -17,7 +17,7 @@ from app.plugins.admin.nouns.coupons import COUPONS, blp
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.tables import csv_file
 from app.plugins.admin.texts import gettext as _
-from app.schemas.base import OptionalFields
+from app.schemas.base import Base
 from app.schemas.fields import input as inputs
 from app.schemas.fields.form import FormField, set_form
 from app.schemas.redemptions import RedemptionCreate, RedemptionListQuery
@@ -39,7 +39,7 @@ COUPONS.runs("release", "release_redemption", "released", path=f"{USE}/release")
 COUPONS.runs("confirm", "confirm_redemption", "redeemed", path=f"{USE}/confirm")
 
 
-class CouponCount(OptionalFields):
+class CouponCount(Base):
     """The number of uses, which only *Correct the count* sets."""
 
     usage_count = inputs.Count("Number of confirmed uses.")
