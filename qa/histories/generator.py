@@ -23,7 +23,7 @@ CONDITIONS = {
 """Coupons without limits that no operation changes, and their conditions."""
 CAMPAIGNS = (
     {"name": "limits", "usage_limit": 12, "usage_limit_per_user": 2},
-    {"name": "budget", "budget": "9.00"},
+    {"name": "budget", "budget": "6.00"},
 )
 """Campaigns, which most codes join, leave or change."""
 STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "failed", "refunded")
@@ -67,7 +67,7 @@ WEIGHTS = {
     "conditional_order": 1.5, "conditional_customer": 1.5, "conditional_trash": 1, "create_key": 0.5, "restrict_key": 0.4, "revoke_key": 0.4,
     "use_key": 2,
     "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
-    "change_campaign": 3, "pause_campaign": 1.5, "move_coupon": 2, "change_amount": 4,
+    "change_campaign": 3, "pause_campaign": 1.5, "move_coupon": 2, "change_amount": 7,
     "read_customer": 3, "list_orders": 3, "list_coupons": 1, "list_redemptions": 2,
     "count": 2, "count_orders": 3, "read_feed": 1,
 }  # fmt: skip
@@ -553,7 +553,7 @@ class Generator:
         known = [line["id"] for line in lines if line["amount"] != RECORDED]
         if order_id is None or not known:
             return None
-        amount = self.random.choice(("0.50", "1.00", "1.50", "3.00"))
+        amount = self.random.choice(("0.50", "1.00", "3.00", "6.00"))
         change = {"coupon_lines": [{"id": self.random.choice(known), "amount": amount}]}
         return self._update_order("change_amount", change, order_id)
 
@@ -737,7 +737,7 @@ class Generator:
             (
                 ("usage_limit", (0, 0, 6, 12, 16)),
                 ("usage_limit_per_user", (0, 0, 1, 2)),
-                ("budget", ("", "6.00", "9.00", "12.00")),
+                ("budget", ("", "4.00", "6.00", "9.00")),
             )
         )
         return self._update_campaign("change_campaign", {name: self.random.choice(values)})

@@ -223,11 +223,7 @@ def alter_address(segments):
 
 def lose_merge(segments):
     """A merge without its event: its uses have an owner that the feed does not explain."""
-    segment, event = next(
-        (segment, event)
-        for segment, event in events(segments, "customer.merged")
-        if event.data["data"]["merged"]["redemptions"]
-    )
+    segment, event = events(segments, "customer.merged")[-1]
     segment.events.remove(event)
 
 

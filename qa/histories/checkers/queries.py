@@ -186,8 +186,14 @@ def _order_text(random: Random, sample: Record) -> Condition:
 
 def _texts(order: Record) -> list[str]:
     """Return the texts in which a search of orders looks, each in lower case."""
-    billing = order["billing_address"]
-    texts = [billing[name] for name in ("email", "company", "city", "first_name", "last_name")]
+    names = ("company", "city", "first_name", "last_name", "address_1", "address_2", "postcode")
+    texts = [
+        order[kind][name] for kind in ("billing_address", "shipping_address") for name in names
+    ]
+    texts.append(order["billing_address"]["email"])
+    if order["customer_id"]:
+        account = order["customer"]
+        texts += [account[name] for name in ("email", "username", "first_name", "last_name")]
     texts += [line["name"] for line in order["line_items"]]
     texts += [line["method_title"] for line in order["shipping_lines"]]
     texts += [order["order_number"], order["transaction_id"]]
