@@ -302,9 +302,10 @@ def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
         choices = CHOICES.get(spec.form.values, dict)
         if spec.kind in {"select", "checks"} and not spec.form.values:
             choices = partial(dict, {each: each for each in declared.openapi.get("enum", ())})
+        shown = replace(spec, choices=choices)
         if spec.name.endswith("expiry_date") and expiry_zone():
-            spec = replace(spec, label="Last day", help=_LAST_DAY)  # noqa: PLW2901
-        found.append(replace(spec, choices=choices))
+            shown = replace(shown, label="Last day", help=_LAST_DAY)
+        found.append(shown)
     return found
 
 

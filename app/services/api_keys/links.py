@@ -55,6 +55,7 @@ class Link:
         key_id: the key of the session, or the key of the inviter.
         expires_at: until when it works.
         username: the user of the key.
+        truncated_key: the end of its consumer key.
         rights: the rights of the session's key.
         login: the username of an invited user; None for a link of a key.
         role: the role of an invited user.
@@ -66,6 +67,7 @@ class Link:
     expires_at: datetime
     username: str
     description: str
+    truncated_key: str
     rights: Rights
     login: str | None
     role: str | None
@@ -77,6 +79,7 @@ _LINKS: Select[Any] = (
         USERS.c.username,
         API_KEYS.c.user_id,
         API_KEYS.c.description,
+        API_KEYS.c.truncated_key,
         API_KEYS.c.permission.label("own_permission"),
         API_KEYS.c.resources.label("own_resources"),
         API_KEYS.c.expires_at.label("own_expires_at"),
@@ -95,6 +98,7 @@ def _link(row: Any) -> Link:
         expires_at=row.expires_at,
         username=row.username,
         description=row.description,
+        truncated_key=row.truncated_key,
         rights=Rights(
             Permission(row.own_permission if own else row.permission),
             allowed_resources(row.own_resources if own else row.resources),

@@ -97,7 +97,7 @@ class Keys(Noun):
             return [Button(_("Revoke"), "admin_keys.revoke_link", path, name=name, shown=shown)]
 
         def key(row: Record) -> object:
-            return self.link_to(row["key_id"], row["description"] or f"#{row['key_id']}")
+            return self.link_to(row["key_id"], self.name_of(row))
 
         columns = [
             Column(_("Key"), key),
