@@ -13,6 +13,7 @@ from sqlalchemy.sql import visitors
 from app.api import etags, idempotency, replica_reads
 from app.db.sql.types import IdList
 from app.models import COUPONS, EVENTS, ORDERS, REDEMPTIONS
+from app.models.redemption import IS_CONFIRMED
 from app.services.common import filtering, plans
 from app.services.coupons import evaluation as cart_evaluation
 from app.services.coupons import queries as coupon_queries
@@ -36,10 +37,10 @@ from qa.histories.planting import cached, take_with
 def reserved_uncounted(_: Any) -> None:
     """The limit per user counts confirmed uses, and not reserved ones."""
     count = terms.number_of_redemptions(
-        terms._IS_OF_CUSTOMER, terms._IS_OF_ANOTHER_ORDER, terms.IS_CONFIRMED
+        terms.IS_OF_CUSTOMER, terms._IS_OF_ANOTHER_ORDER, IS_CONFIRMED
     )
     per_user = COUPONS.c.usage_limit_per_user
-    terms._OF_CUSTOMER = terms._terms(case((per_user > 0, count), else_=null()))
+    terms._OF_CUSTOMER = terms._terms(case((per_user > 0, count), else_=null()), null())
     terms._WITH_CODES = terms._OF_CUSTOMER.where(terms.HAS_ONE_OF_CODES)
     this = terms.is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList))
     terms._WITH_IDS = terms._OF_CUSTOMER.where(this)
