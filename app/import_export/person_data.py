@@ -23,6 +23,7 @@ from app.models import (
     ORDERS,
     USERS,
 )
+from app.models.refused_cart import REFUSED_CARTS
 from app.services.events.sequence import number_events
 from app.services.persons.erasure import coupons_with, other_emails
 from app.services.persons.lookup import Person, find_person
@@ -85,6 +86,7 @@ def _lists(snapshot: Snapshot, person: Person) -> dict[str, Callable[[], Batches
         "keys": lambda: [_keys(snapshot, person)],
         "sessions": lambda: [_sessions(snapshot, person)],
         "coupons": lambda: [_coupons(snapshot, person)],
+        "refused_codes": lambda: [_refused_codes(snapshot, person)],
         **{name: of_plugin(name) for name in current_catalog().person_hooks},
     }
 
@@ -129,6 +131,13 @@ def _coupons(snapshot: Snapshot, person: Person) -> list[Any]:
     found = select(COUPONS.c.id, COUPONS.c.code).where(COUPONS.c.id.in_(ids))
     rows = snapshot.fetch(found.order_by(COUPONS.c.id))
     return [{"id": row.id, "code": row.code} for row in rows]
+
+
+def _refused_codes(snapshot: Snapshot, person: Person) -> list[Any]:
+    names = ("created_at", "code", "reason", "total", "currency")
+    columns = [as_printed(REFUSED_CARTS.c[name]) for name in names]
+    found = select(*columns).where(person.has_refusal).order_by(REFUSED_CARTS.c.id)
+    return [dict(zip(names, row, strict=True)) for row in snapshot.fetch(found)]
 
 
 def _of_plugin(snapshot: Snapshot, person: Person, name: str) -> list[Any]:

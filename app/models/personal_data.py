@@ -122,6 +122,7 @@ PERSONAL: Mapping[str, Mapping[str, Personal]] = {
     ),
     "coupons": {"customer_emails": Personal(Content.EMAIL, Remains.ERASED)},
     "coupon_refusals": {"code": _DELETED_EMAIL},
+    "refused_carts": dict.fromkeys(("code", "email_normalized"), _DELETED_EMAIL),
     "events": dict.fromkeys(("data", "changes"), Personal(Content.ANY, Remains.VALUES)),
     "idempotency_records": {"response_body": Personal(Content.ANY, Remains.VALUES)},
     "idempotency_persons": {"person": _DELETED_EMAIL},
@@ -179,6 +180,7 @@ OTHER: Mapping[str, str] = {
     "deleted_coupons": "id",
     "coupon_metadata": "id coupon_id key value found_value internal",
     "coupon_batches": "id author_id created_at count prefix pattern charset name campaign_id",
+    "refused_carts": "id created_at reason customer_id total currency",
     "coupon_refusals": "day reason is_known count first_at last_at",
     "events": "position id type resource resource_id created_at request_id user_id customer_id "
     "key_id session_id",

@@ -95,6 +95,16 @@ class PersonCoupon(Base):
     code = fields.String("Coupon code.")
 
 
+class PersonRefusedCode(Base):
+    """Code that was refused for a person."""
+
+    created_at = fields.Timestamp("Time of the refusal, in UTC.")
+    code = fields.String("Coupon code. Empty if it could be an address or a number of a card.")
+    reason = fields.String("First reason.")
+    total = fields.OptionalAmount("Sum of the items before discounts, or null if it is unknown.")
+    currency = fields.String("Currency of the sum.")
+
+
 def _records(meaning: str) -> fields.Output:
     """Return the field of a list of records, whose fields are documented elsewhere."""
     records = {"type": "array", "items": {"type": "object", "additionalProperties": True}}
@@ -116,6 +126,9 @@ class PersonDataSchema(Base):
     keys = _records("API keys, as `GET /keys` returns them.")
     sessions = fields.objects(PersonSession, "Sessions of the admin pages.")
     coupons = fields.objects(PersonCoupon, "Coupons whose conditions name an address.")
+    refused_codes = fields.objects(
+        PersonRefusedCode, "Codes that were refused for the person in the last 7 days."
+    )
 
 
 PersonDataResponse = response(PersonDataSchema, "person_data")

@@ -397,6 +397,7 @@ def test_the_data_of_a_person(admin, persons):
     assert numbers == {
         "customer_ids": 1, "emails": 1, "other_emails": 0, "customers": 1, "orders": 1,
         "refunds": 1, "redemptions": 2, "keys": 0, "sessions": 0, "coupons": 1, "events": len(types),
+        "refused_codes": 0,
     }  # fmt: skip
     assert {
         "customer.created",

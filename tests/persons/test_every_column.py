@@ -30,6 +30,7 @@ MARK = "zqmark"
 
 NOT_FILLED = {
     ("coupon_refusals", "code"),  # a code that can be an address is counted as an empty one
+    ("refused_carts", "code"),  # the same
     ("erasures", "traces_encrypted"),  # only while a worker clears a large account
     ("idempotency_persons", "person"),  # a keyed hash
     ("import_errors", "param"),  # names a field
@@ -90,7 +91,10 @@ def fill(admin):
     refund = {"amount": "1.00", "metadata": {MARK: MARK}}
     admin.post(f"{order}/refunds", {"order_refund": refund})
     admin.post("/coupons", {"coupon": {"code": "own", "customer_emails": [person.email]}})
-    admin.post("/coupons/evaluate", {"cart": {"coupons": [person.email], "items": []}})
+    admin.post(
+        "/coupons/evaluate",
+        {"cart": {"coupons": [person.email], "items": [], "email": person.email}},
+    )
     sent = admin.request(
         "POST", f"/imports?kind=customers&name={person.email}", data=f"email\n{person.email}\n",
         content_type="text/csv",

@@ -1,15 +1,20 @@
 """Refused coupon codes: what counts, what is kept, and that no request depends on it (reports 4)."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 
 from app.db.read_pool import fetch
 from app.db.session import db, now, run_in_transaction
 from app.models import COUPON_REFUSALS
-from app.services.coupons.refusals import MAX_UNKNOWN, refusals_of
+from app.models.refused_cart import REFUSED_CARTS
+from app.services.api_keys.writes import OPERATOR
+from app.services.coupons.refusals import MAX_UNKNOWN, Cart, refusals_of
+from app.services.maintenance import cleanup
 from app.services.maintenance.cleanup import sweep
+from app.services.reports.refusals import latest_refusals
 
 
 @pytest.fixture
@@ -95,9 +100,10 @@ def test_at_most_5000_unknown_codes_of_a_day_are_kept(app, admin, make_coupon, r
     make_coupon(code="spring", minimum_amount="50.00")
     counters = refusals_of(app)
     for number in range(MAX_UNKNOWN + 20):
-        counters.count([(f"guess {number}", "not_found")])
+        counters.count([(f"guess {number}", "not_found", Cart())])
     counters.flush()
-    counters.count([("guess 1", "not_found"), ("late", "not_found"), ("spring", "minimum_amount")])
+    codes = ("guess 1", "not_found"), ("late", "not_found"), ("spring", "minimum_amount")
+    counters.count([(*each, Cart()) for each in codes])
     rows = {row[0]: row[3] for row in refused(limit=-1)}
     assert len(rows) == MAX_UNKNOWN + 2
     assert (rows[""], rows["guess 1"], rows["spring"]) == (21, 2, 1)
@@ -105,14 +111,14 @@ def test_at_most_5000_unknown_codes_of_a_day_are_kept(app, admin, make_coupon, r
 
 
 def test_the_first_100_characters_of_a_code_are_kept(app, refused):
-    refusals_of(app).count([("x" * 150, "not_found")])
+    refusals_of(app).count([("x" * 150, "not_found", Cart())])
     assert refused() == [("x" * 100, None, "not_found", 1)]
 
 
 def test_memory_is_bounded(app, refused):
     counters = refusals_of(app)
     for number in range(30_000):
-        counters.count([(f"{number}" * 50, "not_found")])
+        counters.count([(f"{number}" * 50, "not_found", Cart())])
     assert len(counters._pending) <= 2 * MAX_UNKNOWN + 1
     assert sum(row[3] for row in refused(limit=-1)) == 30_000
 
@@ -154,3 +160,79 @@ def test_csv_is_safe_in_spreadsheets(admin, refused):
     lines = response.text.splitlines()
     assert lines[0] == "code,coupon_id,reason,count,first_at,last_at"
     assert lines[1].startswith("'=1+1,,not_found,1,")
+
+
+@pytest.mark.both_databases
+def test_the_latest_refusals_have_the_customer_the_sum_and_the_reason(
+    app, admin, make_coupon, make_customer
+):
+    make_coupon(code="spring", minimum_amount="50.00")
+    ann, bob = make_customer(email="ann@example.com"), make_customer(email="bob@example.com")
+    item = {"price": "12.50", "quantity": 2}
+    cart = {"coupons": ["spring", "nothing"], "items": [item]}
+    admin.post("/coupons/evaluate", {"cart": cart | {"customer_id": ann["id"]}})
+    line = {"name": "Mug", "quantity": 1, "price": "9"}
+    order = {"coupon_lines": [{"code": "spring"}], "line_items": [line]}
+    admin.post("/orders", {"order": order | {"billing_address": {"email": "Guest@Example.com"}}})
+    use = {"code": "typo", "reference": "a", "customer_id": bob["id"]}
+    admin.post("/redemptions", {"redemption": use})
+    bobs = {"customer_id": bob["id"], "currency": "EUR"}
+    admin.post("/orders/bulk", {"orders": [order | bobs]})
+    refusals_of(app).flush()
+
+    def latest(**query):
+        with app.app_context():
+            rows = latest_refusals(OPERATOR, **query)
+        return [(row.code, row.email, row.reason, row.total, row.currency) for row in rows]
+
+    assert latest(code="spring") == [
+        ("spring", "bob@example.com", "minimum_amount", Decimal("9"), "EUR"),
+        ("spring", "guest@example.com", "minimum_amount", Decimal("9"), "USD"),
+        ("spring", "ann@example.com", "minimum_amount", Decimal("25"), "USD"),
+    ]
+    cart = {"coupons": ["Spring"], "items": [], "email": "Bob@example.com"}
+    admin.post("/coupons/evaluate", {"cart": cart})
+    refusals_of(app).flush()
+    assert latest(customer=(bob["id"], bob["email"])) == [
+        ("spring", "bob@example.com", "minimum_amount", Decimal(0), "USD"),
+        ("spring", "bob@example.com", "minimum_amount", Decimal("9"), "EUR"),
+        ("typo", "bob@example.com", "not_found", None, "USD"),
+    ]
+    data = admin.get("/persons/data", {"email": "guest@example.com"}).get_json()
+    (refused,) = data["person_data"]["refused_codes"]
+    assert (refused["code"], refused["total"]) == ("spring", "9.00")
+    for person in (
+        {"email": "guest@example.com"},
+        {"customer_id": ann["id"]},
+        {"customer_id": bob["id"]},
+    ):
+        erased = admin.post("/persons/erase", {"person": person})
+        assert erased.status_code == 200, erased.get_json()
+    assert latest(code="spring") == []
+    with app.app_context():
+        assert fetch(select(REFUSED_CARTS)) == []
+
+
+def test_refusals_with_customers_are_kept_for_a_week_and_are_limited(app, admin, monkeypatch):
+    monkeypatch.setattr(cleanup, "MOST_REFUSED_CARTS", 3)
+    refusals = refusals_of(app)
+    for number in range(5):
+        refusals.count([(f"code{number}", "not_found", Cart())])
+    refusals.flush()
+
+    def codes():
+        with app.app_context():
+            sweep()
+            return [row.code for row in fetch(select(REFUSED_CARTS.c.code))]
+
+    assert codes() == ["code2", "code3", "code4"]
+    old = update(REFUSED_CARTS).where(REFUSED_CARTS.c.code == "code3")
+    with app.app_context():
+        past = now() - timedelta(days=8)
+        run_in_transaction(lambda session: session.execute(old.values(created_at=past)))
+    assert codes() == ["code2", "code4"]
+    for number in range(600):
+        refusals.count([("x", "not_found", Cart(number))])
+    refusals.flush()
+    with app.app_context():
+        assert len(fetch(select(REFUSED_CARTS))) == 2  # of no account

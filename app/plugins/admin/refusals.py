@@ -11,6 +11,7 @@ from app.plugins.admin import html
 from app.plugins.admin.calls import call, can
 from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
 from app.plugins.admin.nouns.coupons import COUPONS
+from app.plugins.admin.nouns.refused_codes import reason
 from app.plugins.admin.reports import (
     PERIODS,
     chosen_days,
@@ -25,16 +26,6 @@ from app.services.coupons.queries import ids_of_codes
 blp = AdminBlueprint("admin_refusals")
 
 NAVIGATION = NavigationItem("Refused codes", "admin_refusals.show", "ban", 120)
-
-REASONS = {
-    "not_found": "No such code", "usage_limit": "Used up",
-    "usage_limit_per_user": "Limit of the customer reached", "expired": "Expired",
-    "minimum_amount": "Below the minimum amount", "maximum_amount": "Above the maximum amount",
-    "product_not_included": "No eligible product", "product_excluded": "Excluded product",
-    "sale_items_excluded": "Only sale items", "email_not_allowed": "E-mail address not allowed",
-    "individual_use": "Not with another coupon",
-}  # fmt: skip
-"""The first reason of a refusal, by its code."""
 
 MAX_COMPARED = 10
 """Number of unknown codes of a page that are compared with existing codes."""
@@ -85,9 +76,7 @@ def columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
 
     return [
         Column(_("Code"), code),
-        Column(
-            _("Reason"), lambda row: _(REASONS.get(row["reason"]) or row["reason"]), on_phone=True
-        ),
+        Column(_("Reason"), reason, on_phone=True),
         Column(_("Repair"), repair, on_phone=True),
         Column.of(_("First"), "first_at", html.time),
         Column.of(_("Last"), "last_at", html.time),

@@ -37,4 +37,5 @@ DATA: dict[str, object] = {
     "keys": [],
     "sessions": [],
     "coupons": [{"id": 1, "code": "summer"}],
+    "refused_codes": [],
 }

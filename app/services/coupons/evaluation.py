@@ -1,6 +1,7 @@
 """Evaluation of the coupons of a cart (redemptions 1). Nothing is stored."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from flask import current_app
@@ -14,7 +15,7 @@ from app.pricing.carts import CartItem, line_value
 from app.pricing.evaluation import Evaluation, evaluate
 from app.services.coupons.customers import cart_of, find_customer, require_customer_access
 from app.services.coupons.expiry import expiry_zone
-from app.services.coupons.refusals import current_refusals
+from app.services.coupons.refusals import Cart, current_refusals
 from app.services.coupons.terms import coupons_by_code
 
 Record = dict[str, Any]
@@ -55,7 +56,10 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
         smallest=smallest_amount(current_app.config["SHOP_CURRENCY"]),
         expiry_zone=expiry_zone(),
     )
-    refused = [(each.code, each.reasons[0].code) for each in evaluation.coupons if each.reasons]
+    cart = Cart(data["customer_id"], data["email"], Decimal(evaluation.subtotal).scaleb(-2))
+    refused = [
+        (each.code, each.reasons[0].code, cart) for each in evaluation.coupons if each.reasons
+    ]
     if refused and actor.session_id is None:  # a customer's cart, not one of *Try it* (reports 4)
         current_refusals().count(refused)
     return _shown(evaluation, {code: coupon.id for code, coupon in found.items()})

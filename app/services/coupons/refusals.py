@@ -1,7 +1,8 @@
 """Counting of refused coupon codes (reports 2 and 4).
 
 Each process adds up in memory, and a thread writes the numbers every few seconds, so that counting
-never delays or fails a request. A process that is killed loses the last ones.
+never delays or fails a request. A process that is killed loses the last ones. With the numbers, it
+writes the latest refusals, each with its customer and the sum of the cart.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import atexit
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -19,14 +21,16 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask import Flask, current_app
-from sqlalchemy import case, func, select
+from sqlalchemy import case, func, insert, select
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_into
 from app.db.locks import lock_until_commit
+from app.db.search import email_key
 from app.db.session import is_trial, now, run_in_transaction
 from app.errors import ShopError
-from app.models import COUPON_REFUSALS, COUPONS
+from app.models import COUPON_REFUSALS, COUPONS, USERS
+from app.models.refused_cart import REFUSED_CARTS
 from app.pricing.evaluation import REASONS, Reason
 
 FLUSH_SECONDS = 3.0
@@ -46,8 +50,30 @@ _EXTENSION = "shop_api_refusals"
 _LOCK_KEY = 7_310_293_021
 _log = logging.getLogger(__name__)
 
+MAX_CARTS = 500
+"""Refusals with their customers that a process keeps until the next flush: the latest."""
+
 Key = tuple[date, str, str]
 """Day, code and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cart:
+    """The customer and the sum of a cart or an order, as far as they are known.
+
+    Args:
+        customer_id: the account; None or 0 for a guest.
+        total: the sum of the items before discounts.
+        currency: that of the sum, by default that of the shop.
+    """
+
+    customer_id: int | None = None
+    email: str = ""
+    total: Decimal | None = None
+    currency: str = ""
+
+
+Refused = tuple[Key, datetime, Cart]
 
 
 class CouponRefused(ShopError):
@@ -69,7 +95,7 @@ class CouponRefused(ShopError):
         super().__init__(
             "shop_api_coupon_not_applicable", coupon=coupon, reasons=reasons, **details
         )
-        self.coupon, self.amount = coupon, amount
+        self.coupon, self.amount, self.cart = coupon, amount, Cart()
 
 
 NOT_FOUND = Reason("not_found", REASONS["not_found"])
@@ -103,15 +129,18 @@ class Refusals:
         self._lock = threading.Lock()
         self._pending: dict[Key, _Tally] = {}
         self._codes: set[str] = set()
+        self._latest: deque[Refused] = deque(maxlen=MAX_CARTS)
         self._zone = ZoneInfo(app.config["SHOP_TIMEZONE"])
 
-    def count(self, refused: Iterable[tuple[str, str]]) -> None:
+    def count(self, refused: Iterable[tuple[str, str, Cart]]) -> None:
         """Count codes, each with the code of its first reason. Takes microseconds."""
         timestamp = now()
         day = timestamp.astimezone(self._zone).date()
         with self._lock:
-            for code, reason in refused:
-                self._add((day, code[:MAX_CODE], reason), _Tally(1, timestamp, timestamp))
+            for code, reason, cart in refused:
+                key = day, code[:MAX_CODE], reason
+                self._add(key, _Tally(1, timestamp, timestamp))
+                self._latest.append((key, timestamp, cart))
 
     def has(self, code: str) -> bool:
         """Return whether a code was refused here since the numbers were written."""
@@ -141,16 +170,18 @@ class Refusals:
         """Write what was counted. After an error, it is counted again with the next flush."""
         with self._lock:
             pending, self._pending, self._codes = self._pending, {}, set()
+            latest, self._latest = self._latest, deque(maxlen=MAX_CARTS)
         if not pending:
             return
         try:
             with self._app.app_context():
-                run_in_transaction(lambda session: _write(session, pending))
+                run_in_transaction(lambda session: _write(session, pending, latest))
         except Exception:  # noqa: BLE001  # the database is unavailable, or its schema is older
             _log.warning("Refused codes were not written.", exc_info=True)
             with self._lock:
                 for key, tally in pending.items():
                     self._add(key, tally)
+                self._latest.extendleft(reversed(latest))
 
 
 def init_app(app: Flask) -> None:
@@ -170,6 +201,16 @@ def current_refusals() -> Refusals:
 
 
 @contextmanager
+def refused_for(cart: Callable[[], Cart]) -> Iterator[None]:
+    """Let a CouponRefused of the block name the customer and the sum of a cart."""
+    try:
+        yield
+    except CouponRefused as error:
+        error.cart = cart()
+        raise
+
+
+@contextmanager
 def counting_refusals() -> Iterator[None]:
     """Count the code of a CouponRefused that ends a request."""
     try:
@@ -183,11 +224,13 @@ def count_refused(results: Iterable[object]) -> None:
     """Count the codes of the CouponRefused among results."""
     errors = [error for error in results if isinstance(error, CouponRefused)]
     if errors and not is_trial():  # of a form that shows all its errors at once
-        current_refusals().count((each.coupon, each.reasons[0]["code"]) for each in errors)
+        current_refusals().count(
+            (each.coupon, each.reasons[0]["code"], each.cart) for each in errors
+        )
 
 
-def _write(session: Session, pending: Mapping[Key, _Tally]) -> None:
-    """Add what was counted to the stored numbers."""
+def _write(session: Session, pending: Mapping[Key, _Tally], latest: Iterable[Refused]) -> None:
+    """Add what was counted to the stored numbers, and store the latest refusals."""
     lock_until_commit(session, _LOCK_KEY)  # so that processes together keep the limit
     codes = {code for _, code, _ in pending}
     known = set(_those(session, codes, COUPONS.c.code))
@@ -201,6 +244,12 @@ def _write(session: Session, pending: Mapping[Key, _Tally]) -> None:
             rows[key] = replace(tally)  # the transaction can be repeated
         else:
             found.add(tally)
+    _add_numbers(session, rows, known)
+    shown = {key: key[1] if key[1] in known or kept[key[0]](key[1]) else "" for key in pending}
+    _write_latest(session, latest, shown)
+
+
+def _add_numbers(session: Session, rows: Mapping[Key, _Tally], known: Container[str]) -> None:
     inserting = insert_into(session, COUPON_REFUSALS)
     stored, new = COUPON_REFUSALS.c, inserting.excluded
     adding = inserting.on_conflict_do_update(
@@ -225,6 +274,27 @@ def _write(session: Session, pending: Mapping[Key, _Tally]) -> None:
         for (day, code, reason), tally in sorted(rows.items(), key=lambda row: row[0])
     ]
     session.execute(adding, values)
+
+
+def _write_latest(session: Session, latest: Iterable[Refused], codes: Mapping[Key, str]) -> None:
+    """Store the latest refusals, without those of accounts that were deleted meanwhile."""
+    ids = {cart.customer_id for _, _, cart in latest if cart.customer_id}
+    existing = {None, *session.scalars(select(USERS.c.id).where(USERS.c.id.in_(ids)))}
+    rows = [
+        {
+            "created_at": timestamp,
+            "code": codes.get(key, ""),
+            "reason": key[2],
+            "customer_id": customer_id,
+            "email_normalized": "" if customer_id else email_key(cart.email),
+            "total": cart.total,
+            "currency": cart.currency or current_app.config["SHOP_CURRENCY"],
+        }
+        for key, timestamp, cart in latest
+        if (customer_id := cart.customer_id or None) in existing
+    ]
+    if rows:
+        session.execute(insert(REFUSED_CARTS), rows)
 
 
 def _limit(session: Session, day: date, codes: set[str]) -> Callable[[str], bool]:

@@ -50,6 +50,7 @@ from app.models import (
 )
 from app.models.imported_record import ERASED as ERASED_RECORD
 from app.models.imported_record import USES
+from app.models.refused_cart import REFUSED_CARTS
 from app.models.user import UserRow
 from app.services.common.erased import ERASED_IDS, erased_email, is_erased
 from app.services.common.locks import IS_TAKEN
@@ -168,6 +169,9 @@ def begin_erasure(session: Session, traces: Traces) -> None:
         # Waits for concurrent updates of the orders, whose events and uses are then cleared, too.
         for condition in (traces.has_order, *stored_guest_conditions(traces.emails)):
             _lock_orders(session, condition)
+    # Those of the account leave with it.
+    keys = map(email_key, traces.emails)
+    session.execute(delete(REFUSED_CARTS).where(REFUSED_CARTS.c.email_normalized.in_(keys)))
     # What is left of a guest would not be hidden.
     size = BATCH if traces.customer_ids else INT64_MAX
     place, number = _clear(session, traces, Place(), size)

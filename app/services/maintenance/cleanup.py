@@ -36,6 +36,7 @@ from app.models import (
 )
 from app.models.idempotency_record import RETENTION
 from app.models.oauth_nonce import CLOCK_SKEW
+from app.models.refused_cart import REFUSED_CARTS, REFUSED_CARTS_DAYS
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.api_keys.sessions import expired_sessions
@@ -83,6 +84,10 @@ def release_expired_reservations() -> None:
 def refresh_totals() -> None:
     """Compute sort keys of customers whose orders have changed. Several workers can do this."""
     totals.refresh(MAX_BATCHES)
+
+
+MOST_REFUSED_CARTS = 100_000
+"""Number of refused carts that are kept. An attack with codes cannot fill the disk."""
 
 
 def _in_batches(remove: Callable[[], int], size: int = BATCH) -> int:
@@ -185,6 +190,12 @@ def _remove_refusals() -> int:
     return run_in_transaction(lambda session: _rowcount(session, is_old))
 
 
+def _is_beyond_limit() -> ColumnElement[bool]:
+    """Return the condition of refused carts that are older than the latest 100,000."""
+    latest = select(func.max(REFUSED_CARTS.c.id)).scalar_subquery()
+    return REFUSED_CARTS.c.id <= latest - MOST_REFUSED_CARTS
+
+
 def _complete_figures() -> int:
     """Complete the orders that a previous release wrote during an upgrade."""
     return run_in_transaction(partial(complete_figures, limit=BATCH))
@@ -236,6 +247,12 @@ SWEEPS: Sequence[Callable[[], object]] = (
     _removing("files of imports", partial(_in_batches, delete_files, 1)),
     _removing_rows("imports", IMPORT_RUNS, lambda: IMPORT_RUNS.c.finished_at < _of_events()),
     _removing("refused codes", _remove_refusals),
+    _removing_rows(
+        "refused carts",
+        REFUSED_CARTS,
+        lambda: REFUSED_CARTS.c.created_at < now() - timedelta(days=REFUSED_CARTS_DAYS),
+    ),
+    _removing_rows("refused carts beyond the limit", REFUSED_CARTS, _is_beyond_limit),
     _erase_old_orders,
     truncate_write_ahead_log,
     _removing_rows(

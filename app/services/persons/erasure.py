@@ -35,6 +35,7 @@ from app.models import (
     REDEMPTIONS,
     USERS,
 )
+from app.models.refused_cart import REFUSED_CARTS
 from app.models.user import UserRow
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common.bulk import Record
@@ -369,6 +370,8 @@ class _Erasure:
         for email in self._emails:  # a customer can enter an address as a code
             is_typed = COUPON_REFUSALS.c.code.contains(email[:100], autoescape=True)
             session.execute(delete(COUPON_REFUSALS).where(is_typed))
+            is_typed = REFUSED_CARTS.c.code.contains(email[:100], autoescape=True)
+            session.execute(delete(REFUSED_CARTS).where(is_typed))
         return changes
 
     def _publish(self, shown: Record) -> None:

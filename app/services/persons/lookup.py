@@ -12,6 +12,7 @@ from app.db.read_pool import Fetch
 from app.db.search import email_key
 from app.errors import InvalidParams, ShopError
 from app.models import MERGED_ACCOUNTS, ORDERS, REDEMPTIONS, USERS
+from app.models.refused_cart import REFUSED_CARTS
 from app.services.common.erased import owner
 from app.services.common.locks import IS_TAKEN
 from app.services.common.persons import guest_conditions
@@ -52,6 +53,12 @@ class Person:
         if not found:  # an account without an order and without an address
             return ORDERS.c.id.is_(None)
         return ORDERS.c.id.in_(union(*(select(ORDERS.c.id).where(each) for each in found)))
+
+    @property
+    def has_refusal(self) -> ColumnElement[bool]:
+        """The condition that a code was refused for the person."""
+        of_guest = REFUSED_CARTS.c.email_normalized.in_(self.email_keys)
+        return or_(REFUSED_CARTS.c.customer_id.in_(self.customer_ids), of_guest)
 
     @property
     def has_redemption(self) -> ColumnElement[bool]:
@@ -138,6 +145,7 @@ def _with_email(fetch: Fetch, given: str) -> Person:
             REDEMPTIONS.c.customer_id.is_(None),
             REDEMPTIONS.c.email_normalized.in_(person.email_keys),
         ),
+        select(REFUSED_CARTS.c.id).where(person.has_refusal),
     )
     if not email or not any(fetch(each.limit(1)) for each in known):
         raise ShopError("shop_api_invalid_person")

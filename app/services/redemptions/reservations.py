@@ -33,7 +33,13 @@ from app.services.coupons.customers import (
     require_customer_access,
 )
 from app.services.coupons.expiry import expiry_zone
-from app.services.coupons.refusals import NOT_FOUND, counting_refusals, not_applicable
+from app.services.coupons.refusals import (
+    NOT_FOUND,
+    Cart,
+    counting_refusals,
+    not_applicable,
+    refused_for,
+)
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.events.hooks import notify
 from app.services.redemptions.campaign_numbers import change_numbers, counted_amount
@@ -76,7 +82,8 @@ def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[RedemptionRo
     require_customer_access(actor, data["customer_id"])
 
     def work(session: Session) -> tuple[RedemptionRow, bool]:
-        redemption, created, changes = _reserve(session, data)
+        with refused_for(lambda: Cart(data["customer_id"], data["email"])):
+            redemption, created, changes = _reserve(session, data)
         notify(session, actor, changes)
         return redemption, created
 

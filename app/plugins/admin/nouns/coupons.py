@@ -18,6 +18,7 @@ from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Reply, api_request, call, can, loaded_query, require
 from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, specs_of
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
+from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
 from app.plugins.admin.tables import Column, Filter, Tab, Table, page_number
@@ -269,6 +270,7 @@ class CouponPages(Noun):
             "last_day": _last_day(record) if record["expiry_date"] else _("No end"),
             "plots": reports.coupon_plots(record["id"]),
             "uses": uses,
+            "refused": refused_codes(code=record["code"]),
             "facts": _facts(record),
             "sentence": sentence(record),
         }

@@ -15,6 +15,7 @@ from app.plugins.admin.calls import call, can, record_of
 from app.plugins.admin.forms import FieldSpec, specs_of
 from app.plugins.admin.nouns import Noun, Record
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
+from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import Column, Filter, amount_filters, created_between, date_filters
@@ -127,6 +128,7 @@ class CustomerPages(Noun):
             ],
             "orders": ORDERS.panel({"customer_id": record["id"]}, _("Customer")),
             "uses": coupon_uses({"customer_id": record["id"], "limit": MAX_USES}),
+            "refused": refused_codes(customer=(record["id"], record["email"])),
             "files": _downloads(record["id"]),
             "most_files": MAX_DOWNLOADS,
             "support_note": text,

@@ -1,0 +1,62 @@
+"""The codes that were refused in the last days, on the pages of coupons and customers."""
+
+from typing import Any
+
+from flask import url_for
+from markupsafe import Markup
+
+from app.api.authentication import current_principal
+from app.plugins.admin import html
+from app.plugins.admin.calls import can
+from app.plugins.admin.tables import Column, Table
+from app.plugins.admin.texts import gettext as _
+from app.services.reports.refusals import latest_refusals
+
+REASONS = {
+    "not_found": "No such code", "usage_limit": "Used up",
+    "usage_limit_per_user": "Limit of the customer reached", "expired": "Expired",
+    "minimum_amount": "Below the minimum amount", "maximum_amount": "Above the maximum amount",
+    "product_not_included": "No eligible product", "product_excluded": "Excluded product",
+    "sale_items_excluded": "Only sale items", "email_not_allowed": "E-mail address not allowed",
+    "individual_use": "Not with another coupon",
+}  # fmt: skip
+"""The first reason of a refusal, by its code."""
+
+
+def reason(row: dict[str, Any]) -> str:
+    """Return the text of the reason of a refusal."""
+    return _(REASONS.get(row["reason"]) or row["reason"])
+
+
+def refused_codes(*, code: str = "", customer: tuple[int, str] | None = None) -> Table | None:
+    """Return the latest refusals of a coupon or of a customer, if the key may read them."""
+    if not (can("list_refusal_reports") and can("list_customers") and can("list_coupons")):
+        return None
+    found = latest_refusals(current_principal(), code=code, customer=customer)
+    columns = [
+        Column.of(_("Time"), "created_at", html.time, on_phone=True),
+        Column(_("Code"), _coupon, on_phone=True)
+        if customer
+        else Column(_("Customer"), _customer, on_phone=True),
+        Column(_("Reason"), reason, on_phone=True),
+        Column(_("Cart"), _cart, is_number=True, on_phone=True),
+    ]
+    return Table(_("Refused in the last days"), columns, [row._asdict() for row in found])
+
+
+def _cart(row: dict[str, Any]) -> str:
+    return html.money(row["total"], row["currency"])
+
+
+def _coupon(row: dict[str, Any]) -> Markup | str:
+    text = row["code"] or _("Other codes")
+    if row["coupon_id"] is None:
+        return text
+    return html.link(url_for("admin_coupons.show", coupon_id=row["coupon_id"]), text)
+
+
+def _customer(row: dict[str, Any]) -> Markup | str:
+    if row["customer_id"] is None:
+        return row["email"] or _("Guest")
+    name = row["email"] or f"#{row['customer_id']}"
+    return html.link(url_for("admin_customers.show", customer_id=row["customer_id"]), name)
