@@ -1,5 +1,6 @@
 """The frame of the pages: blueprints with a session and rights, rendering, headers and errors."""
 
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from app.api.dialect import SAFE_METHODS
 from app.api.openapi.info import guides_url
 from app.auth.sessions import Session, find_session
 from app.errors import ShopError
+from app.plugins.admin import html
 from app.plugins.admin.calls import can, require, require_reading
 from app.plugins.admin.sessions import cookies, held
 from app.plugins.admin.texts import gettext as _
@@ -314,6 +316,11 @@ _ERRORS = {
 """The title of an error page and what to do, by the status. Others were rejected."""
 
 
+def _name_of(param: str) -> str:
+    """Return the words of a parameter: ``Created at min`` for ``filter[created_at_min]``."""
+    return html.words(re.findall(r"\w+", param)[-1])
+
+
 def error_page(error: ShopError) -> Response:
     """Return the page of an error below ``/admin``."""
     if error.status in {404, 405} and "admin_session" not in g:
@@ -325,7 +332,7 @@ def error_page(error: ShopError) -> Response:
         title=_(title),
         status=error.status,
         error=error,
-        messages=[part.text(translate=_) for part in error.parts],
+        messages=[part.text(_name_of, _) for part in error.parts],
         advice=_(advice, seconds=seconds),
         request_id=g.request_start.ids["request_id"],
     )

@@ -462,6 +462,21 @@ def test_an_order_is_created_for_a_customer(browser, admin):
     assert order["shipping_methods"] == "Parcel"
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("sort=colour", "Orderby: must be one of"),
+        ("status=none", "Status: unknown status"),
+        ("total_min=x", "Total min: "),
+    ],
+)
+def test_errors_of_an_address_name_no_parameters_of_the_api(browser, query, message):
+    page = browser.get(f"/orders?{query}")
+    assert page.status == 400
+    assert message in page.text
+    assert "filter[" not in page.text
+
+
 def test_a_form_that_shows_all_its_errors_counts_no_refused_code(app, admin, browser):
     line = {"line_items.-1.name": "Tea", "line_items.-1.price": "5"}
     code = {"coupon_lines.-1.code": "nothing"}
