@@ -80,16 +80,8 @@ class Redemption(Model):
             sqlite_where=text("status <> 'released'"),
             postgresql_where=text("status <> 'released'"),
         ),
-        # Live and expired reservations of a coupon.
+        # Live and expired reservations of a coupon, and those without a slot.
         Index("ix_redemptions_slots", "coupon_id", "status", "holds_slot", "expires_at"),
-        # Coupons with reservations, without reading confirmed uses; and reservations without slot.
-        Index(
-            "ix_redemptions_reserved",
-            "coupon_id",
-            "holds_slot",
-            sqlite_where=text("status = 'reserved'"),
-            postgresql_where=text("status = 'reserved'"),
-        ),
         # Reservations to expire, oldest first.
         Index(
             "ix_redemptions_expiring",

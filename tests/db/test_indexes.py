@@ -12,8 +12,7 @@ INDEXES = {
     "redemptions": {
         "uq_redemptions_coupon_reference": "POST /redemptions: once for a code and a reference",
         "uq_redemptions_order_coupon": "orders with coupon_lines: one live use of a coupon",
-        "ix_redemptions_slots": "POST /redemptions: live and expired reservations of a coupon",
-        "ix_redemptions_reserved": "filter[state] of a batch: coupons with reservations",
+        "ix_redemptions_slots": "POST /redemptions: reservations of a coupon; numbers of batches",
         "ix_redemptions_expiring": "the worker releases expired reservations, oldest first",
         "ix_redemptions_coupon_customer": "usage_limit_per_user by account; filter[coupon_id]",
         "ix_redemptions_coupon_email": "usage_limit_per_user by address",

@@ -19,7 +19,7 @@ from app.services.coupons.terms import number_of_redemptions
 from app.services.customers import totals
 from app.services.customers.columns import BLANK
 from tests.factories import insert_order
-from tests.redemptions.calls import reserve
+from tests.redemptions.calls import post, reserve
 
 BIG = "users|user_roles|coupons|orders|redemptions"
 LIMIT = re.compile(r"\bLIMIT\b")
@@ -280,6 +280,17 @@ def test_reservation_does_not_read_the_other_reservations(app, admin, make_coupo
     assert re.search(
         r"coupon_id=\? AND (status=\? AND )?holds_slot=\?|holds_slot = false", steps
     ), steps
+
+
+@pytest.mark.both_databases
+def test_limit_per_customer_does_not_read_all_uses_without_an_address(admin, make_coupon, plans):
+    """Those of deleted accounts are found by their IDs, and no others are read."""
+    make_coupon(code="summer", usage_limit_per_user=5)
+    found = plans(lambda: post(admin, email="ada@example.com"))
+    steps = [plan for statement, plan in found if "erased_accounts" in statement]
+    assert len(steps) > 1
+    conditions = re.findall(r"Index Cond: .*", "\n".join(map(str, steps)))
+    assert [each for each in conditions if "(email_normalized)::text = ''" in each] == []
 
 
 @pytest.mark.parametrize("path", ["/coupons?", "/customers?filter[role]=all&", "/orders?"])
