@@ -293,6 +293,19 @@ def test_limit_per_customer_does_not_read_all_uses_without_an_address(admin, mak
     assert [each for each in conditions if "(email_normalized)::text = ''" in each] == []
 
 
+@pytest.mark.both_databases
+def test_deletion_of_a_customer_hashes_the_uses_of_one_address_at_once(
+    app, admin, make_coupon, make_customer, plans
+):
+    ada = make_customer(email="ada@example.com")
+    make_coupon(code="summer")
+    for number in range(5):
+        reserve(admin, reference=f"cart-{number}", customer_id=ada["id"])
+    found = plans(lambda: admin.delete(f"/customers/{ada['id']}"))
+    updates = [each for each, _ in found if each.startswith("UPDATE redemptions")]
+    assert len(updates) == 1
+
+
 @pytest.mark.parametrize("path", ["/coupons?", "/customers?filter[role]=all&", "/orders?"])
 def test_list_by_id_is_sorted_by_one_column(
     app, admin, make_coupon, make_customer, many, plans, path

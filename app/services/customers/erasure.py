@@ -141,7 +141,8 @@ def erase_redemptions(
     campaigns = (select(REDEMPTIONS.c.campaign_id).where(each) for each in found)
     hold_campaigns(session, union(*campaigns))  # their limits per customer compare the addresses
     stored = union(*(select(REDEMPTIONS.c.email_normalized).where(each) for each in found))
-    for email in sorted(session.scalars(stored)):
+    # A union of one select repeats an address for each use, which is one update.
+    for email in sorted({*session.scalars(stored)}):
         # A hash still counts for an earlier customer, who was deleted, too.
         is_kept = email.startswith(ERASED)
         if is_kept and not unlink:
