@@ -82,7 +82,6 @@ _HAS_COMMITTED = "shop_api_has_committed"
 """Key in ``Session.info`` once ``run_in_transaction`` has committed."""
 
 _AFTER_COMMIT = "shop_api_after_commit"
-_IS_TRIAL = "shop_api_is_trial"
 """Key in ``Session.info`` of the functions to call after the commit."""
 
 _IS_TRIAL = "shop_api_is_trial"

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from app.db.migration_helpers import create_index_concurrently, drop_index_concurrently
 
-revision = "0068"
-down_revision = "0067"
+revision = "0069"
+down_revision = "0068"
 
 NAME = "ix_redemptions_reserved"
 COLUMNS = ["coupon_id", "holds_slot"]
