@@ -216,6 +216,21 @@ def test_doctor_and_metrics_say_what_is_left(app, gwen):
     assert "erasures" not in app.test_cli_runner().invoke(args=["doctor"]).output
 
 
+def test_a_slow_batch_ends_after_a_part(app, gwen, monkeypatch):
+    """All writers of SQLite wait for its transaction."""
+    monkeypatch.setattr(traces, "PART", 1)
+    monkeypatch.setattr(traces, "BATCH", 200)
+    monkeypatch.setattr(traces, "MOST_SECONDS", 0)
+    numbers = [left(app)["redemptions"]]
+    with app.app_context():
+        while numbers[-1]:
+            assert clear_next_batch()
+            numbers.append(number_left()["redemptions"])
+    assert numbers == [3, 2, 1, 0]
+    clear_all(app)
+    assert set(left(app).values()) == {0}
+
+
 def test_a_small_account_leaves_nothing_to_the_worker(app, admin, make_customer):
     ann = make_customer(email="ann@example.com")
     assert admin.delete(f"/customers/{ann['id']}").status_code == 200

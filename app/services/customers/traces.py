@@ -8,6 +8,7 @@ in a transaction of its own. Readers hide the rest (``common.erased``).
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
+from time import monotonic
 from typing import NamedTuple
 
 import orjson
@@ -73,6 +74,12 @@ from app.services.imports.erasure import erase_file, erase_imports_with_text
 
 BATCH = 200
 """Number of records that a transaction clears, so that other writers do not wait long."""
+
+PART = 20
+"""Number of records that the worker clears at a time, until the transaction takes MOST_SECONDS."""
+
+MOST_SECONDS = 0.1
+"""How long a transaction of the worker begins further parts. All writers of SQLite wait for it."""
 
 EVENTS_PER_RECORD = 10
 """Number of events that take as long as another record."""
@@ -248,7 +255,7 @@ def _clear_next(session: Session) -> bool:
     for row in rows:
         this = ERASURES.c.id == row.id
         traces = _loaded(row.traces_encrypted)
-        place, number = _clear(session, traces, Place(row.step, row.after), BATCH)
+        place, number = _clear_for_a_time(session, traces, Place(row.step, row.after))
         if place is None and _has_more(session, traces):
             place = Place()  # of a transaction that was running when the account was deleted
         if place is None:
@@ -257,6 +264,19 @@ def _clear_next(session: Session) -> bool:
             values = {**place._asdict(), "erased": row.erased + number}
             session.execute(update(ERASURES).where(this).values(values))
     return bool(rows)
+
+
+def _clear_for_a_time(session: Session, traces: Traces, place: Place) -> tuple[Place | None, int]:
+    """Clear records for a short time, and return the same as ``_clear``."""
+    end = monotonic() + MOST_SECONDS
+    left: Place | None = place
+    number = 0
+    while left and number < BATCH:
+        left, cleared = _clear(session, traces, left, min(PART, BATCH - number))
+        number += cleared
+        if monotonic() >= end:
+            break
+    return left, number
 
 
 def _has_more(session: Session, traces: Traces) -> bool:
