@@ -41,8 +41,8 @@ from app.db.sql.types import JsonFields, Money, UtcDateTime
 
 _STAGED = "staged_rows"
 
-MOST_VALUES = 3000
-"""Values of a statement of ``insert_values``. Longer ones are not faster."""
+MOST_VALUES = 8000
+"""Values of a statement on SQLite, as those of 100 orders. Longer ones are not faster."""
 
 
 @contextmanager

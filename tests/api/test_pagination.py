@@ -224,18 +224,18 @@ def test_pages_from_the_end_continue_the_list(
 @pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize("more", [{}, {"filter[created_at_min]": "2001-01-01"}])
-@pytest.mark.parametrize("text", ["ø", "JØR"])
+@pytest.mark.parametrize("text", ["ж", "JЖR"])
 def test_matches_of_a_search_are_counted_up_to_a_number(
     monkeypatch, make_customer, admin, text, more, few
 ):
     """All of them are on the pages, and /count counts them."""
     for number in range(7):
-        make_customer(first_name=f"Bjørn {number}")
+        make_customer(first_name=f"Bjжrn {number}")
     make_customer(first_name="Ada")
     query = {"filter[q]": text, "filter[orderby]": "first_name", **more}
     whole = admin.get("/customers", query | {"filter[limit]": -1})
     found = whole.get_json()["customers"]
-    assert sorted(each["first_name"] for each in found) == [f"Bjørn {n}" for n in range(7)]
+    assert sorted(each["first_name"] for each in found) == [f"Bjжrn {n}" for n in range(7)]
     monkeypatch.setattr(plans, "FEW", few)
     for name in ("MOST_COUNTED", "MOST_OF_LETTERS"):
         monkeypatch.setattr(search, name, 3)

@@ -86,7 +86,7 @@ def test_create_for_a_new_user_requires_a_role(app, run):
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1] == (
         "Error: User 'erp' does not exist. To create it, add --role: "
-        "administrator, shop_manager, customer, subscriber."
+        "administrator, shop_manager, shop_assistant, customer, subscriber."
     )
     with app.app_context():
         assert fetch(db.select(ApiKey.id)) == []

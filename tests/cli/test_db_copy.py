@@ -15,7 +15,7 @@ from app import create_app
 from app.auth.principals import Permission
 from app.db.search import is_of_models
 from app.db.session import db, run_in_transaction
-from app.db.sql.types import JsonText, MoneySum
+from app.db.sql.types import JsonText, MoneySum, OptionalMoney
 from app.models import RowCount
 from app.services.api_keys.rights import Rights
 from app.services.api_keys.writes import create_key
@@ -133,7 +133,7 @@ def synthetic_row(session, table):
         if column.foreign_keys:
             (foreign,) = column.foreign_keys
             row[column.name] = session.scalar(select(foreign.column).limit(1))
-        elif isinstance(column.type, MoneySum):
+        elif isinstance(column.type, MoneySum | OptionalMoney):
             row[column.name] = Decimal("1.00")
         elif isinstance(column.type, JsonText):
             row[column.name] = '{"b":1,"a":[]}'

@@ -299,5 +299,5 @@ def test_single_writes_send_as_many_statements_as_a_bulk_of_one(admin, make_cust
     assert len(without_key(statements)) == 5
     statements.clear()
     admin.delete(f"/customers/{customer['id']}")
-    # The account, its roles, its webhooks, the erasure of its data (24), the deletion, the event.
-    assert len(without_key(statements)) == 30
+    # The account, its roles, its webhooks, the erasure of its data (25), the deletion, the event.
+    assert len(without_key(statements)) == 31
