@@ -88,12 +88,15 @@ class Search:
         by_index: finds the matches in the search table.
         ids: selects the IDs of the matches from the search table.
         most: how many matches a page counts at most, because more would take up to a second.
+        ends_early: whether a join with ``ids`` ends after so many matches, but ``by_index`` does
+            not. Each record is then in ``ids`` once.
     """
 
     in_order: ColumnElement[bool]
     by_index: ColumnElement[bool]
     ids: Select[int] | CompoundSelect[int] | None = None
     most: int = 0
+    ends_early: bool = False
 
     @property
     def is_indexed(self) -> bool:
@@ -118,6 +121,8 @@ def contains_or_of_owner(
 ) -> Search:
     """Return the condition that a column contains the text, or the column of the owner of a record.
 
+    One or two letters are searched in the column of the record only.
+
     Args:
         owner_search: the search column of another table, such as ``USERS.c.search_text``.
         owner_id: the column of the record with the ID of its owner.
@@ -125,7 +130,7 @@ def contains_or_of_owner(
     own = contains(search, text, record_id)
     id_of_owner = owner_search.table.c.id
     owners = contains(owner_search, text, id_of_owner)
-    if own.ids is None or owners.ids is None:
+    if own.ids is None or owners.ids is None or not own.is_indexed:
         return own
     # A subquery with one row, which PostgreSQL looks up for each record, and collects for none.
     of_owner = select(owners.in_order).where(id_of_owner == owner_id).scalar_subquery()
@@ -133,12 +138,11 @@ def contains_or_of_owner(
     # Another name of the table, so that the subquery does not refer to the row around it.
     records = search.table.alias("owned")
     owned = select(records.c.id).where(records.c[owner_id.key].in_(owners.ids))
-    by_index: ColumnElement[bool] = record_id.in_(union_all(own.ids, owned))
-    if not own.is_indexed:
-        by_index = _ByDialect(by_index, in_order)
+    by_index = record_id.in_(union_all(own.ids, owned))
     index, match = _index(search.table.name, [search_term(text)])
     is_own = select(index.c.rowid).where(index.c.rowid == records.c.id, match).exists()
-    return Search(in_order, by_index, union_all(own.ids, owned.where(~is_own)), own.most)
+    ids = union_all(own.ids, owned.where(~is_own))
+    return Search(in_order, by_index, ids, own.most, ends_early=True)
 
 
 def has_part(search: ColumnElement[str], text: str) -> ColumnElement[bool]:

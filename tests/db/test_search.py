@@ -132,7 +132,7 @@ def test_orders_are_found_by_account_street_and_postcode(admin, make_customer, t
     assert ids(admin, "/orders", "orders", **{"filter[q]": typed}) == [order["id"]]
     query = {"filter[q]": typed, "filter[limit]": "1", "filter[orderby]": "total"}
     assert admin.get("/orders", query).headers["X-Total"] == "1"
-    for short, found in (("m\u00fc", 1), ("gr", 1), ("zq", 0)):
+    for short, found in (("m\u00fc", 0), ("gr", 1), ("zq", 0)):
         assert len(ids(admin, "/orders", "orders", **{"filter[q]": short})) == found
     assert other.status_code == 201
     # What is left of the account is left in no search.

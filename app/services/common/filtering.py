@@ -96,6 +96,16 @@ class Matching:
         """Return a select of the matching IDs, of which a search finds those of its text."""
         return self._where(_ALL if self.search is None else self.search.by_index)
 
+    def first(self, limit: int) -> Select[int]:
+        """Return a select of so many of the matching IDs, without an order."""
+        search = self.search
+        if search is None or search.ids is None or not search.ends_early:
+            return self.found().limit(limit)
+        matches = search.ids.subquery("matches")
+        (match,) = matches.c
+        joined = select(self.record_id).join(matches, match == self.record_id)
+        return joined.where(self.part, *self.conditions).limit(limit)
+
     def compared(self) -> Select[int]:
         """Return the same select, where a search compares its text with each record."""
         return self._where(_ALL if self.search is None else self.search.in_order)

@@ -142,7 +142,7 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
         return counted.total(fetch)
     if matching.number is not None:
         return int(fetch(select(matching.number))[0][0])
-    found = matching.found().limit(None if most is None else most + 1)
+    found = matching.found() if most is None else matching.first(most + 1)
     number: Select[int] | None = None
     if counted is not None and matching.search is None:
         number = counted.in_period(matching.conditions, found)
