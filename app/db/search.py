@@ -145,6 +145,14 @@ def contains_or_of_owner(
     return Search(in_order, by_index, ids, own.most, ends_early=True)
 
 
+def is_match(match: ColumnElement[int], record_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return the condition of a join of ``Search.ids`` with the records.
+
+    SQLite then begins with the matches, which an index has, and not with the records.
+    """
+    return _ByDialect(match == record_id, match + 0 == record_id)
+
+
 def has_part(search: ColumnElement[str], text: str) -> ColumnElement[bool]:
     """Return the condition that the search column contains a text from ``searchable``."""
     return _ByDialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)

@@ -10,7 +10,7 @@ from sqlalchemy import Column, ColumnElement, Select, select, true
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.db.read_pool import Fetch
-from app.db.search import Search
+from app.db.search import Search, is_match
 from app.errors import InvalidParams
 from app.services.common.row_counts import RowCountFilter
 
@@ -103,7 +103,7 @@ class Matching:
             return self.found().limit(limit)
         matches = search.ids.subquery("matches")
         (match,) = matches.c
-        joined = select(self.record_id).join(matches, match == self.record_id)
+        joined = select(self.record_id).join(matches, is_match(match, self.record_id))
         return joined.where(self.part, *self.conditions).limit(limit)
 
     def compared(self) -> Select[int]:

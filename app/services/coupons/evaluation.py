@@ -15,7 +15,7 @@ from app.pricing.carts import CartItem, line_value
 from app.pricing.evaluation import Evaluation, evaluate
 from app.services.coupons.customers import cart_of, find_customer, require_customer_access
 from app.services.coupons.expiry import expiry_zone
-from app.services.coupons.refusals import Cart, current_refusals
+from app.services.coupons.refusals import CartSummary, current_refusals
 from app.services.coupons.terms import coupons_by_code
 
 Record = dict[str, Any]
@@ -56,7 +56,8 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
         smallest=smallest_amount(current_app.config["SHOP_CURRENCY"]),
         expiry_zone=expiry_zone(),
     )
-    cart = Cart(data["customer_id"], data["email"], Decimal(evaluation.subtotal).scaleb(-2))
+    total = Decimal(evaluation.subtotal).scaleb(-2) if items else None
+    cart = CartSummary(data["customer_id"], data["email"], total)
     refused = [
         (each.code, each.reasons[0].code, cart) for each in evaluation.coupons if each.reasons
     ]

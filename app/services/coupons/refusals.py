@@ -58,7 +58,7 @@ Key = tuple[date, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Cart:
+class CartSummary:
     """The customer and the sum of a cart or an order, as far as they are known.
 
     Args:
@@ -73,7 +73,7 @@ class Cart:
     currency: str = ""
 
 
-Refused = tuple[Key, datetime, Cart]
+Refused = tuple[Key, datetime, CartSummary]
 
 
 class CouponRefused(ShopError):
@@ -95,7 +95,7 @@ class CouponRefused(ShopError):
         super().__init__(
             "shop_api_coupon_not_applicable", coupon=coupon, reasons=reasons, **details
         )
-        self.coupon, self.amount, self.cart = coupon, amount, Cart()
+        self.coupon, self.amount, self.cart = coupon, amount, CartSummary()
 
 
 NOT_FOUND = Reason("not_found", REASONS["not_found"])
@@ -132,7 +132,7 @@ class Refusals:
         self._latest: deque[Refused] = deque(maxlen=MAX_CARTS)
         self._zone = ZoneInfo(app.config["SHOP_TIMEZONE"])
 
-    def count(self, refused: Iterable[tuple[str, str, Cart]]) -> None:
+    def count(self, refused: Iterable[tuple[str, str, CartSummary]]) -> None:
         """Count codes, each with the code of its first reason. Takes microseconds."""
         timestamp = now()
         day = timestamp.astimezone(self._zone).date()
@@ -201,7 +201,7 @@ def current_refusals() -> Refusals:
 
 
 @contextmanager
-def refused_for(cart: Callable[[], Cart]) -> Iterator[None]:
+def refused_for(cart: Callable[[], CartSummary]) -> Iterator[None]:
     """Let a CouponRefused of the block name the customer and the sum of a cart."""
     try:
         yield

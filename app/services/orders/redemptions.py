@@ -23,7 +23,7 @@ from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.services.campaigns.locks import Held
 from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.coupons.customers import Customer, counted_customer, email_columns
-from app.services.coupons.refusals import NOT_FOUND, Cart, not_applicable, refused_for
+from app.services.coupons.refusals import NOT_FOUND, CartSummary, not_applicable, refused_for
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.orders.items import COUPON_ID, EARLIER_REDEMPTIONS, Item, OrderItems
 from app.services.redemptions.campaign_numbers import (
@@ -154,12 +154,12 @@ class CouponPlan:
         """Return whether a stored order gets another currency."""
         return self.before is not None and self.before["currency"] != self.after["currency"]
 
-    def cart(self) -> Cart:
+    def cart(self) -> CartSummary:
         """Return the customer and the sum of the order, for the refusal of a code."""
         cents = sum(item["subtotal"] for item in self.items.lists["line_items"])
         total = Decimal(cents).scaleb(-2)
         customer_id, email = self.after["customer_id"], self.after["billing_email"]
-        return Cart(customer_id, email, total, self.after["currency"])
+        return CartSummary(customer_id, email, total, self.after["currency"])
 
     def write(self, session: Session, order_id: int) -> list[Change]:
         """Reserve, confirm and release the uses.

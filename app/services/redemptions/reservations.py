@@ -35,7 +35,7 @@ from app.services.coupons.customers import (
 from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import (
     NOT_FOUND,
-    Cart,
+    CartSummary,
     counting_refusals,
     not_applicable,
     refused_for,
@@ -82,7 +82,7 @@ def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[RedemptionRo
     require_customer_access(actor, data["customer_id"])
 
     def work(session: Session) -> tuple[RedemptionRow, bool]:
-        with refused_for(lambda: Cart(data["customer_id"], data["email"])):
+        with refused_for(lambda: CartSummary(data["customer_id"], data["email"])):
             redemption, created, changes = _reserve(session, data)
         notify(session, actor, changes)
         return redemption, created

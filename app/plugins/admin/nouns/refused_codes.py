@@ -34,12 +34,12 @@ def refused_codes(*, code: str = "", customer: tuple[int, str] | None = None) ->
         return None
     found = latest_refusals(current_principal(), code=code, customer=customer)
     columns = [
-        Column.of(_("Time"), "created_at", html.time, on_phone=True),
         Column(_("Code"), _coupon, on_phone=True)
         if customer
         else Column(_("Customer"), _customer, on_phone=True),
         Column(_("Reason"), reason, on_phone=True),
         Column(_("Cart"), _cart, is_number=True, on_phone=True),
+        Column.of(_("Time"), "created_at", html.time, on_phone=True),
     ]
     return Table(_("Refused in the last days"), columns, [row._asdict() for row in found])
 
