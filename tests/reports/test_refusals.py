@@ -236,3 +236,14 @@ def test_refusals_with_customers_are_kept_for_a_week_and_are_limited(app, admin,
     refusals.flush()
     with app.app_context():
         assert len(fetch(select(REFUSED_CARTS))) == 2  # of no account
+
+
+def test_erasing_a_guest_with_refused_codes_only_is_an_event(admin, refused):
+    cart = {"coupons": ["nowhere"], "email": "only@example.com", "items": []}
+    assert admin.post("/coupons/evaluate", {"cart": cart}).status_code == 200
+    refused()
+    person = {"person": {"email": "only@example.com"}}
+    assert admin.post("/persons/erase", person).status_code == 200
+    newest = admin.get("/events", {"order": "desc", "limit": 1}).get_json()["events"]
+    assert [each["type"] for each in newest] == ["person.erased"]
+    assert admin.post("/persons/erase", person).status_code == 404

@@ -312,6 +312,9 @@ class _Erasure:
         """Write the erasure, and return what was erased."""
         session, person = self.session, self.person
         before = _numbers(fetch, person)
+        # Refused codes alone are not counted, and are worth an event.
+        refused = select(REFUSED_CARTS.c.id).where(person.has_refusal).limit(1)
+        has_refusals = not any(before.values()) and bool(fetch(refused))
         replaced = self._erase_traces(account["email_normalized"] if account else "")
         changes = erase_orders(session, self.orders) + replaced
         if account:
@@ -331,7 +334,7 @@ class _Erasure:
             "complete": self.is_complete,
             "erased": erased,
         }
-        if any(erased.values()):
+        if has_refusals or any(erased.values()):
             self._publish(shown)
         return shown
 
