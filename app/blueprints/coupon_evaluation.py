@@ -17,6 +17,7 @@ blp = Blueprint(
     url_prefix="/coupons",
     description="Compute the discounts of a cart without storing anything.",
     any_permission=True,
+    extends_orders=True,
 )
 init_app = blp.init_app
 

@@ -31,6 +31,7 @@ blp = Blueprint(
     __name__,
     url_prefix="/redemptions",
     description="Reserve, confirm and release uses of coupons.",
+    extends_orders=True,
     reads_replicas=True,
 )
 

@@ -129,19 +129,20 @@ def sums(admin):
     )
 
 
-def stored(app, words):
-    """Return the tables and columns that contain a word."""
+def as_text(value):
+    """Return a stored value as text."""
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def stored(app, words, read=as_text):
+    """Return the tables and columns that contain a word, as ``read`` returns their values."""
     with app.app_context():
         return {
             (table.name, name)
             for table in db.metadata.sorted_tables
             for row in fetch(select(table))
             for name, value in row._mapping.items()
-            if any(
-                word
-                in (value.decode("latin-1") if isinstance(value, bytes) else str(value)).lower()
-                for word in words
-            )
+            if any(word in read(value).lower() for word in words)
         }
 
 

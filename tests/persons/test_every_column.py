@@ -21,7 +21,7 @@ from app.models.personal_data import PERSONAL
 from app.models.webhook_delivery import new_delivery
 from app.services.coupons.refusals import refusals_of
 from tests.api.log_lines import logged
-from tests.persons.test_erasure import Person, address, order_of
+from tests.persons.test_erasure import Person, address, order_of, stored
 from tests.persons.test_merge import merge
 
 __all__ = ["logged"]  # a fixture
@@ -56,14 +56,7 @@ def readable(value):
 
 def places(app):
     """Return the tables and columns that contain the mark."""
-    with app.app_context():
-        return {
-            (table.name, name)
-            for table in db.metadata.sorted_tables
-            for row in fetch(select(table))
-            for name, value in row._mapping.items()
-            if MARK in readable(value).lower()
-        }
+    return stored(app, [MARK], readable)
 
 
 def fill(admin):
