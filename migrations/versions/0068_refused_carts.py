@@ -26,7 +26,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["customer_id"],
             ["users.id"],
-            name=op.f("fk_refused_carts_customer_id_users"),
+            name=op.f("fk_refused_carts_customer_id"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_refused_carts")),

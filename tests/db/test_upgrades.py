@@ -51,6 +51,8 @@ VALUES = {
     ("webhook_deliveries", "state"): "pending",
     ("users", "email_key"): "ada@example.com",
     ("users", "email_normalized"): "ada@example.com",
+    # Another account than the one of the order, which would show no customer.
+    ("erased_accounts", "customer_id"): 2,
 }
 # Names before and after migration 0011.
 RENAMED_TABLES = {"kept_answers": "idempotency_records"}
