@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.auth import failed_logins
 from tests.api_client import Client, refusal, reply
 from tests.auth.requests import TOO_MANY, UNKNOWN_KEY, assert_refused, basic
 
@@ -118,3 +119,14 @@ def test_open_routes_and_unknown_paths_are_not_limited(make_app, admin):
     assert reply(wrong.get("/coupons")) == TOO_MANY
     assert wrong.get("/healthz").status_code == 200
     assert reply(wrong.get("/nothing")) == refusal("shop_api_no_route")
+
+
+def test_number_of_addresses_over_their_limit_in_memory_is_limited(app, monkeypatch):
+    monkeypatch.setattr(failed_logins, "MAX_ADDRESSES", 2)
+    logins = failed_logins.FailedLogins(per_minute=1)
+    addresses = [f"192.0.2.{number}" for number in range(3)]
+    with app.app_context():  # whose secret key hashes the API keys
+        for address in addresses:
+            logins.record(address, f"first of {address}", "wrong")
+            logins.record(address, f"second of {address}", "wrong")
+    assert [logins.is_blocked(address) for address in addresses] == [False, False, True]

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 from http.server import ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
 from app.catalog import EVENT_TYPES
 from app.cli.webhooks import _handler
+from app.outbound import signatures
 from app.schemas.examples.events import event_data
 from tests.serving import ROOT
 from tests.webhooks.deliveries import make_webhook, receiver, receivers, shop
@@ -120,3 +122,18 @@ def test_listener_prints_and_verifies_deliveries(settings, run):
     first, second = re.findall(r"^order_note.created  example_\w+  signature (\w+)$", printed, re.M)
     assert (first, second) == ("valid", "WRONG")
     assert '\n    "order_note": {\n' in printed
+
+
+@pytest.mark.parametrize(
+    ("age", "is_accepted"), [(0, True), (300, True), (301, False), (-300, True), (-301, False)]
+)
+def test_signature_is_accepted_for_five_minutes(monkeypatch, age, is_accepted):
+    now = 1_800_000_000
+    monkeypatch.setattr(signatures, "time", SimpleNamespace(time=lambda: now))
+    headers = {
+        "webhook-id": "msg_1",
+        "webhook-timestamp": str(now - age),
+        "webhook-signature": signatures.sign([SECRET], "msg_1", now - age, b"{}"),
+    }
+    assert signatures.is_signed(SECRET, headers, b"{}") is is_accepted
+    assert not signatures.is_signed(OTHER, headers, b"{}")
