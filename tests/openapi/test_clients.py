@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import SHARED_FOLDER
 from tests.npm import install, needs_node
 from tests.serving import ROOT, running_service
 
@@ -33,8 +34,14 @@ def generate(tool, folder):
 
 
 def run(*command, **over):
-    """Run a program, which must succeed, and return what it printed."""
-    environment = {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"} | over.pop("env", {})
+    """Run a program, which must succeed, and return what it printed.
+
+    mypy checks the same libraries for each client, so it keeps them as long as this process.
+    """
+    environment = {
+        "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}",
+        "MYPY_CACHE_DIR": f"{os.environ[SHARED_FOLDER]}/mypy-{os.getpid()}",
+    } | over.pop("env", {})
     done = subprocess.run(
         [str(part) for part in command],
         env=os.environ | environment,
