@@ -154,7 +154,7 @@ class Api(flask_smorest.Api):
     def _register_responses(self) -> None:
         """Register the schema of errors, and no response for each status.
 
-        No operation refers to these responses (``openapi.errors``), and they are a quarter of
+        No operation refers to these responses (``openapi.errors``), and they are a sixth of
         ``create_app``. Extension point of flask-smorest.
         """
         self.ma_plugin.resolver.resolve_schema_dict(self.ERROR_SCHEMA)
