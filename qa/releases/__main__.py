@@ -18,6 +18,8 @@ from flask_migrate import upgrade
 from app import create_app
 from app.auth.principals import Permission
 from app.config import VERSION
+from app.import_export.stored_files import import_next_part
+from app.models.coupon import CouponOptions
 from app.services.api_keys.writes import create_key
 from qa.releases import FOLDER, POSTGRESQL, RESPONSES, SQLITE, losses
 from tests.api_client import Client
@@ -33,10 +35,13 @@ PATHS = [
     "/coupons/trash",
     "/coupons/batches",
     "/coupons/code/summer-2030",
+    f"/coupons?campaign=2&fields=code,active,starts_at,campaign_id,{','.join(CouponOptions._fields)}",
+    "/campaigns/2",
     "/customers?limit=-1&meta=true",
     "/customers?limit=3&orderby=total_spent&order=desc",
     "/customers?metadata_key=erp_id&metadata_value=4711",
     "/customers/count",
+    "/customers?tag=wholesale&fields=id,email,tags",
     "/customers/email/joan@example.com",
     "/orders?limit=-1&meta=true",
     "/orders?status=completed&q=mug",
@@ -48,7 +53,11 @@ PATHS = [
     "/refunds?limit=-1&meta=true",
     "/redemptions?limit=-1&status=confirmed",
     "/redemptions?limit=-1&coupon_id=7",
+    "/redemptions?limit=-1&campaign=2&fields=id,code,reference,status,amount,campaign_id",
     "/events?limit=1000",
+    "/events?limit=1000&fields=id,type,changes",
+    "/imports/2",
+    "/imports/2/errors",
     "/keys?fields=id,username,user_id,permission,resources,description,expires_at",
     "/webhooks",
     "/webhooks/1/deliveries",
@@ -105,11 +114,45 @@ def fill(app, client, url):
         use = {"code": coupon["code"], "reference": reference, "amount": "3.00"}
         use = send("/redemptions", {"redemption": use})
         send(f"/redemptions/{use['id']}/{action}", None)
+    campaign_shop(send)
+    import_file(app, client)
     send("/keys", {"key": {"username": "erp", "role": "shop_manager", "resources": ["orders"]}})
     send("/coupons/evaluate", {"cart": {"coupons": ["unknown"], "items": []}})
     with running_worker(app):
         attempted(client, webhook)
     send(f"/webhooks/{webhook['id']}", {"webhook": {"status": "paused"}}, "PUT")
+
+
+def campaign_shop(send):
+    """Add a campaign with a use, a customer with tags, a merged account and an import."""
+    campaign = {"name": "Spring", "usage_limit": 50, "budget": "100.00", "tags": ["spring"]}
+    campaign = send("/campaigns", {"campaign": campaign})
+    conditions = {"starts_at": "2026-03-01T08:00:00Z", "combines_with": ["-spring"]}
+    conditions |= {"customer_tags": ["wholesale"], "maximum_discount": "20", "tags": ["trade"]}
+    conditions |= {"campaign_id": campaign["id"], "type": "percent", "amount": "20"}
+    send("/coupons", {"coupon": {"code": "Trade", **conditions}})
+    units = {"buy_quantity": 2, "get_quantity": 1, "amount": "100", "active": False}
+    units |= {"campaign_id": campaign["id"], "type": "buy_x_get_y", "first_order_only": True}
+    send("/coupons", {"coupon": {"code": "Three-for-two", **units}})
+    buyer, other = (
+        send("/customers", {"customer": {"email": f"{name}@example.com", "tags": ["wholesale"]}})
+        for name in ("trader", "trader-again")
+    )
+    use = {"code": "Trade", "reference": "cart-3", "amount": "7.50", "customer_id": buyer["id"]}
+    use = send("/redemptions", {"redemption": use})
+    send(f"/redemptions/{use['id']}/confirm", None)
+    send(f"/customers/{buyer['id']}/merge", {"merge": {"customer_id": other["id"]}})
+
+
+def import_file(app, client):
+    """Import a file of which one line fails."""
+    response = client.request(
+        "POST", "/imports", data="email,first_name\nline@example.com,Joan\nno,Ada\n",
+        content_type="text/csv", query_string={"kind": "customers", "name": "lines.csv"},
+    )  # fmt: skip
+    assert response.status_code == 201, response.get_json()
+    with app.app_context():
+        assert import_next_part()
 
 
 def responses(client):
