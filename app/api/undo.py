@@ -50,7 +50,7 @@ from app.services.orders.columns import REFUNDED
 from app.services.orders.erased import EMPTIED, is_kept
 from app.services.orders.notes import update_note
 from app.services.orders.refunds import update_refund
-from app.services.orders.writes import delete_order, save_orders
+from app.services.orders.writes import delete_order, rights_to_change, save_orders
 
 CODE = "shop_api_cannot_undo_event"
 
@@ -223,6 +223,8 @@ def plan_undo(actor: Principal, event_id: int, *, compares: bool = True) -> Undo
     if row is None or _is_trashed(row):
         return _impossible(event, "not_found")
     _require_record(actor, resource, row)
+    if resource == "order":
+        actor.require(kind.right, *rights_to_change(undone_fields(resource, changes)))
     if resource == "order" and changes["before"].get("status") == REFUNDED:
         actor.require("shop_api_user_cannot_create_order_refund")
     if row.get("erased_at") and _fills(resource, event["changes"]["before"]):
@@ -369,6 +371,12 @@ def _plan_update(event: Record, kind: _Kind, row: Record, *, compares: bool) -> 
 def _is_written(kind: _Kind, path: Path) -> bool:
     names = {*checker_of(kind.schema).fields, SHIPPING_PHONE} - _STAY
     return path[0] in names
+
+
+def undone_fields(resource: str, changes: Values) -> set[str]:
+    """Return the names of the fields that the undo of an update writes."""
+    paths = [path for when in ("before", "after") for path in _leaves(changes.get(when, {}))]
+    return {path[0] for path in paths if _is_written(_KINDS[resource], path)}
 
 
 def _is_taken(email: str, customer_id: int) -> bool:

@@ -22,6 +22,7 @@ class Capability(StrEnum):
     PUBLISH_SHOP_ORDERS = "publish_shop_orders"
     READ_PRIVATE_SHOP_ORDERS = "read_private_shop_orders"
     EDIT_SHOP_ORDERS = "edit_shop_orders"
+    PROCESS_SHOP_ORDERS = "process_shop_orders"  # their status and notes only
     EDIT_OTHERS_SHOP_ORDERS = "edit_others_shop_orders"
     DELETE_SHOP_ORDERS = "delete_shop_orders"
     DELETE_OTHERS_SHOP_ORDERS = "delete_others_shop_orders"
@@ -44,8 +45,7 @@ ROLES: dict[str, frozenset[Capability]] = {
         {
             Capability.READ_PRIVATE_SHOP_COUPONS,
             Capability.READ_PRIVATE_SHOP_ORDERS,
-            Capability.EDIT_SHOP_ORDERS,
-            Capability.EDIT_OTHERS_SHOP_ORDERS,
+            Capability.PROCESS_SHOP_ORDERS,
             Capability.LIST_USERS,
             Capability.READ_EVENTS,
         }
@@ -88,11 +88,11 @@ CAPABILITIES: dict[str, tuple[Capability, ...]] = {
     "shop_api_user_cannot_create_order": (Capability.PUBLISH_SHOP_ORDERS,),
     "shop_api_user_cannot_read_order": _READ_ORDERS,
     "shop_api_user_cannot_read_orders_count": _READ_ORDERS,
-    "shop_api_user_cannot_edit_order": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_edit_order": (Capability.PROCESS_SHOP_ORDERS,),
     "shop_api_user_cannot_delete_order": (Capability.DELETE_SHOP_ORDERS,),
-    "shop_api_user_cannot_create_order_note": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_create_order_note": (Capability.PROCESS_SHOP_ORDERS,),
     "shop_api_user_cannot_read_order_notes": _READ_ORDERS,
-    "shop_api_user_cannot_edit_order_note": (Capability.EDIT_SHOP_ORDERS,),
+    "shop_api_user_cannot_edit_order_note": (Capability.PROCESS_SHOP_ORDERS,),
     "shop_api_user_cannot_delete_order_note": (Capability.EDIT_SHOP_ORDERS,),
     "shop_api_user_cannot_create_order_refund": (Capability.REFUND_SHOP_ORDERS,),
     "shop_api_user_cannot_read_order_refunds": _READ_ORDERS,
@@ -131,8 +131,8 @@ CAPABILITIES: dict[str, tuple[Capability, ...]] = {
 """The capabilities that an operation requires, by the error code without them (decisions 2).
 
 Services require them (``Principal.require``). The limit of a body, the pages and bulk requests ask
-for the codes that a view documents (``app.api.view_docs.rights_of``). Coupons of other users, and
-accounts with capabilities, require more."""
+for the codes that a view documents (``app.api.view_docs.rights_of``). Coupons of other users,
+accounts with capabilities, and fields of orders beside status and note require more."""
 
 
 class Permission(StrEnum):

@@ -166,7 +166,7 @@ def ask_for_role(login: str) -> str:
         ) from None
     click.echo(f"User {login!r} does not exist and will be created.", err=True)
     role: str = click.prompt(
-        "Role (shop_manager manages coupons, customers and orders, shop_assistant edits orders)",
+        "Role (shop_manager manages the shop, shop_assistant changes status and notes of orders)",
         type=click.Choice(list(principals.ROLES)),
         err=True,
     )

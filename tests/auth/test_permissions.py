@@ -77,7 +77,7 @@ TABLE = {
     "createOrderNote":       ("write", ASSISTED, "401 user_cannot_create_order_note"),
     "getOrderNote":          ("read", ASSISTED, "401 user_cannot_read_order_notes"),
     "updateOrderNote":       ("write", ASSISTED, "401 user_cannot_edit_order_note"),
-    "deleteOrderNote":       ("write", ASSISTED, "401 user_cannot_delete_order_note"),
+    "deleteOrderNote":       ("write", STAFF, "401 user_cannot_delete_order_note"),
     "listOrderRefunds":      ("read", ASSISTED, "401 user_cannot_read_order_refunds"),
     "createOrderRefund":     ("write", STAFF, "401 user_cannot_create_order_refund"),
     "getOrderRefund":        ("read", ASSISTED, "401 user_cannot_read_order_refunds"),
@@ -96,9 +96,9 @@ TABLE = {
     "listRedemptions":       ("read", ASSISTED, NOTHING),
     "countRedemptions":      ("read", ASSISTED, "401 user_cannot_read_redemptions_count"),
     "getRedemption":         ("read", ASSISTED, "401 user_cannot_read_redemption"),
-    "createRedemption":      ("write", ASSISTED, "401 user_cannot_create_redemption"),
-    "confirmRedemption":     ("write", ASSISTED, "401 user_cannot_edit_redemption"),
-    "releaseRedemption":     ("write", ASSISTED, "401 user_cannot_edit_redemption"),
+    "createRedemption":      ("write", STAFF, "401 user_cannot_create_redemption"),
+    "confirmRedemption":     ("write", STAFF, "401 user_cannot_edit_redemption"),
+    "releaseRedemption":     ("write", STAFF, "401 user_cannot_edit_redemption"),
     "listEvents":            ("read", ASSISTED, "401 user_cannot_read_events"),
     "getEvent":              ("read", ASSISTED, "401 user_cannot_read_event"),
     "getEventUndo":          ("read", STAFF, "401 user_cannot_read_event"),
@@ -140,7 +140,7 @@ TABLE = {
     "getSales":              ("read", STAFF, "401 user_cannot_read_report"),
     "listTopSellers":        ("read", STAFF, "401 user_cannot_read_report"),
 }  # fmt: skip
-# A shop assistant edits orders, and does not create them.
+# A shop assistant changes the status and the note of orders, and does not create them.
 PARTLY = "items: user_cannot_create_order"
 OF_ASSISTANTS = {
     "bulkOrders": PARTLY,

@@ -79,6 +79,13 @@ def test_errors_lists_every_code_with_its_status_and_advice():
     }
     assert len(rows) == len(ERRORS)
     assert [code for code, _, advice in rows if not re.fullmatch(r"[A-Z`].{15,}\.", advice)] == []
+    advice_of = {code.strip("`"): advice for code, _, advice in rows}
+    unnamed = {
+        code: missing
+        for code, needed in principals.CAPABILITIES.items()
+        if (missing := [each.value for each in needed if f"`{each}`" not in advice_of[code]])
+    }
+    assert unnamed == {}
 
 
 def test_endpoints_lists_every_operation(session_app):

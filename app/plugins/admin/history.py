@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import orjson
 from flask import current_app, url_for
 
+from app.api.authentication import current_principal
+from app.api.undo import undone_fields
 from app.catalog import current_catalog
 from app.db.session import now
 from app.plugins.admin import html
@@ -16,6 +18,7 @@ from app.plugins.admin.frame import may_open
 from app.plugins.admin.texts import gettext as _
 from app.services.campaigns.queries import states_of
 from app.services.orders.columns import REFUNDED
+from app.services.orders.writes import rights_to_change
 
 RESOURCES = ("campaign", "coupon", "customer", "order")
 """The kinds of records whose pages show a history."""
@@ -133,8 +136,13 @@ def _may_undo(event: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
     """Return whether the session may run the operation that undoes an event."""
     resource, _dot, verb = event["type"].partition(".")
     name = f"{'delete' if verb == 'restored' else 'update'}_{resource}"
-    refunds = resource == "order" and changes.get("before", {}).get("status") == REFUNDED
-    return (name not in operations() or can(name)) and (not refunds or may_refund())
+    if name in operations() and not can(name):
+        return False
+    if resource != "order":
+        return True
+    more = rights_to_change(undone_fields(resource, changes))
+    refunds = changes.get("before", {}).get("status") == REFUNDED
+    return current_principal().can(*more) and (not refunds or may_refund())
 
 
 def _who(event: Mapping[str, Any]) -> str:

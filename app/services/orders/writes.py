@@ -1,6 +1,6 @@
 """The rules for writing orders: create, update, delete (orders 1 to 5)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -11,7 +11,7 @@ from flask import current_app
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Principal
+from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.bulk_inserts import insert_rows
@@ -233,7 +233,7 @@ class _OrderWrites(Writes[Record]):
         data = item.data
         if order is None:
             raise ShopError("shop_api_invalid_order_id")
-        self.actor.require("shop_api_user_cannot_edit_order")
+        self.actor.require("shop_api_user_cannot_edit_order", *rights_to_change(data))
         if item.precondition:
             item.precondition(columns.with_total_tax(order))
         if order["erased_at"]:
@@ -305,6 +305,17 @@ class _OrderWrites(Writes[Record]):
             result if isinstance(result, ShopError) else columns.with_total_tax(result)
             for result in results
         ]
+
+
+def rights_to_change(names: Iterable[str]) -> tuple[Capability, ...]:
+    """Return the capabilities that a change of these fields requires beside that of an update.
+
+    ``process_shop_orders`` is enough for the status and the note.
+    """
+    return () if _PROCESSED.issuperset(names) else (Capability.EDIT_SHOP_ORDERS,)
+
+
+_PROCESSED = {"status", "note", columns.PAYS, columns.STATUS_NOTE}
 
 
 def _lock(

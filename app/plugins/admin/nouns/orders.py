@@ -10,6 +10,7 @@ import orjson
 from flask import request
 from markupsafe import Markup
 
+from app.api.authentication import current_principal
 from app.api.representations import EVENT, ORDER, TRASHED_ORDER, OrderSerializer
 from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
@@ -43,6 +44,7 @@ from app.services.orders import queries
 from app.services.orders.children import events_of_children
 from app.services.orders.columns import REFUNDED
 from app.services.orders.queries import OrderQuery
+from app.services.orders.writes import rights_to_change
 
 TONES = {
     "pending": "warning",
@@ -198,8 +200,15 @@ class OrderPages(Noun):
         return [*found, Tab("trash", _("Trash"), trashed)]
 
     def form_specs(self, record: Record | None, *, is_new: bool) -> Sequence[FieldSpec]:
-        """Return the fields of an order, of its items, and of empty lines for new items."""
+        """Return the fields of an order, of its items, and of empty lines for new items.
+
+        They are those that the session may change: status and note without ``edit_shop_orders``.
+        """
         fields = specs_of(self.create_schema if is_new else self.update_schema)
+        may_change = current_principal().can
+        if not may_change(*rights_to_change(["line_items"])):
+            fields = [each for each in fields if may_change(*rights_to_change([each.name]))]
+            return self._with_status(fields, record)
         names = {each["id"]: each["name"] for each in record["line_items"]} if record else {}
         for name, text in ({} if record else request.form).items():
             if found := re.fullmatch(r"line_items\.([0-9]{1,18})\.name", name):
@@ -214,13 +223,17 @@ class OrderPages(Noun):
         if is_new:
             items += line_specs(CouponLineCreate, "coupon_lines", {-1: _("Coupon")})
             items += line_specs(ShippingLineCreate, "shipping_lines", {-1: _("Shipping")})
-        if record:
-            offered = _status_field(record["status"])[0].choices
-            fields = [
-                replace(each, choices=offered) if each.name == "status" else each for each in fields
-            ]
+        fields = self._with_status(fields, record)
         addresses = [each for each in fields if "." in each.name]
         return [*(each for each in fields if each not in addresses), *items, *addresses]
+
+    def _with_status(self, fields: Sequence[FieldSpec], record: Record | None) -> list[FieldSpec]:
+        """Return fields, of which that of the status also offers the one of the record."""
+        (status,) = _status_field(record["status"] if record else "")
+        return [
+            replace(each, choices=status.choices) if each.name == "status" else each
+            for each in fields
+        ]
 
     def new_values(self) -> Mapping[str, Any]:
         """Return the addresses of the customer whose page leads to the form."""

@@ -59,7 +59,11 @@ class Notes(Resource):
     noun, kind, result = "note", "shop_order", schemas.RestOrderNote
     path = "/orders/<id:order_id>/notes"
     summaries = {"list": "List the notes of an order", "create": "Add a note to an order"}
-    needs = (Capability.READ_PRIVATE_SHOP_ORDERS, *[Capability.EDIT_SHOP_ORDERS] * 3)
+    needs = (
+        Capability.READ_PRIVATE_SHOP_ORDERS,
+        *[Capability.PROCESS_SHOP_ORDERS] * 2,
+        Capability.EDIT_SHOP_ORDERS,
+    )
     listed = {
         **arg.ONE,
         "type": {"type": "string", "enum": ["any", "customer", "internal"], "default": "any"},

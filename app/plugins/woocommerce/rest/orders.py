@@ -161,7 +161,7 @@ class Orders(Resource):
     needs = (
         Capability.READ_PRIVATE_SHOP_ORDERS,
         Capability.PUBLISH_SHOP_ORDERS,
-        Capability.EDIT_SHOP_ORDERS,
+        Capability.PROCESS_SHOP_ORDERS,
         Capability.DELETE_SHOP_ORDERS,
     )
     listed, viewed = _LIST, _VIEW

@@ -30,7 +30,7 @@ ITEM_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _RIGHTS = {
     "coupons": (Capability.EDIT_SHOP_COUPONS, Capability.DELETE_SHOP_COUPONS),
     "customers": (Capability.EDIT_USERS, Capability.DELETE_USERS),
-    "orders": (Capability.EDIT_SHOP_ORDERS, Capability.DELETE_SHOP_ORDERS),
+    "orders": (Capability.PROCESS_SHOP_ORDERS, Capability.DELETE_SHOP_ORDERS),
 }
 
 _OF_CUSTOMERS = {
