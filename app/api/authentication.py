@@ -13,12 +13,7 @@ from flask import Flask, current_app, g, request
 
 from app.api.dialect import current_dialect
 from app.api.view_docs import current_view, resources_of, rights_of
-from app.auth.api_keys import (
-    authenticate,
-    require_permission,
-    require_resources,
-    require_user,
-)
+from app.auth.api_keys import authenticate, require_permission, require_resources, require_user
 from app.auth.failed_logins import FailedLogins
 from app.auth.principals import Credentials, Principal
 from app.errors import ShopError

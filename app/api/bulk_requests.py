@@ -27,7 +27,7 @@ def bulk_response(
     create: type[ma.Schema],
     update: type[ma.Schema],
     save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]],
-    dump: Callable[[Mapping[str, Any]], Any],
+    dump: Callable[[Mapping[str, Any]], object],
 ) -> Response:
     """Write the items of a bulk request and return the response with their results.
 

@@ -67,8 +67,4 @@ class EmailConverter(BaseConverter):
         return value.removesuffix("/")
 
 
-CONVERTERS = {
-    "id": IdConverter,
-    "code": CodeConverter,
-    "email": EmailConverter,
-}
+CONVERTERS = {"id": IdConverter, "code": CodeConverter, "email": EmailConverter}

@@ -7,7 +7,6 @@ formats, but not in rules. The dialect of a request is in its WSGI environ, wher
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import marshmallow as ma
 from flask import Request, request
@@ -59,12 +58,12 @@ class Dialect:
     authenticates_first: bool = False
     has_strict_requests: bool = False
     has_plain_filters: bool = False
-    error_body: Callable[[ShopError], Any] | None = None
+    error_body: Callable[[ShopError], object] | None = None
     statuses: Mapping[str, int] = field(default_factory=dict)
     like_put: Sequence[str] = ()
     schemas: Schemas = field(default_factory=dict)
     converters: Mapping[str, type[BaseConverter]] = field(default_factory=dict)
-    native_object: Callable[[ma.Schema, Any], Any] = lambda _, value: value
+    native_object: Callable[[ma.Schema, object], object] = lambda _, value: value
     removes_trashed: bool = False
 
     def translate(self, text: str) -> str:

@@ -5,7 +5,7 @@ The tag of a customer also changes with a new order. A write compares the tag wi
 read without ``fields``, within the transaction of the write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import wraps
 from hashlib import blake2b
 from typing import Any
@@ -14,10 +14,12 @@ from flask import Response, request
 
 from app.api.blueprint import Blueprint
 from app.api.metadata import RecordSerializer
-from app.api.representations import OrderSerializer, RefundSerializer
 from app.api.responses import json_bytes, json_response
+from app.db.records import Row
 from app.errors import ShopError
 from app.services.common.bulk import Precondition
+
+Record = Mapping[str, Any]
 
 FAILED = "shop_api_precondition_failed"
 
@@ -43,9 +45,7 @@ def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
     return Blueprint.errors(FAILED)(read)
 
 
-def precondition(
-    represent: Callable[[Mapping[str, Any]], Mapping[str, Any]],
-) -> Precondition | None:
+def precondition(represent: Callable[[Record], Record]) -> Precondition | None:
     """Return the check of the request's conditions before a write, or None without conditions.
 
     Args:
@@ -54,7 +54,7 @@ def precondition(
     if not any(header in request.headers for header in ("If-Match", "If-None-Match")):
         return None
 
-    def check(record: Mapping[str, Any]) -> None:
+    def check(record: Record) -> None:
         tag = _tag(represent(record), record.get("revision", 0))
         if not _if_match_holds(tag) or not _if_none_match_holds(tag):
             raise ShopError(FAILED)
@@ -62,11 +62,7 @@ def precondition(
     return check
 
 
-def record_response(
-    name: str,
-    serializer: RecordSerializer | OrderSerializer | RefundSerializer,
-    row: Sequence[Any],
-) -> Response:
+def record_response(name: str, serializer: RecordSerializer, row: Row) -> Response:
     """Return the response to the read of a record, with its entity tag for ``with_etag``.
 
     The tag is that of a read without metadata. It changes with the metadata, too.

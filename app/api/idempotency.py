@@ -38,6 +38,7 @@ MAX_DELETED = 20
 """Number of expired records that are deleted for each new record."""
 
 View = Callable[..., Response]
+Convert = Callable[[Any], object]
 
 
 def idempotent(view: View) -> View:
@@ -55,7 +56,7 @@ def idempotent_with_query(view: View) -> View:
     return _idempotent(view, _Form(sent=lambda: request.get_data() + b"\0" + request.query_string))
 
 
-def idempotent_in_form(view: View, name: Callable[[Any], Any], bare: Callable[[Any], Any]) -> View:
+def idempotent_in_form(view: View, name: Convert, bare: Convert) -> View:
     """Do the same as ``idempotent`` for responses whose records have no names around them.
 
     Args:
@@ -66,7 +67,7 @@ def idempotent_in_form(view: View, name: Callable[[Any], Any], bare: Callable[[A
     return _idempotent(view, _Form(named, _through(bare), named=named))
 
 
-def _through(convert: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
+def _through(convert: Convert) -> Callable[[bytes], bytes]:
     return lambda body: orjson.dumps(convert(orjson.loads(body)))
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.api.serializers import Serializer
+from app.api.serializers import Object, Selection, Serializer
 from app.db.read_pool import fetch
+from app.db.records import Row
 from app.schemas.fields.output import Lines, Metadata
 from app.schemas.fields.query import StrictSelection
 from app.schemas.loading import instance_of
@@ -20,9 +21,6 @@ from app.services.common.metadata import (
     entries_with_items,
     first_values,
 )
-
-Selection = Mapping[str, Any] | None
-Object = dict[str, Any]
 
 _KEY = f"{METADATA}."
 """Beginning of a name in ``fields`` that selects a key of the metadata of items."""
@@ -54,7 +52,7 @@ class WantedMetadata:
         selection: the selection of ``fields`` without metadata.
     """
 
-    def __init__(self, schema: type[ma.Schema], query: Mapping[str, Any] | None) -> None:
+    def __init__(self, schema: type[ma.Schema], query: Selection) -> None:
         found = metadata_field(schema)
         self._name = found[0] if found else METADATA
         self._field = found[1] if found else None
@@ -76,7 +74,7 @@ class WantedMetadata:
             self.selection = self._without_metadata(self.selection)
 
     def _without_metadata(self, selection: Mapping[str, Any]) -> Selection:
-        rest: dict[str, Any] = StrictSelection() if isinstance(selection, StrictSelection) else {}
+        rest: Object = StrictSelection() if isinstance(selection, StrictSelection) else {}
         for name, inner in selection.items():
             if name == self._name and self._field:
                 self._of_record = True
@@ -87,7 +85,7 @@ class WantedMetadata:
                 rest[name] = inner
         return rest
 
-    def _without_metadata_of_items(self, name: str, inner: Mapping[str, object]) -> dict[str, Any]:
+    def _without_metadata_of_items(self, name: str, inner: Mapping[str, object]) -> Object:
         keys = {each.removeprefix(_KEY): None for each in inner if each.startswith(_KEY)}
         rest = {each: None for each in inner if each != METADATA and not each.startswith(_KEY)}
         if METADATA in inner or keys or self._all:
@@ -108,10 +106,7 @@ class WantedMetadata:
         return self._of_record or bool(self._lists)
 
     def add(
-        self,
-        kind: MetadataTable,
-        objects: Sequence[Object],
-        ids: Sequence[int],
+        self, kind: MetadataTable, objects: Sequence[Object], ids: Sequence[int]
     ) -> list[Object]:
         """Return objects with the metadata of their records, read in one statement."""
         if not self.is_wanted or not objects:
@@ -187,18 +182,24 @@ class RecordSerializer:
         self._serializer = serializer.only(self._wanted.selection)
         self.columns = self._serializer.columns
 
-    def rows(self, rows: Sequence[Any]) -> list[Object]:
+    def rows(self, rows: Sequence[Row]) -> list[Object]:
         """Return the objects of rows, whose last value is the ID of the record."""
-        objects = self._serializer.rows(rows)
-        return self._wanted.add(self._kind, objects, [row[-1] for row in rows])
+        return self._completed(self._plain(rows), rows)
 
-    def plain(self, row: object) -> Object:
+    def plain(self, row: Row) -> Object:
         """Return the object of a row without metadata."""
-        return self._serializer.row(row)
+        return self._plain([row])[0]
 
-    def with_metadata(self, shown: Object, row: Any) -> Object:
+    def with_metadata(self, shown: Object, row: Row) -> Object:
         """Return the object of a row with its metadata."""
-        return self._wanted.add(self._kind, [shown], [row[-1]])[0]
+        return self._completed([shown], [row])[0]
+
+    def _plain(self, rows: Sequence[Row]) -> list[Object]:
+        return self._serializer.rows(rows)
+
+    def _completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
+        """Return objects with what further statements read."""
+        return self._wanted.add(self._kind, objects, [row[-1] for row in rows])
 
     def record(self, record: Mapping[str, Any]) -> Object:
         """Return the object of a record by column name, with what the request wrote on request."""

@@ -3,8 +3,8 @@
 import re
 import string
 from collections.abc import Callable, Iterable
-from typing import Any
 from urllib.parse import parse_qs, unquote
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from app.api.dialect import IN_ENVIRON, Dialect
 from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
@@ -42,7 +42,7 @@ class MountedRequests:
 
     def __init__(
         self,
-        app: Any,
+        app: WSGIApplication,
         prefix: str,
         mount: str,
         dialect_of: Callable[[str], Dialect],
@@ -54,7 +54,7 @@ class MountedRequests:
         self._dialect_of = dialect_of
         self._located = located
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Handle a request."""
         sent = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
         path = without_empty_parts(sent)
@@ -75,7 +75,7 @@ class MountedRequests:
             header = environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
             if method := _method(overrides[-1] if overrides else header):
                 environ["REQUEST_METHOD"] = method
-        return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
+        return self._app(environ, start_response)
 
 
 def _overrides(query: str) -> list[str]:

@@ -8,7 +8,7 @@ extension is called once for all orders of a response or of a batch of a long li
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import marshmallow as ma
@@ -16,14 +16,12 @@ from flask import Response, current_app, request
 
 from app.api.dialect import Dialect, current_dialect
 from app.api.json_text import PositionDecoder, insert_members, parse_integer
-from app.api.serializers import narrowed
+from app.api.serializers import Object, Selection, narrowed
 from app.api.view_docs import response_schemas
 from app.catalog import current_catalog
 from app.errors import InvalidParams
 from app.schemas.fields.query import FieldList
 from app.schemas.orders.order import OrderSchema
-
-Selection = Mapping[str, Any] | None
 
 _MAY_CONTAIN_ORDERS = re.compile(rb'"orders?"\s*:')
 _PARTIAL = 206
@@ -73,7 +71,7 @@ def extend_response(response: Response) -> Response:
             selection = FieldList().deserialize(",".join(request.args.getlist("fields")))
         except ma.ValidationError as error:
             raise InvalidParams({"fields": " ".join(map(str, error.messages))}) from None
-    new: list[dict[str, Any]] = [{} for _ in orders]
+    new: list[Object] = [{} for _ in orders]
     extend(new, orders, selection, current_dialect())
     response.set_data(insert_members(text, orders, new))  # with its Content-Length
     for name in _BODY_HEADERS:
@@ -148,10 +146,7 @@ def _is_order(value: object) -> bool:
 
 
 def extend(
-    results: Sequence[dict[str, Any]],
-    orders: Sequence[dict[str, Any]],
-    selection: Selection,
-    dialect: Dialect,
+    results: Sequence[Object], orders: Sequence[Object], selection: Selection, dialect: Dialect
 ) -> None:
     """Add the selected extensions to each result, which can be the order itself.
 

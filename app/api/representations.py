@@ -12,10 +12,11 @@ from flask import Flask
 
 from app.api.dialect import NATIVE, Dialect, current_dialect
 from app.api.metadata import RecordSerializer, WantedMetadata
-from app.api.order_extensions import Selection, extend
-from app.api.serializers import Serializer, names_in, narrowed, require_known
+from app.api.order_extensions import extend
+from app.api.serializers import Object, Selection, Serializer, names_in, narrowed, require_known
 from app.catalog import EXTENSION, OrderExtension, current_catalog
 from app.db.read_pool import fetch
+from app.db.records import Row
 from app.db.session import reading_own_writes
 from app.models import CAMPAIGNS, COUPONS, ORDER_NOTES, ORDER_REFUNDS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.address import SHIPPING_PHONE
@@ -46,7 +47,6 @@ from app.services.orders.refunds import refunds_of_orders
 from app.services.redemptions import queries as redemption_queries
 
 Record = Mapping[str, Any]
-Body = dict[str, Any]
 
 CAMPAIGN = Serializer(CampaignSchema, campaign_queries.COLUMNS)
 EVENT_CAMPAIGN = Serializer(EventCampaign, dict(CAMPAIGNS.c))
@@ -130,7 +130,7 @@ _LEFT_OUT = {
 """Fields that ``changes`` of events never contain (people 1)."""
 
 
-def _compared(serializer: Serializer, kind: metadata.MetadataTable) -> Callable[[Record], Body]:
+def _compared(serializer: Serializer, kind: metadata.MetadataTable) -> Callable[[Record], Object]:
     """Return the function that returns the fields of a record that ``changes`` compare."""
     names = {name: None for name in serializer.selectable if name not in _LEFT_OUT}
     return RecordSerializer(serializer.only(names), kind).record
@@ -140,19 +140,19 @@ _compared_customer = _compared(CUSTOMER, metadata.CUSTOMER)
 _compared_order = _compared(ORDER, metadata.ORDER)
 
 
-def _customer_values(record: Record) -> Body:
+def _customer_values(record: Record) -> Object:
     phone = {SHIPPING_PHONE: record[SHIPPING_PHONE]}
     return _compared_customer(record) | phone | ({NEW_HASH: True} if NEW_HASH in record else {})
 
 
-def _order_values(record: Record) -> Body:
+def _order_values(record: Record) -> Object:
     return _compared_order(with_total_tax(dict(record))) | {
         SHIPPING_PHONE: record[SHIPPING_PHONE],
         "total_refunded": f"{record['total_refunded']:.2f}",
     }
 
 
-def _coupons(found: Sequence[Record]) -> list[Body]:
+def _coupons(found: Sequence[Record]) -> list[Object]:
     """Return coupons as the API shows them, with ``trashed_at`` if they are in the trash."""
     published, trashed = coupons(dialect=NATIVE), coupons(None, TRASHED_COUPON, NATIVE)
     return [
@@ -161,43 +161,36 @@ def _coupons(found: Sequence[Record]) -> list[Body]:
     ]
 
 
-def _customers(found: Sequence[Record]) -> list[Body]:
+def _customers(found: Sequence[Record]) -> list[Object]:
     serializer = customers(dialect=NATIVE)
     return [{"customer": serializer.record(each)} for each in found]
 
 
-def _orders(found: Sequence[Record]) -> list[Body]:
+def _orders(found: Sequence[Record]) -> list[Object]:
     """Return orders with their extensions, which are added to all orders at once."""
     serializer = OrderSerializer(dialect=NATIVE)
     shown = serializer.records([with_total_tax(order) for order in found])
     return [{"order": order} for order in shown]
 
 
-def _refunds(found: Sequence[Record]) -> list[Body]:
+def _refunds(found: Sequence[Record]) -> list[Object]:
     serializer = RefundSerializer(dialect=NATIVE)
     return [{"order_refund": serializer.record(each)} for each in found]
 
 
-class RefundSerializer:
-    """Converts rows to refunds, with metadata if requested, as ``RecordSerializer`` does."""
+class RefundSerializer(RecordSerializer):
+    """Converts rows to refunds, with metadata if requested."""
 
     def __init__(
         self, query: Mapping[str, object] | None = None, dialect: Dialect | None = None
     ) -> None:
-        serializer = _in_dialect(ORDER_REFUND, dialect)
-        self._wanted = WantedMetadata(serializer.schema, query)
-        self._serializer = serializer.only(self._wanted.selection)
-        self.columns = self._serializer.columns
+        super().__init__(_in_dialect(ORDER_REFUND, dialect), metadata.REFUND, query)
         if self._wanted.has_items:  # the items of an order have other IDs
             self.columns += (ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.line_items)
 
-    def rows(self, rows: Sequence[Any]) -> list[Body]:
-        """Return the refunds of rows, whose last value is the ID of the refund."""
-        return self._with_metadata(self._serializer.rows(rows), rows)
-
-    def _with_metadata(self, refunds: list[Body], rows: Sequence[Any]) -> list[Body]:
-        if not self._wanted.is_wanted or not refunds:
-            return refunds
+    def _completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
+        if not self._wanted.is_wanted or not objects:
+            return objects
         first = len(self._serializer.columns)
         stored = [row[first : first + 2] if self._wanted.has_items else (0, ()) for row in rows]
         of_refunds, of_items = metadata.entries_of_refunds(
@@ -211,28 +204,16 @@ class RefundSerializer:
                     **{item["id"]: of_items.get(item.get("item_id"), []) for item in items},
                 },
             )
-            for refund, row, (_, items) in zip(refunds, rows, stored, strict=True)
+            for refund, row, (_, items) in zip(objects, rows, stored, strict=True)
         ]
-
-    def plain(self, row: object) -> Body:
-        """Return the refund of a row without metadata."""
-        return self._serializer.row(row)
-
-    def with_metadata(self, shown: Body, row: object) -> Body:
-        """Return the refund of a row with its metadata."""
-        return self._with_metadata([shown], [row])[0]
-
-    def record(self, record: Mapping[str, object]) -> Body:
-        """Return the refund of a record by column name, with the metadata that was written."""
-        return self._wanted.add_written(self._serializer.record(record), record)
 
 
 _REFUNDS = {"total_refunded", "refunds"}
 """Names of an order whose values are read with its refunds (records 2)."""
 
 
-class OrderSerializer:
-    """Converts rows to extended orders with selected ``fields``, as ``RecordSerializer`` does."""
+class OrderSerializer(RecordSerializer):
+    """Converts rows to extended orders with selected ``fields``."""
 
     def __init__(
         self,
@@ -243,6 +224,7 @@ class OrderSerializer:
         self._dialect = dialect or current_dialect()
         serializer = _in_dialect(serializer, self._dialect)
         extensions = current_catalog().order_extensions
+        self._kind = metadata.ORDER
         self._wanted = WantedMetadata(serializer.schema, query)
         selection: Selection = self._wanted.selection
         self._refunds = _REFUNDS & serializer.selectable.keys() & (selection or {}).keys()
@@ -257,12 +239,7 @@ class OrderSerializer:
         self._serializer = serializer if self._extends else serializer.only(selection)
         self.columns = self._serializer.columns
 
-    def rows(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
-        """Return the orders of rows, whose last value is the ID of the order."""
-        orders = self._extended(self._serializer.rows(rows))
-        return self._with_metadata(orders, [row[-1] for row in rows])
-
-    def records(self, records: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
+    def records(self, records: Sequence[Mapping[str, object]]) -> list[Object]:
         """Return the orders of records by column name, with the metadata that was written.
 
         Within a transaction, the extensions see its changes.
@@ -274,21 +251,11 @@ class OrderSerializer:
             for order, record in zip(orders, records, strict=True)
         ]
 
-    def row(self, row: object) -> dict[str, Any]:
-        """Return the order for one row."""
-        return self.rows([row])[0]
+    def _plain(self, rows: Sequence[Row]) -> list[Object]:
+        return self._extended(super()._plain(rows))
 
-    def plain(self, row: object) -> dict[str, object]:
-        """Return the order of a row without metadata."""
-        return self._extended([self._serializer.row(row)])[0]
-
-    def with_metadata(self, order: dict[str, Any], row: Any) -> dict[str, object]:
-        """Return the order of a row with its metadata."""
-        return self._with_metadata([order], [row[-1]])[0]
-
-    def _with_metadata(
-        self, orders: list[dict[str, Any]], ids: Sequence[int]
-    ) -> list[dict[str, object]]:
+    def _completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
+        orders, ids = objects, [row[-1] for row in rows]
         if self._refunds:
             sums, refunds = refunds_of_orders(fetch, ids)
             orders = [
@@ -297,14 +264,14 @@ class OrderSerializer:
             ]
         if not self._wanted.is_wanted:
             return list(map(_extended_last, orders)) if self._refunds else orders
-        return list(map(_extended_last, self._wanted.add(metadata.ORDER, orders, ids)))
+        return list(map(_extended_last, self._wanted.add(self._kind, orders, ids)))
 
-    def _of_refunds(self, total: Decimal | int, refunds: Sequence[Record]) -> Body:
+    def _of_refunds(self, total: Decimal | int, refunds: Sequence[Record]) -> Object:
         """Return the values of an order that its refunds determine, if they are selected."""
         values = {"total_refunded": f"{total:.2f}", "refunds": refunds}
         return {name: value for name, value in values.items() if name in self._refunds}
 
-    def _extended(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _extended(self, orders: list[Object]) -> list[Object]:
         if not self._extends:
             return orders
         selection = self._selection
@@ -313,7 +280,7 @@ class OrderSerializer:
         return results
 
 
-def _extended_last(order: dict[str, Any]) -> dict[str, object]:
+def _extended_last(order: Object) -> Object:
     """Move the keys of the extensions behind the metadata of an order (records 1)."""
     for key in reversed(current_catalog().order_extensions):
         if key in order:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from string import punctuation
-from typing import IO, Any
+from typing import IO
 from urllib.parse import quote
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import Flask, Request, current_app, request
 from flask.sessions import SessionInterface
@@ -73,17 +74,17 @@ class PreparedRequests:
     path are one, without a redirect.
     """
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: WSGIApplication) -> None:
         self._app = app
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Handle a request."""
         environ.pop("HTTP_UPGRADE", None)
         environ["PATH_INFO"] = without_empty_parts(environ["PATH_INFO"])
         query = environ.get("QUERY_STRING", "")
         if not query.isascii():
             environ["QUERY_STRING"] = quote(query.encode("latin-1"), safe=punctuation)
-        return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
+        return self._app(environ, start_response)
 
 
 def _log_nothing(exc_info: object) -> None:

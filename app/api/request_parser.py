@@ -7,7 +7,7 @@ from typing import Any
 
 import marshmallow as ma
 import orjson
-from flask import request
+from flask import Request, request
 from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import MultiDict
@@ -49,7 +49,7 @@ class ArgumentParser(FlaskParser):
     def _load_query(self, schema: Query, text: bytes) -> Any:  # the cache key
         return super().parse(schema, location="query")
 
-    def load_querystring(self, req: Any, schema: Any) -> object:
+    def load_querystring(self, req: Request, schema: Any) -> object:
         """Return the query. The native API also accepts the plain names of filters.
 
         Raises:
@@ -68,7 +68,7 @@ class ArgumentParser(FlaskParser):
             pairs = [(own, value) for own, name, value in named if own == name or own not in sent]
         return self._makeproxy(MultiDict(schema.joined(pairs)), schema)
 
-    def load_json(self, req: Any, schema: Any) -> object:
+    def load_json(self, req: Request, schema: Any) -> object:
         """Return the JSON object in the body, or {} for other values. Ignores the Content-Type."""
         body = body_of(req)
         if not body.strip():
@@ -85,13 +85,7 @@ class ArgumentParser(FlaskParser):
         is_object = isinstance(loaded, dict)
         return current_dialect().native_object(schema, loaded) if is_object else {}
 
-    def handle_error(
-        self,
-        error: ValidationError,
-        req: object,
-        schema: object,
-        **_: object,
-    ) -> Any:
+    def handle_error(self, error: ValidationError, req: object, schema: object, **_: object) -> Any:
         """Raise InvalidParams with an entry for each invalid input."""
         raise invalid_params(error, depth=1)
 
@@ -112,7 +106,7 @@ def _parse_number(text: str) -> Decimal:
         return Decimal(float(text))
 
 
-def body_of(req: Any) -> bytes:
+def body_of(req: Request) -> bytes:
     """Return the body of a request.
 
     Raises:
@@ -121,12 +115,12 @@ def body_of(req: Any) -> bytes:
     """
     body = _received(req)
     # For a body without Content-Length, werkzeug reads up to the limit without an error.
-    if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
+    if len(body) >= (req.max_content_length or len(body) + 1) and req.environ["wsgi.input"].read(1):
         raise RequestEntityTooLarge
     return body
 
 
-def _received(req: Any) -> bytes:
+def _received(req: Request) -> bytes:
     try:
         body: bytes = req.get_data()
     except (HTTPException, ShopError):

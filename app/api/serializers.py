@@ -21,10 +21,17 @@ from app.schemas.fields.output import Composite, Lines, OnRequest, Output, eithe
 from app.schemas.fields.query import StrictSelection
 from app.schemas.strict import unknown_names
 
+Selection = Mapping[str, Any] | None
+"""The names that ``fields`` selects, each with those in its object; None for all names."""
+
 Names = Mapping[str, "Names | None"]
 """The names in an object, each with the names in its nested object, or None."""
 
-Fields = Mapping[str, "tuple[ma.fields.Field[Any], Fields | None]"]
+Field = ma.fields.Field[Any]
+Object = dict[str, Any]
+"""An object of a response."""
+
+Fields = Mapping[str, "tuple[Field, Fields | None]"]
 """The fields of an object by name, each with the fields of its ``Composite``, or None."""
 
 Position = tuple[Any, int | None]
@@ -98,7 +105,7 @@ class Serializer:
             self._substitutes[schema] = Serializer(schema, self._all_columns)
         return self._substitutes[schema]
 
-    def rows(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    def rows(self, rows: Iterable[Row]) -> list[Object]:
         """Convert several rows with values in the order of ``columns``."""
         row = self.row
         # The values of a tuple are read in half of the time of those of a row of SQLAlchemy.
@@ -118,11 +125,11 @@ class Serializer:
     def _converter(
         self,
         fields: Fields,
-        selection: Mapping[str, Any] | None,
+        selection: Selection,
         position_of: Callable[[str], Position],
-        whole: Mapping[str, Any],
+        whole: Mapping[str, object],
         prefix: str = "",
-    ) -> Callable[[Any], dict[str, Any]]:
+    ) -> Callable[[Any], Object]:
         """Return a function that creates the object of some fields.
 
         Args:
@@ -131,10 +138,10 @@ class Serializer:
             whole: names of Parts that have a column for the whole object.
             prefix: beginning of the names of the columns.
         """
-        copied: dict[str, Any] = {}
+        copied: dict[str, object] = {}
         computed: dict[str, Convert] = {}
         wires: list[tuple[str, Convert, bool]] = []
-        blank: dict[str, Any] = {}
+        blank: dict[str, object] = {}
         for key, (field, part) in fields.items():
             if _waits(field) if selection is None else key not in selection:
                 continue
@@ -163,7 +170,7 @@ def _joined(
     copied: Mapping[str, object],
     wires: Sequence[tuple[str, Convert, bool]],
     computed: Mapping[str, Convert],
-) -> Callable[[Any], dict[str, Any]]:
+) -> Callable[[Any], Object]:
     """Return a function that creates an object from a row.
 
     Values are copied together, because a call for each one takes a tenth of a long list.
@@ -178,7 +185,7 @@ def _joined(
     # One more than there are keys, so that the values are a tuple even of a single key.
     values = itemgetter(*copied.values(), *list(copied.values())[:1]) if copied else tuple
 
-    def convert(row: Any) -> dict[str, Any]:
+    def convert(row: Any) -> Object:
         shown = template.copy()
         shown.update(zip(keys, values(row), strict=False))
         for key, wire, keeps_text in wires:
@@ -192,7 +199,7 @@ def _joined(
     return convert
 
 
-def _waits(field: ma.fields.Field[Any]) -> bool:
+def _waits(field: Field) -> bool:
     """Return whether a response contains a value only on request."""
     return isinstance(field, Output | Composite) and field.on_request
 
@@ -210,7 +217,7 @@ def _item(column: object, index: int, wire: Convert | None) -> Convert:
 
 def _fields_of(schema: type[ma.Schema]) -> Fields:
     """Return the output fields of a schema, except those that only some responses contain."""
-    found: dict[str, tuple[ma.fields.Field[Any], Fields | None]] = {}
+    found: dict[str, tuple[Field, Fields | None]] = {}
     for key, field in schema().fields.items():
         if isinstance(field, Composite):
             found[key] = field, _fields_of(field.part)
@@ -226,7 +233,7 @@ def _names_of(schema: type[ma.Schema]) -> Names:
     return {key: names_in(field) for key, field in schema().fields.items()}
 
 
-def names_in(field: ma.fields.Field[Any]) -> Names | None:
+def names_in(field: Field) -> Names | None:
     """Return the names in the value of a field, or None if it has none, or they are not known."""
     if isinstance(field, Composite):
         return _names_of(field.part)
@@ -260,7 +267,7 @@ def _dotted(names: Mapping[str, Any], *, within: bool) -> Iterator[str]:
             yield f"{name}.{inner}"
 
 
-def narrowed(value: object, selection: Mapping[str, Any] | None) -> Any:
+def narrowed(value: object, selection: Selection) -> Any:
     """Return the selected keys of an object, or of each object in a list, in original order."""
     if selection is None:
         return value

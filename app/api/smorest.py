@@ -7,14 +7,19 @@ It sets prefixes, path converters, field types of the OpenAPI document and the e
 from __future__ import annotations
 
 import copy
+import gzip
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
+from http import HTTPStatus
 from threading import RLock
-from typing import Any
+from typing import Any, Self
 
 import click
 import flask_smorest
-from flask import Flask, Response
+import orjson
+from flask import Flask, Response, request
 from flask_smorest.spec import openapi_cli
 
 from app.api import converters
@@ -24,11 +29,54 @@ from app.api.openapi import document as openapi
 from app.api.openapi import events as openapi_events
 from app.api.openapi import fields as openapi_fields
 from app.api.openapi import info as openapi_info
-from app.api.openapi.served import ServedDocument
 from app.catalog import EXTENSION, Catalog, OrderExtension
 from app.config import VERSION
+from app.errors import ShopError
 from app.schemas.base import ErrorResponse
 from app.schemas.orders.order import OrderSchema
+
+
+@dataclass(frozen=True, slots=True)
+class ServedDocument:
+    """A document as it is sent.
+
+    Args:
+        text: the JSON text, without white space.
+        compressed: the same in gzip format.
+        tag: the hash of the text.
+    """
+
+    text: bytes
+    compressed: bytes
+    tag: str
+
+    @classmethod
+    def of(cls, document: openapi.Document) -> Self:
+        """Return a document in both forms."""
+        text = orjson.dumps(document)
+        tag = blake2b(text, digest_size=16).hexdigest()
+        return cls(text, gzip.compress(text, mtime=0), tag)
+
+    def response(self) -> Response:
+        """Return the response to the current request, 304 if the client has the document.
+
+        Raises:
+            ShopError: ``If-Match`` names another version of the document.
+        """
+        is_compressed = request.accept_encodings["gzip"] > 0
+        response = Response(
+            self.compressed if is_compressed else self.text, content_type="application/json"
+        )
+        if is_compressed:
+            response.content_encoding = "gzip"
+        response.vary.add("Accept-Encoding")
+        response.cache_control.no_cache = True  # store it, and ask whether it has changed
+        # The bytes differ between the two forms, and so must their tags (RFC 9110, section 8.8.3).
+        response.set_etag(f"{self.tag}-gzip" if is_compressed else self.tag)
+        response.make_conditional(request)
+        if response.status_code == HTTPStatus.PRECONDITION_FAILED:
+            raise ShopError("shop_api_precondition_failed")
+        return response
 
 
 class Api(flask_smorest.Api):
@@ -137,10 +185,7 @@ class Api(flask_smorest.Api):
         prefix = self._app.config["SHOP_URL_PREFIX"] if prefixed else ""
         options["url_prefix"] = f"{prefix}{self.path}{own}" or None
         if self.dialect is not NATIVE:
-            options |= {
-                "name": f"{self.dialect.mount}-{blp.name}",
-                "dialect": self.dialect,
-            }
+            options |= {"name": f"{self.dialect.mount}-{blp.name}", "dialect": self.dialect}
         # flask-smorest adds the blueprint to the OpenAPI document here. The document is built when
         # it is first used, from the blueprints that are registered by then.
         is_loaded, self._is_loaded = self._is_loaded, False
@@ -165,7 +210,7 @@ class Api(flask_smorest.Api):
             self._served = self._served or ServedDocument.of(self.spec.to_dict())
         return self._served.response()
 
-    def _path_schema(self, converter: Any) -> dict[str, Any]:
+    def _path_schema(self, converter: Any) -> openapi.Document:
         return openapi_fields.as_version(converter.schema, str(self._spec.openapi_version))
 
     def describe(self, catalog: Catalog) -> None:

@@ -101,7 +101,7 @@ class _Kind:
     schema: type[ma.Schema]
     right: str
     update: Callable[[Principal, Record, Record, Precondition], Record]
-    body: Callable[[Record], Any]
+    body: Callable[[Record], object]
     restore: Callable[[Principal, int], Record] | None = None
     delete: Callable[[Principal, int], None] | None = None
     delete_right: str = ""
@@ -339,7 +339,7 @@ def _plan_update(event: Record, kind: _Kind, row: Record, *, compares: bool) -> 
     before = {path: value for path, value in before.items() if _is_written(kind, path)}
     after = {path: _leaves(changes["after"]).get(path) for path in before}
 
-    def now(record: Values) -> dict[Path, Any]:
+    def now(record: Values) -> dict[Path, object]:
         return _found(_values(resource, kind, record, before), before)
 
     def check(record: Values) -> None:
@@ -361,7 +361,7 @@ def _plan_update(event: Record, kind: _Kind, row: Record, *, compares: bool) -> 
         return Undo({}, run)
     found = now(row)
     changed = [path for path in before if not is_same(found[path], after[path])]
-    if _is_taken(before.get(("email",)) or "", row["id"]):
+    if _is_taken(str(before.get(("email",)) or ""), row["id"]):
         changed = [*changed, ("email",)]
     reasons = [_reason("changed_since", changed)] if changed else []
     shown = _undo_object(event, reasons, _nested(found), _nested(before))
@@ -400,9 +400,9 @@ def _values(resource: str, kind: _Kind, record: Values, paths: Iterable[Path]) -
     return current_catalog().event_values[resource](shown)
 
 
-def _leaves(values: Values) -> dict[Path, Any]:
+def _leaves(values: Values) -> dict[Path, object]:
     """Return the values of fields, and of the parts of objects, by their paths."""
-    found: dict[Path, Any] = {}
+    found: dict[Path, object] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
             found |= {(name, part): each for part, each in value.items()}
@@ -411,7 +411,7 @@ def _leaves(values: Values) -> dict[Path, Any]:
     return found
 
 
-def _found(values: Values, paths: Iterable[Path]) -> dict[Path, Any]:
+def _found(values: Values, paths: Iterable[Path]) -> dict[Path, object]:
     leaves = _leaves(values)
     return {path: leaves.get(path) for path in paths}
 

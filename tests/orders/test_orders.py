@@ -156,7 +156,8 @@ def test_order_customer_is_complete_without_the_capability_to_list(app, admin, m
     reader = Principal(1, frozenset({Capability.READ_PRIVATE_SHOP_ORDERS}))
     with app.test_request_context():
         serializer = OrderSerializer(None)
-        order = serializer.row(order_queries.get_order(reader, order_id, serializer.columns))
+        row = order_queries.get_order(reader, order_id, serializer.columns)
+        (order,) = serializer.rows([row])
     assert order["customer"]["username"] == customer["username"]
 
 

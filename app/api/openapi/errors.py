@@ -7,12 +7,10 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.api.openapi.document import references
+from app.api.openapi.document import Document, references
 from app.errors import ShopError
 from app.errors.codes import ERRORS
 from app.pricing.discounts import COUPON_TYPES
-
-Document = dict[str, Any]
 
 _REASONS = [
     {

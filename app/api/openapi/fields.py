@@ -11,12 +11,13 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask_smorest.spec.plugins import FlaskPlugin
 from werkzeug.routing import Rule
 
+from app.api.openapi.document import Document
 from app.schemas.fields.input import Input
 from app.schemas.fields.json_schema import COMPONENT, Schema
 from app.schemas.fields.output import Lines, OptionalObject, either
 from app.schemas.fields.query import QueryField
 
-Document = dict[str, Any]
+Field = ma.fields.Field[Any]
 Schemas = Mapping[type[ma.Schema], type[ma.Schema]]
 
 _CITATION = re.compile(r" \((?:spec|decisions|orders|redemptions|events|migration) [^)]*\)")
@@ -87,7 +88,7 @@ class Converter(OpenAPIConverter):
         super().init_attribute_functions()  # type: ignore[no-untyped-call] # apispec's
         self.add_attribute_function(_field_schema)  # type: ignore[no-untyped-call] # apispec's
 
-    def field2default(self, field: ma.fields.Field[Any], **kwargs: object) -> Document:
+    def field2default(self, field: Field, **kwargs: object) -> Document:
         """Return the default of a query parameter.
 
         The default of a body is only described. Generated clients that know it require the field or
@@ -98,7 +99,7 @@ class Converter(OpenAPIConverter):
         default: Document = super().field2default(field, **kwargs)
         return default
 
-    def metadata2properties(self, field: ma.fields.Field[Any], **kwargs: object) -> Document:
+    def metadata2properties(self, field: Field, **kwargs: object) -> Document:
         """Return the description of a field, with the default of an input."""
         properties: Document = super().metadata2properties(field, **kwargs)
         default = field.load_default
@@ -108,13 +109,13 @@ class Converter(OpenAPIConverter):
             properties["description"] += f" Default: `{shown}`."
         return properties
 
-    def field2read_only(self, field: ma.fields.Field[Any], **_: object) -> Document:
+    def field2read_only(self, field: Field, **_: object) -> Document:
         """Return nothing, because generated clients would have two types for such a schema."""
         return {}
 
     field2write_only = field2read_only
 
-    def field2nullable(self, field: ma.fields.Field[Any], ret: Document) -> Document:
+    def field2nullable(self, field: Field, ret: Document) -> Document:
         """Return how null is allowed. Inputs tolerate null, but canonical requests have none."""
         if getattr(field, "null_is_absent", False):
             return {}
@@ -169,7 +170,7 @@ class PathPlugin(FlaskPlugin):
 
 def _field_schema(
     converter: Converter,
-    field: ma.fields.Field[Any],
+    field: Field,
     ret: Document,  # noqa: ARG001  # apispec's signature
 ) -> Document:
     """Return the JSON Schema of a field. Extension point: ``add_attribute_function``."""

@@ -1,7 +1,6 @@
 """The introduction of the OpenAPI document: ``info`` and the links to the guides."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Config
 
@@ -68,7 +67,7 @@ _API_GUIDES = (
 """The guides for users of the API, in the order of the links."""
 
 
-def info(config: Config, description: str | None) -> dict[str, Any]:
+def info(config: Config, description: str | None) -> dict[str, object]:
     """Return ``info`` without title and version, by default with the native introduction."""
     is_30 = config["SHOP_OPENAPI_VERSION"].startswith("3.0")
     licence = {"url": "https://opensource.org/license/mit"} if is_30 else {"identifier": "MIT"}

@@ -72,7 +72,7 @@ def describe_file(operation: Document, media_types: Collection[str]) -> None:
 
 
 def _add_responses(
-    responses: dict[Any, Any], declared: Mapping[str, Any], dialect: Dialect
+    responses: dict[int | str, Document], declared: Mapping[str, Any], dialect: Dialect
 ) -> None:
     """Add the further statuses and media types of a successful response."""
     for event in declared.get("status_events", ()):
@@ -128,7 +128,7 @@ _OF_CODE = {
             "Idempotency-Key",
             "Unique key that makes the request safe to retry for 24 hours.",
             pattern="^[!-~]{1,255}$",
-        ),
+        )
     ],
 }
 
@@ -187,7 +187,7 @@ def _describe_headers(
         }
 
 
-def _add(responses: dict[Any, Any], header: str) -> None:
+def _add(responses: dict[int | str, Document], header: str) -> None:
     """Add a header to the successful responses."""
     for status in {200, 201} & responses.keys():
         responses[status].setdefault("headers", {}).update(references(header))
