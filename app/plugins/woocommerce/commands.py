@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from flask.cli import with_appcontext
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _ROW = "{:<12}" + " {:>10}" * len(COLUMNS) + " {:>9}"
 
 
-def _of_source(command: Any) -> Any:
+def _of_source(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that locate a source."""
     for option in (
         click.option(

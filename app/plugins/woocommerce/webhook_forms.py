@@ -23,7 +23,7 @@ from app.services.common.metadata import METADATA
 
 Event = Mapping[str, Any]
 
-_NOUNS = {each.noun: each for each in (coupons.COUPONS, customers.CUSTOMERS, orders.ORDERS)}
+_NOUNS = {each.noun: each for each in (coupons.RESOURCE, customers.CUSTOMERS, orders.ORDERS)}
 
 
 def init_app(app: Flask) -> None:

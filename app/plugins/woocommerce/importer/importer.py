@@ -209,11 +209,7 @@ def plan_of(context: ImportContext) -> list[Step]:
         ),
         Step("comments", "order notes", kinds.ORDER_NOTE, orders.notes),
         Step(
-            layout.refunds,
-            "refunds",
-            kinds.REFUND,
-            orders.refunds,
-            orders.remove_notes_of_refunds,
+            layout.refunds, "refunds", kinds.REFUND, orders.refunds, orders.remove_notes_of_refunds
         ),
         Step(orders.DOWNLOADS, "downloads", kinds.DOWNLOAD, orders.downloads),
         Step("woocommerce_api_keys", "API keys", kinds.API_KEY, accounts.api_keys),

@@ -118,10 +118,7 @@ def _resolve_coupons(session: Session, pending: Sequence[Pending]) -> None:
     for row in rows:
         each = published[row.code]
         if each.target_id != row.id and row.id not in {other.target_id for other in pending}:
-            each.values |= {
-                "status": CouponStatus.TRASH,
-                "trashed_at": each.values["updated_at"],
-            }
+            each.values |= {"status": CouponStatus.TRASH, "trashed_at": each.values["updated_at"]}
             each.converted.altered.append(
                 f"coupon {row.id} of this shop has the code, so the coupon was moved to the trash"
             )

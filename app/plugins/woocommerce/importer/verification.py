@@ -26,7 +26,7 @@ from app.plugins.woocommerce.importer.report import ImportReport
 from app.plugins.woocommerce.importer.source.index import SourceIndex
 from app.plugins.woocommerce.importer.source.loading import Location
 from app.plugins.woocommerce.importer.target.record_map import RecordMap
-from app.plugins.woocommerce.importer.target.writer import TargetKind
+from app.plugins.woocommerce.importer.target.writer import TargetKind, items_of_refunds
 from app.services.common.metadata import ITEM
 from app.services.orders.items import amount_text, cents
 
@@ -184,17 +184,12 @@ class RecordComparer:
             orders = {row.id: row.order_id for row in rows}
             items = {item["item_id"]: row.id for row in rows for item in row.line_items}
         wanted = sorted({*orders.values()})
-        of_refunds = self._items_of_refunds(wanted) if kind is ORDER else set()
+        of_refunds = set(items_of_refunds(fetch, wanted)) if kind is ORDER else ()
         for order_id, item_id, _, key, value, _ in fetch(ITEM.select_rows, {"ids": wanted}):
             record_id = items.get(item_id) if kind is REFUND else order_id
             if record_id is not None and item_id not in of_refunds:
                 found.setdefault(record_id, []).append((item_id, key, value))
         return found
-
-    def _items_of_refunds(self, orders: Sequence[int]) -> set[int]:
-        of_orders = is_one_of(ORDER_REFUNDS.c.order_id, bindparam(None, list(orders), type_=IdList))
-        rows = fetch(select(ORDER_REFUNDS.c.line_items).where(of_orders))
-        return {item.get("item_id", 0) for (items,) in rows for item in items}
 
     def _stored(self, kind: TargetKind, ids: Sequence[int]) -> dict[int, Record]:
         table = kind.table

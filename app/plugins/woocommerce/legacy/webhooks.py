@@ -20,6 +20,7 @@ from app.errors import ShopError
 from app.models import API_KEYS, EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookFormat
 from app.plugins.woocommerce.legacy.schemas import webhooks as schemas
+from app.plugins.woocommerce.rest.stored import as_records
 from app.plugins.woocommerce.webhook_forms import legacy_bodies
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.queries import ReadQuery
@@ -180,18 +181,13 @@ def _readable_url(actor: Principal, webhook_id: int) -> str:
 
 
 def _webhooks(rows: Sequence[Row], query: Query) -> list[object]:
-    shown = map(schemas.legacy_webhook, _records(_WEBHOOK, rows))
+    shown = map(schemas.legacy_webhook, as_records(_WEBHOOK, rows))
     return [narrowed(each, query["selection"]) for each in shown]
-
-
-def _records(columns: Columns, rows: Sequence[Row]) -> list[Body]:
-    names = [column.name for column in columns]
-    return [dict(zip(names, row, strict=False)) for row in rows]
 
 
 def _deliveries(rows: Sequence[Row], url: str) -> list[Body]:
     """Return deliveries, each with the body of its request if the event is retained."""
-    deliveries = _records(_DELIVERY, rows)
+    deliveries = as_records(_DELIVERY, rows)
     ids = [each["event_id"] for each in deliveries if each["event_id"]]
     stored = select(*EVENTS.c, IS_HIDDEN.label("is_hidden")).where(EVENTS.c.id.in_(ids))
     found = fetch(stored) if ids else ()

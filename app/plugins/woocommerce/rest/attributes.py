@@ -6,14 +6,11 @@ the line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from app.plugins.woocommerce.rest.site import Object, shown_value
+from app.plugins.woocommerce.rest.site import Object, Record, shown_value
 from app.services.orders.items import META_IDS
 
 
-def change_attributes(item: Object, order: Mapping[str, Any]) -> None:
+def change_attributes(item: Object, order: Record) -> None:
     """Let entries of ``meta_data`` that name attributes of a stored line change these (surface 6).
 
     An entry with an ID changes that attribute, another one the first with its key, and removes

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 
 import marshmallow as ma
+from sqlalchemy import ColumnElement, case, select, union_all
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Capability
+from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
 from app.conversions.dates import in_zone, parse_date
 from app.conversions.expiry import end_of_expiry, expiry_at, expiry_before
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
+from app.db.read_pool import Fetch, fetch
 from app.db.session import reading_own_writes
+from app.models import COUPONS, REDEMPTIONS
+from app.models.redemption import RedemptionStatus
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import errors, schemas
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
@@ -25,19 +29,107 @@ from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
-from app.plugins.woocommerce.rest.stored_coupons import (
-    CouponRecordQuery,
-    list_records,
-    records_by_id,
+from app.plugins.woocommerce.rest.stored import (
+    RecordListQuery,
+    conditions_of,
+    fetch_records,
+    records_with_ids,
+    words_of,
 )
 from app.plugins.woocommerce.stored_keys import COUPON_KEYS
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.fields.list_input import EmailArray
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.erased import is_erased, owner
+from app.services.common.filtering import Matching
+from app.services.common.metadata import COUPON, entries_of
 from app.services.coupons import writes
 from app.services.coupons.expiry import expiry_zone
+from app.services.coupons.queries import COUNTED, PUBLISHED, TRASHED
 from app.services.maintenance import trash
+
+COLUMNS = tuple(COUPONS.c)
+MAX_USES = 1000
+"""Uses of a coupon that a record names."""
+
+_KEYS: Mapping[str, ColumnElement[object]] = {
+    "date": COUPONS.c.created_at,
+    "modified": COUPONS.c.updated_at,
+    "id": COUPONS.c.id,
+    "title": COUPONS.c.code,
+    "slug": COUPONS.c.code,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouponRecordQuery(RecordListQuery):
+    """What a list of coupons shows: the published ones, or those in the trash.
+
+    Attributes:
+        code: only the published coupon with this code; None for all.
+        is_trashed: whether the list shows the trash.
+    """
+
+    code: str | None = None
+    is_trashed: bool = False
+
+
+def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Object], int]:
+    """Return a page of coupons and the number of all that match."""
+    search, compared = words_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
+    conditions = [*conditions_of(query, COUPONS.c, COUPONS.c.id), *compared]
+    if query.code is not None:
+        conditions.append(COUPONS.c.code == query.code)
+    part, counted = (TRASHED, None) if query.is_trashed else (PUBLISHED, COUNTED)
+    matching = Matching(COUPONS.c.id, conditions, part, counted, search)
+    may_read = actor.can(Capability.READ_PRIVATE_SHOP_COUPONS)
+    records, total = fetch_records(COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
+    return _completed(fetch, records), total
+
+
+def records_by_id(ids: Sequence[int]) -> list[Object]:
+    """Return coupons in the order of their IDs in ``ids``, also those in the trash."""
+    return _completed(fetch, records_with_ids(COLUMNS, COUPONS.c.id, ids))
+
+
+def _completed(fetch: Fetch, records: list[Object]) -> list[Object]:
+    """Return records with ``metadata`` and ``used_by``."""
+    metadata = entries_of(fetch, COUPON, [each["id"] for each in records])
+    uses = _uses(fetch, [each["id"] for each in records if each["usage_count"]])
+    for each in records:
+        each["metadata"] = metadata.get(each["id"], [])
+        each["used_by"] = uses.get(each["id"], [])
+    return records
+
+
+def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
+    """Return the customers or e-mail addresses of the confirmed uses of coupons that have one."""
+    of_erased = is_erased(REDEMPTIONS.c.customer_id)
+    columns = (
+        REDEMPTIONS.c.coupon_id,
+        owner(REDEMPTIONS.c.customer_id).label("customer_id"),
+        case((of_erased, ""), else_=REDEMPTIONS.c.email_normalized).label("email_normalized"),
+    )
+    each = [
+        select(
+            select(*columns)
+            .where(
+                REDEMPTIONS.c.coupon_id == coupon_id,
+                REDEMPTIONS.c.status == RedemptionStatus.CONFIRMED,
+            )
+            .order_by(REDEMPTIONS.c.id)
+            .limit(MAX_USES)
+            .subquery()
+        )
+        for coupon_id in ids
+    ]
+    found: dict[int, list[str]] = {}
+    for coupon_id, customer_id, email in fetch(union_all(*each)) if each else ():
+        if customer := str(customer_id) if customer_id else email:
+            found.setdefault(coupon_id, []).append(customer)
+    return found
+
 
 MAX_PERCENTAGE = 100
 OPTIONAL_DATE = {"type": ["null", "string"]}
@@ -261,5 +353,5 @@ class Coupons(Resource):
             writes.delete_coupon(call.actor, coupon_id, force=False)
 
 
-COUPONS = Coupons()
-ROUTES = COUPONS.routes
+RESOURCE = Coupons()
+ROUTES = RESOURCE.routes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import marshmallow as ma
 from sqlalchemy.orm import Session
@@ -91,13 +90,9 @@ def customer_object(record: Record, site: Site) -> Object:
 def customer_fields(record: Record, site: Site) -> Object:
     """Return a customer of this dialect without links, as orders contain it."""
     orders_count, total_spent, last_id, last_date = record["statistics"]
-    created, modified, local = record["created_at"], record["updated_at"], site.local
     return {
         "id": record["id"],
-        "date_created": local(created),
-        "date_created_gmt": created[:19],
-        "date_modified": local(modified),
-        "date_modified_gmt": modified[:19],
+        **site.dates(created=record["created_at"], modified=record["updated_at"]),
         "email": record["email"],
         "first_name": record["first_name"],
         "last_name": record["last_name"],
@@ -110,7 +105,7 @@ def customer_fields(record: Record, site: Site) -> Object:
         "meta_data": metadata_list([e for e in record["metadata"] if _is_shown(e[1])]),
         "orders_count": orders_count,
         "total_spent": total_spent,
-        "last_order": {"id": last_id, "date": local(last_date)} if last_id else None,
+        "last_order": {"id": last_id, "date": site.local(last_date)} if last_id else None,
     }
 
 
@@ -169,7 +164,7 @@ def name_of_account(user_id: int) -> str:
     return name or str(found[0]["username"])
 
 
-def native_addresses(given: Mapping[str, Any]) -> Object:
+def native_addresses(given: Record) -> Object:
     """Return addresses as the services take them."""
     return {
         f"{name}_address": {part: text for part, text in given[name].items() if text is not None}
@@ -178,7 +173,7 @@ def native_addresses(given: Mapping[str, Any]) -> Object:
     }
 
 
-def with_shipping_phone(data: Object, given: Mapping[str, Any]) -> Object:
+def with_shipping_phone(data: Object, given: Record) -> Object:
     """Return loaded fields with the phone number of the shipping address, which is not native."""
     phone = (given.get("shipping") or {}).get("phone")
     if phone is not None:
@@ -313,7 +308,7 @@ class Customers(Resource):
             raise RestError(code, "Username isn't editable.")
         return data
 
-    def is_as_asked(self, call: Call, after: Mapping[str, Any]) -> bool:
+    def is_as_asked(self, call: Call, after: Record) -> bool:
         # The service ignores the address of another account (spec 4.2).
         email = call.given.get("email")
         return email is None or comparable_email(after["email"]) == comparable_email(email)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+import marshmallow as ma
 import orjson
 from flask import Response, current_app, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -25,8 +26,9 @@ from app.api.responses import json_bytes, json_response, streamed_list
 from app.api.strictness import is_strict
 from app.auth.api_keys import key_with_roles
 from app.auth.credentials import MalformedCredentials
-from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
+from app.auth.principals import Capability, Credentials, InvalidCredentials, Permission, Principal
 from app.db.read_pool import RowStream
+from app.db.records import Row
 from app.errors import ShopError
 from app.plugins.woocommerce import credentials
 from app.plugins.woocommerce.credentials import SignedCredentials
@@ -34,7 +36,7 @@ from app.plugins.woocommerce.rest import errors, parameters
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, checked, described
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.schemas import batch_schema, resolved
-from app.plugins.woocommerce.rest.site import NAMESPACE, Site, current_site
+from app.plugins.woocommerce.rest.site import NAMESPACE, Object, Record, Site, current_site
 from app.schemas.base import Base
 
 EDITABLE = ("POST", "PUT", "PATCH")
@@ -60,8 +62,8 @@ class Call:
 
     actor: Principal
     ids: Mapping[str, int]  # the variables of the path
-    args: Mapping[str, Any]  # the converted parameters, with defaults. ``null`` is None
-    given: Mapping[str, Any]  # those that the client sent and that are not null
+    args: Record  # the converted parameters, with defaults. ``null`` is None
+    given: Record  # those that the client sent and that are not null
     site: Site
     fields: frozenset[str] = frozenset()  # the first parts of the names in ``_fields``, if any
 
@@ -81,15 +83,15 @@ class RestPage:
 class Objects:
     """The objects of rows that may be too many for the memory."""
 
-    rows: Sequence[object] | RowStream
-    make: Callable[[Sequence[Any]], list[Any]]  # the objects of a batch of rows
+    rows: Sequence[Row] | RowStream
+    make: Callable[[Sequence[Row]], list[Object]]  # the objects of a batch of rows
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """An operation of a route."""
 
-    call: Callable[[Call], Any]  # returns a ``RestPage``, ``Objects``, or the body
+    call: Callable[[Call], object]  # returns a ``RestPage``, ``Objects``, or the body
     action: str  # what it does, for the error of a missing capability
     needs: Sequence[Capability] = ()  # the capabilities; the operation checks further ones
     args: Arguments = field(default_factory=dict)  # its parameters, without those of the path
@@ -239,13 +241,13 @@ def _once(
     def named(body: object) -> object:
         return {resource: {"id": ids.get("order_id") or results[-1]["id"], "part": body}}
 
-    def bare(stored: Any) -> Any:
+    def bare(stored: Any) -> object:
         return stored[resource]["part"]
 
-    def named_batch(body: Any) -> Any:
+    def named_batch(body: Any) -> object:
         return {name: {resource: items} for name, items in body.items()} if body else {}
 
-    def bare_batch(stored: Any) -> Any:
+    def bare_batch(stored: Any) -> object:
         return {name: items[resource] for name, items in stored.items()} or []
 
     if route.path.endswith("/batch"):
@@ -266,7 +268,7 @@ def _listed(objects: Objects, merged: Mapping[str, object]) -> Response:
     return json_response(_shown(objects.make(rows), merged))
 
 
-def _shown(body: Any, merged: Mapping[str, Any]) -> Any:
+def _shown(body: object, merged: Record) -> Any:
     """Return a body with the fields that the request asks for."""
     if "_fields" not in merged:
         return body
@@ -278,7 +280,7 @@ def _shown(body: Any, merged: Mapping[str, Any]) -> Any:
     return picked
 
 
-def _self_of(body: Any) -> Mapping[str, Any]:
+def _self_of(body: object) -> Record:
     """Return the link of a record to itself, if a body has one."""
     links = body.get("_links", {}) if isinstance(body, dict) else {}
     found: Mapping[str, object] = links.get("self", [{}])[0]
@@ -309,7 +311,7 @@ def _authenticate() -> Principal | None:
     return g.principal  # type: ignore[no-any-return] # of flask.g
 
 
-def _reject(given: Any, reason: str) -> None:
+def _reject(given: Credentials, reason: str) -> None:
     """Raise RestError, unless the request counts as anonymous."""
     if isinstance(given, MalformedCredentials):
         if given.kind == "parameter" and (missing := _missing_oauth()):
@@ -455,7 +457,7 @@ def _arguments(
     return found
 
 
-def _in_context(error: Any, operation: Operation) -> RestError:
+def _in_context(error: ShopError | ma.ValidationError, operation: Operation) -> RestError:
     """Return an error of a service: an unknown record is 400 in an update (wc-v3, Lists)."""
     shown = errors.as_rest_error(error)
     is_unknown = shown.code.endswith("_invalid_id") and not shown.code.startswith("wc_user")
@@ -469,10 +471,7 @@ def description(route: Route, site: Site, *, with_schema: bool = False) -> objec
     if route is NOWHERE:
         return []
     endpoints = [
-        {
-            "methods": list(EDITABLE) if name == "EDIT" else [name],
-            "args": described(operation.args),
-        }
+        {"methods": list(EDITABLE) if name == "EDIT" else [name], "args": described(operation.args)}
         for name, operation in route.operations.items()
     ]
     found: dict[str, object] = {

@@ -367,7 +367,7 @@ def _coupon_info(line: Record, record: Record) -> str | None:
     return json.dumps([*info, True] if coupon["free_shipping"] else info, separators=(",", ":"))
 
 
-def _parsed_info(info: Any) -> tuple[str, Any, bool]:
+def _parsed_info(info: Any) -> tuple[str, float | str, bool]:
     """Return type, amount and free shipping of ``coupon_info``."""
     try:
         _, _, kind, amount, *more = json.loads(info)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -117,7 +117,7 @@ class Notes(Resource):
         notes.delete_note(call.actor, call.ids["order_id"], shown["id"], check)
 
 
-def _item_list(value: Any) -> Any:
+def _item_list(value: Any) -> object:
     """Return refunded items in a list, also if they are an object by the ID of the item.
 
     Such an object is the form inside WooCommerce, with ``qty`` and with taxes by their rate or as
@@ -237,7 +237,7 @@ class Refunds(Resource):
 REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
 
 
-def _native_item(given: Mapping[str, Any]) -> Object:
+def _native_item(given: Record) -> Object:
     taxes = [
         (str(each.get("id") or 0), Decimal(each.get("refund_total") or 0))
         for each in given.get("refund_tax") or ()

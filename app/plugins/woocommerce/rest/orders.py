@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 from flask import current_app
 from sqlalchemy.orm import Session
@@ -428,7 +427,7 @@ def _pay(
     return pays
 
 
-def _native_lines(name: str, given: Sequence[Any], before: Record) -> list[Object]:
+def _native_lines(name: str, given: Sequence[Record], before: Record) -> list[Object]:
     """Return the items of a list as the services take them."""
     (needed, kind), names = LISTS[name], _NAMES_OF_ITEMS[name]
     known = {item["id"] for item in before[name]}
@@ -507,7 +506,7 @@ def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
         item["subtotal"] = item.pop("total")
 
 
-def _native_coupons(given: Sequence[Any], before: Record) -> list[Object]:
+def _native_coupons(given: Sequence[Record], before: Record) -> list[Object]:
     """Return the changes of coupon lines that make them the given set."""
     metadata: dict[str, object] = {}
     for each in given:

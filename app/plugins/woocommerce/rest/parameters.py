@@ -152,7 +152,7 @@ def names_in(fields: object) -> list[str]:
     return [name for name in (str(each).strip() for each in names) if name]
 
 
-def selected(body: Any, fields: Any) -> Any:
+def selected(body: object, fields: object) -> Any:
     """Return an object or a list with only the fields of ``_fields``, which can have dots."""
     tree: dict[str, Any] = {}
     for name in names_in(fields):
@@ -166,7 +166,7 @@ def selected(body: Any, fields: Any) -> Any:
     return _pick(body, tree)
 
 
-def _pick(value: Any, tree: Mapping[str, Any]) -> Any:
+def _pick(value: object, tree: Mapping[str, Any]) -> object:
     if not isinstance(value, dict):
         return value
     picked = {}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
-from typing import Any
 
 from app.auth.principals import Capability
 from app.catalog import current_catalog
@@ -106,7 +105,9 @@ _PERIOD = {
 
 
 _TOTALS = (schemas.RestReportTotal, arg.VIEW)
-_ROWS: Sequence[tuple[str, Any, str, tuple[type[Base], Any], tuple[str, ...]]] = (
+_ROWS: Sequence[
+    tuple[str, Callable[[Call], object], str, tuple[type[Base], arg.Arguments], tuple[str, ...]]
+] = (
     ("", list_reports, "List the reports", (schemas.RestReport, arg.VIEW), ()),
     ("/sales", get_sales, "Report sales", (schemas.RestSalesReport, _PERIOD), ()),
     ("/top_sellers", get_top_sellers, "Report best sellers", (schemas.RestTopSeller, _PERIOD), ()),

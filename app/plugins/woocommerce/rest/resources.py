@@ -209,14 +209,16 @@ class Resource:
             raise RestError(f"woocommerce_rest_{self.kind}_exists", message)
         return self.data(call)
 
-    def _results(self, call: Call, operation: Operation, items: Sequence[object]) -> list[object]:
+    def _results(self, call: Call, operation: Operation, items: Sequence[Any]) -> list[object]:
         """Return the object of each item of a list of a batch, or its error."""
         if self.save and operation.action != "delete" and len(items) > 1:
             with suppress(_MustBeAlone):
                 return self._saved_together(call, operation, items)
         return [_result(call, operation, item) for item in items]
 
-    def _saved_together(self, call: Call, operation: Operation, items: Sequence[Any]) -> list[Any]:
+    def _saved_together(
+        self, call: Call, operation: Operation, items: Sequence[Object]
+    ) -> list[object]:
         """Write the items of a list of a batch like a bulk request of the native API.
 
         Raises:
@@ -340,7 +342,7 @@ _ACTIONS = {"create": "create", "update": "edit", "delete": "delete"}
 """What the lists of a batch do with their items."""
 
 
-def _items(given: Any) -> list[Any]:
+def _items(given: object) -> list[Any]:
     """Return the items of a list, or the values of an object, which is a list in PHP."""
     return as_list(given) if isinstance(given, list | dict) else []
 
@@ -354,7 +356,7 @@ class _MustBeAlone(Exception):  # no error
     """An item of a batch cannot be written together with others."""
 
 
-def _result(call: Call, operation: Operation, item: Any) -> Any:
+def _result(call: Call, operation: Operation, item: Any) -> object:
     """Return the object of an item, or its error. A failed item changes nothing."""
     results: list[object] = [None]
     is_deletion = operation.action == "delete"

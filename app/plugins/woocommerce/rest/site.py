@@ -76,7 +76,7 @@ class Site:
         return str if self.dp == 2 else partial(_rounded, self.dp)
 
     @cached_property
-    def local(self) -> Callable[[Any], Any]:
+    def local(self) -> Callable[[str | None], str | None]:
         """Returns a printed UTC timestamp in the time zone of the shop, without a zone."""
         return partial(_local, self.zone) if self.zone else _without_zone
 
@@ -188,7 +188,7 @@ def current_site() -> Site:
     )
 
 
-def metadata_list(entries: Entries, hidden: Container[str] = ()) -> list[dict[str, Any]]:
+def metadata_list(entries: Entries, hidden: Container[str] = ()) -> list[Object]:
     """Return entries of metadata, without hidden keys. Scalars are shown as text."""
     return [
         {"id": entry_id, "key": key, "value": value if type(value) is str else shown_value(value)}
@@ -197,7 +197,7 @@ def metadata_list(entries: Entries, hidden: Container[str] = ()) -> list[dict[st
     ]
 
 
-def shown_value(value: Any) -> Any:
+def shown_value(value: object) -> Any:
     """Return a value of metadata: a list, an object or a text."""
     if isinstance(value, str | list | dict):
         return value

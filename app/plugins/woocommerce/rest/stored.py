@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, literal, not_, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, case, literal, not_, or_, select, union_all
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.conversions.numbers import INT64_MAX, whole_number
 from app.conversions.text import searchable
@@ -13,11 +14,11 @@ from app.db.read_pool import fetch
 from app.db.records import Columns, fetch_by_ids
 from app.db.search import Search, contains, has_part
 from app.db.sql.functions import json_text
+from app.plugins.woocommerce.rest.site import Object
 from app.services.common.filtering import Find, ListQuery
 from app.services.common.plans import fetch_page
 
-Record = dict[str, Any]
-
+TableColumns = ReadOnlyColumnCollection[str, Column[Any]]
 
 MAX_WORDS = 9
 """Words of a search that are conditions of their own."""
@@ -62,7 +63,7 @@ class RecordListQuery:
 
 
 def conditions_of(
-    query: RecordListQuery, columns: Any, record_id: ColumnElement[int]
+    query: RecordListQuery, columns: TableColumns, record_id: ColumnElement[int]
 ) -> list[ColumnElement[bool]]:
     """Return the conditions of times and IDs."""
     found: list[ColumnElement[bool]] = []
@@ -129,7 +130,7 @@ def fetch_records(
     *,
     keys: Mapping[str, ColumnElement[Any]],
     may_read: bool,
-) -> tuple[list[Record], int]:
+) -> tuple[list[Object], int]:
     """Return a page of records by column name, and the number of all that match."""
     key = _sort_key_of(query, keys, keys["id"])
     page = fetch_page(columns, find, query.window, key=key, may_read=may_read)
@@ -139,18 +140,18 @@ def fetch_records(
 
 def records_with_ids(
     columns: Columns, record_id: ColumnElement[int], ids: Sequence[int]
-) -> list[Record]:
+) -> list[Object]:
     """Return the records with these IDs by column name, in the order of the IDs."""
     wanted = [min(each, INT64_MAX) for each in ids]
     return as_records(columns, fetch_by_ids(fetch, columns, record_id, wanted))
 
 
-def address(columns: Any, name: str, parts: Sequence[str]) -> ColumnElement[Any]:
+def address(columns: TableColumns, name: str, parts: Sequence[str]) -> ColumnElement[str]:
     """Return the column of an address, as the text of an object with these parts in their order."""
     return json_text({part: columns[f"{name}_{part}"] for part in parts}).label(name)
 
 
-def as_records(columns: Columns, rows: Sequence[Sequence[object]]) -> list[Record]:
+def as_records(columns: Columns, rows: Sequence[Sequence[object]]) -> list[Object]:
     """Return rows by the names of their columns."""
     names = [column.key or "" for column in columns]
     return [dict(zip(names, row, strict=False)) for row in rows]

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, exists, select
+from sqlalchemy import ColumnElement, Select, bindparam, case, exists, select
 
 from app.auth.principals import Capability, Principal
 from app.conversions.emails import comparable_email
@@ -13,8 +12,8 @@ from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
+from app.plugins.woocommerce.rest.site import Object
 from app.plugins.woocommerce.rest.stored import (
-    Record,
     RecordListQuery,
     address,
     conditions_of,
@@ -54,7 +53,7 @@ _COLUMNS = (
     address(USERS.c, "shipping", SHIPPING_PARTS),
     case((_HAS_PAID, 1), else_=0).label("is_paying"),
 )
-_ROLES: Any = select(USER_ROLES.c.user_id, USER_ROLES.c.role).where(
+_ROLES: Select[tuple[int, str]] = select(USER_ROLES.c.user_id, USER_ROLES.c.role).where(
     is_one_of(USER_ROLES.c.user_id, bindparam("ids", type_=IdList))
 )
 
@@ -79,7 +78,7 @@ class CustomerRecordQuery(RecordListQuery):
     email: str | None = None
 
 
-def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Record], int]:
+def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Object], int]:
     """Return a page of accounts and the number of all that match."""
     search = phrase_of(query.search, USERS.c.search_text, USERS.c.id)
     conditions = conditions_of(query, USERS.c, USERS.c.id)
@@ -91,17 +90,17 @@ def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Rec
     return _with_metadata(records), total
 
 
-def records_by_id(ids: Sequence[int]) -> list[Record]:
+def records_by_id(ids: Sequence[int]) -> list[Object]:
     """Return accounts in the order of ``ids``. Unknown IDs are left out."""
     return _with_metadata(records_without_metadata(ids))
 
 
-def records_without_metadata(ids: Sequence[int]) -> list[Record]:
+def records_without_metadata(ids: Sequence[int]) -> list[Object]:
     """Return accounts in the order of ``ids``, for a caller that reads their metadata."""
     return records_with_ids(_COLUMNS, USERS.c.id, ids)
 
 
-def _with_metadata(records: list[Record]) -> list[Record]:
+def _with_metadata(records: list[Object]) -> list[Object]:
     metadata = entries_of(fetch, CUSTOMER, [each["id"] for each in records])
     for each in records:
         each["metadata"] = metadata.get(each["id"], [])

@@ -14,8 +14,8 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
 from app.models.address import ADDRESS_COLUMNS, BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
+from app.plugins.woocommerce.rest.site import Object
 from app.plugins.woocommerce.rest.stored import (
-    Record,
     RecordListQuery,
     address,
     as_records,
@@ -96,13 +96,10 @@ class OrderRecordQuery(RecordListQuery):
 
 def list_records(
     actor: Principal, query: OrderRecordQuery, *, with_customers: bool
-) -> tuple[list[Record], int]:
+) -> tuple[list[Object], int]:
     """Return a page of orders, with customers if wanted, and the number of all that match."""
     search = phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
-    conditions = [
-        *conditions_of(query, ORDERS.c, ORDERS.c.id),
-        *_own_conditions(query),
-    ]
+    conditions = [*conditions_of(query, ORDERS.c, ORDERS.c.id), *_own_conditions(query)]
     matching = of_statuses(query.statuses, conditions, search)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
     records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
@@ -132,13 +129,13 @@ def _has_product(product_id: int) -> ColumnElement[bool]:
     return exists().where(of_order, ORDER_PRODUCTS.c.product_id == min(product_id, INT64_MAX))
 
 
-def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Record]:
+def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Object]:
     """Return orders in the order of ``ids``, also those in the trash."""
     records = records_with_ids(_COLUMNS, ORDERS.c.id, ids)
     return _completed(records, with_customers=with_customers)
 
 
-def _completed(records: list[Record], *, with_customers: bool) -> list[Record]:
+def _completed(records: list[Object], *, with_customers: bool) -> list[Object]:
     """Return records with what is stored in other tables.
 
     ``metadata`` has entries, ``items_metadata`` entries by item, ``refunds`` the refunds, newest
@@ -164,15 +161,15 @@ def _completed(records: list[Record], *, with_customers: bool) -> list[Record]:
     return records
 
 
-def _refunds_of(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[Record]]:
-    found: dict[int, list[Record]] = {}
+def _refunds_of(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[Object]]:
+    found: dict[int, list[Object]] = {}
     if ids:
         for each in as_records(_REFUND, fetch(_OF_ORDERS, {"ids": ids})):
             found.setdefault(each["order_id"], []).append(each)
     return found
 
 
-def _coupons_of(fetch: Fetch, records: Sequence[Record]) -> dict[int, Record]:
+def _coupons_of(fetch: Fetch, records: Sequence[Object]) -> dict[int, Object]:
     """Return type, amount and free shipping of the coupons of coupon lines."""
     ids = {
         detail.get(COUPON_ID)
@@ -208,12 +205,12 @@ def list_notes(order_id: int, *, for_customer: bool | None) -> Sequence[Row] | R
     return every_row(found.order_by(ORDER_NOTES.c.created_at.desc(), ORDER_NOTES.c.id.desc()))
 
 
-def note_records(rows: Sequence[Row]) -> list[Record]:
+def note_records(rows: Sequence[Row]) -> list[Object]:
     """Return notes by the names of their columns."""
     return as_records(_NOTE, rows)
 
 
-def note_by_id(order_id: int, note_id: int) -> Record | None:
+def note_by_id(order_id: int, note_id: int) -> Object | None:
     """Return a note of an order, or None."""
     found = _notes_of(order_id).where(ORDER_NOTES.c.id == min(note_id, INT64_MAX))
     return next(iter(note_records(fetch(found))), None)
@@ -225,7 +222,7 @@ def _notes_of(order_id: int) -> Select[object]:
 
 def list_refunds(
     actor: Principal, query: RecordListQuery, order_id: int | None = None
-) -> tuple[list[Record], int]:
+) -> tuple[list[Object], int]:
     """Return a page of refunds and the number of all that match. A search is that of their orders.
 
     Args:
@@ -250,7 +247,7 @@ def list_refunds(
     return _with_metadata(refunds), total
 
 
-def _with_metadata(refunds: list[Record]) -> list[Record]:
+def _with_metadata(refunds: list[Object]) -> list[Object]:
     """Add the entries of refunds, and the entries, taxes and shipping lines of their orders."""
     orders = sorted({each["order_id"] for each in refunds})
     metadata = fetch_entries(fetch, {REFUND: [each["id"] for each in refunds], ITEM: orders})
@@ -269,7 +266,7 @@ def _with_metadata(refunds: list[Record]) -> list[Record]:
     return refunds
 
 
-def refund_by_id(refund_id: int) -> Record | None:
+def refund_by_id(refund_id: int) -> Object | None:
     """Return a refund, or None."""
     found = _with_metadata(records_with_ids(_REFUND, ORDER_REFUNDS.c.id, [refund_id]))
     return found[0] if found else None

@@ -7,11 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
-from app.auth.principals import Capability
+from sqlalchemy import ColumnElement, asc, desc, func, select
+
+from app.auth.principals import Capability, Principal
+from app.db.read_pool import snapshot
+from app.db.records import as_printed
 from app.db.session import reading_own_writes
 from app.errors import ShopError
+from app.models import WEBHOOKS
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
@@ -20,11 +24,73 @@ from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.lists import collection, page, query_of
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
-from app.plugins.woocommerce.rest.stored import RecordListQuery
-from app.plugins.woocommerce.rest.stored_webhooks import BARE_ONLY, list_records, records_by_id
+from app.plugins.woocommerce.rest.stored import (
+    RecordListQuery,
+    as_records,
+    conditions_of,
+    records_with_ids,
+)
 from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
+from app.plugins.woocommerce.topics import webhook_fields
 from app.services.common.bulk import Precondition
 from app.services.webhooks import writes
+from app.services.webhooks.queries import has_form
+
+BARE_ONLY = (WebhookFormat.BARE,)
+
+_COLUMNS = tuple(
+    WEBHOOKS.c[name]
+    for name in (
+        "id",
+        "name",
+        "status",
+        "topics",
+        "delivery_url",
+        "created_at",
+        "updated_at",
+        "is_bare",
+    )
+)
+_KEYS: Mapping[str, ColumnElement[object]] = {
+    "date": WEBHOOKS.c.created_at,
+    "id": WEBHOOKS.c.id,
+    "title": WEBHOOKS.c.name,
+}
+
+
+def list_records(
+    actor: Principal, query: RecordListQuery, status: str | None
+) -> tuple[list[Object], int]:
+    """Return a page of webhooks and the number of all that match.
+
+    Webhooks with equal keys are in the order of their IDs in both directions, as in WooCommerce.
+    """
+    conditions = [has_form(BARE_ONLY), *conditions_of(query, WEBHOOKS.c, WEBHOOKS.c.id)]
+    if status is not None:
+        conditions.append(WEBHOOKS.c.status == status)
+    if query.search:
+        name = func.lower(WEBHOOKS.c.name)
+        conditions.append(name.contains(query.search.lower(), autoescape=True))
+    if not actor.can(Capability.MANAGE_WEBHOOKS):
+        return [], 0
+    window = query.window
+    direction = asc if window.order == "asc" else desc
+    found = (
+        select(*map(as_printed, _COLUMNS))
+        .where(*conditions)
+        .order_by(direction(_KEYS[query.orderby]), WEBHOOKS.c.id)
+        .limit(query.size)
+        .offset(window.offset or query.size * (window.page - 1))
+    )
+    number = select(func.count()).select_from(WEBHOOKS).where(*conditions)
+    with snapshot() as fetch:
+        return as_records(_COLUMNS, fetch(found)), fetch(number)[0][0]
+
+
+def records_by_id(ids: Sequence[int]) -> list[Object]:
+    """Return webhooks in the order of ``ids``."""
+    return [each for each in records_with_ids(_COLUMNS, WEBHOOKS.c.id, ids) if each["is_bare"]]
+
 
 HOOKS: Mapping[str, list[str]] = {
     **LEGACY_HOOKS,
@@ -59,18 +125,9 @@ FIELDS: arg.Arguments = {
 
 def webhook_object(record: Record, site: Site) -> Object:
     """Return a webhook of this dialect."""
-    (topic,) = record["topics"]
-    resource, _, event = topic.partition(".")
     created, modified = record["created_at"], record["updated_at"]
     return {
-        "id": record["id"],
-        "name": record["name"],
-        "status": record["status"],
-        "topic": topic,
-        "resource": resource,
-        "event": event,
-        "hooks": HOOKS.get(topic, []),
-        "delivery_url": record["delivery_url"],
+        **webhook_fields(record, HOOKS.get(record["topics"][0], [])),
         **site.dates(created=created, modified=None if modified == created else modified),
         "_links": site.links("webhooks", record["id"]),
     }
@@ -137,11 +194,10 @@ class Webhooks(Resource):
         writes.delete_webhook(call.actor, shown["id"], check, BARE_ONLY)
 
 
-WEBHOOKS = Webhooks()
-ROUTES = WEBHOOKS.routes
+ROUTES = Webhooks().routes
 
 
-def _new(given: Mapping[str, Any]) -> Object:
+def _new(given: Record) -> Object:
     """Return the fields of a new webhook. It is active, whatever status was sent."""
     _require_topic(given["topic"], "Webhook topic is required and must be valid.")
     moment = datetime.now(UTC)

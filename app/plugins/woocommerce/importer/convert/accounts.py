@@ -22,9 +22,8 @@ from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOu
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations, whole
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
-from app.plugins.woocommerce.importer.source.item_meta import MetaRows
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, keys_of
-from app.plugins.woocommerce.importer.source.staging import Metas, Pages, meta_in
+from app.plugins.woocommerce.importer.source.staging import MetaRows, Metas, Pages, meta_in
 from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS, USER_KEYS
 from app.plugins.woocommerce.topics import ACTION, is_topic
 

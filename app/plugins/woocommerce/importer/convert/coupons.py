@@ -18,9 +18,8 @@ from app.plugins.woocommerce.importer.convert.coupon_plugins import add_plugin_f
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations, ids, is_yes, whole
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
-from app.plugins.woocommerce.importer.source.item_meta import MetaRows
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, list_of
-from app.plugins.woocommerce.importer.source.staging import Meta, meta_in
+from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, meta_in
 from app.plugins.woocommerce.importer.tables import COUPON_KEYS
 
 STATUSES: dict[str | None, CouponStatus] = {

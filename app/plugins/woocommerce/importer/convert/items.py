@@ -3,11 +3,11 @@
 The values are those that the legacy API of the source returns.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
+from app.plugins.woocommerce.importer.convert.converted import Record
 from app.plugins.woocommerce.importer.convert.coupons import code_of
 from app.plugins.woocommerce.importer.convert.metadata import (
     REPEATED,
@@ -22,14 +22,12 @@ from app.plugins.woocommerce.importer.convert.stored_values import (
     rounded,
     whole,
 )
-from app.plugins.woocommerce.importer.source.item_meta import MetaRows, Products, visible_meta
+from app.plugins.woocommerce.importer.source.item_meta import Products, visible_meta
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized
-from app.plugins.woocommerce.importer.source.staging import Meta, meta_in
+from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Rows, meta_in
 from app.plugins.woocommerce.importer.tables import ITEM_KEYS
 from app.services.orders.item_changes import MAX_QUANTITY
 from app.services.orders.items import META_IDS, amount_text, cents
-
-Item = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -45,7 +43,7 @@ class Items:
         metadata: the metadata of the items, by their ID.
     """
 
-    lists: dict[str, list[Item]]
+    lists: dict[str, list[Record]]
     details: dict[str, dict[str, object]]
     subtotal: int = 0
     next_id: int = 1
@@ -64,7 +62,7 @@ class Items:
 
 
 def items_of_order(
-    rows: Sequence[Sequence[Any]],
+    rows: Rows,
     metas: Mapping[int, MetaRows],
     products: Products,
     altered: Alterations,
@@ -110,7 +108,7 @@ def items_of_order(
     return items
 
 
-def _add_line(items: Items, line: Item, stored: MetaRows, products: Products) -> Collection[int]:
+def _add_line(items: Items, line: Record, stored: MetaRows, products: Products) -> Collection[int]:
     """Add a line with its attributes, and return the positions of these in the metadata."""
     product_id = line["variation_id"] or line["product_id"] or 0
     line["meta"], shown = visible_meta(stored, product_id, line["name"], products)
@@ -126,18 +124,18 @@ def _add_line(items: Items, line: Item, stored: MetaRows, products: Products) ->
 
 
 def refunded_items(
-    rows: Sequence[Sequence[Any]],
+    rows: Rows,
     metas: Mapping[int, MetaRows],
     products: Products,
     altered: Alterations,
     metadata: MetadataConverter,
-) -> tuple[list[Item], dict[int, list[SourceEntry]]]:
+) -> tuple[list[Record], dict[int, list[SourceEntry]]]:
     """Return the items of a refund, and their metadata by their own ID.
 
     The source stores them as items with negative amounts. Taxes by rate have no item. The arguments
     are those of ``items_of_order``.
     """
-    items: list[Item] = []
+    items: list[Record] = []
     of_items: dict[int, list[SourceEntry]] = {}
     for item_id_text, name, kind in sorted(rows, key=lambda row: int(row[0])):
         item_id = int(item_id_text)
@@ -168,7 +166,7 @@ _REFUNDED = {"line_item": "line_items", "shipping": "shipping_lines", "fee": "fe
 
 def _refunded(
     item_id: int, kind: str, name: str, meta: Meta, *, products: Products, altered: Alterations
-) -> Item:
+) -> Record:
     total, tax = ("cost", "total_tax") if kind == "shipping" else ("_line_total", "_line_tax")
     product_id, variation_id = (abs(whole(meta.get(key))) for key in _PRODUCT_KEYS)
     return {
@@ -191,7 +189,7 @@ _PRODUCT_KEYS = ("_product_id", "_variation_id")
 
 def _line(
     item_id: int, name: str, meta: Meta, products: Products, altered: Alterations
-) -> tuple[Item, Cents]:
+) -> tuple[Record, Cents]:
     """Return a line without its attributes, and its subtotal in cents."""
     get, is_old = meta.get, products.version < 3
     subtotal = altered.exact(get("_line_subtotal"), "_line_subtotal")
@@ -219,7 +217,7 @@ def _line(
     return line, subtotal
 
 
-def _taxes(meta: Meta, key: str, altered: Alterations) -> list[Item]:
+def _taxes(meta: Meta, key: str, altered: Alterations) -> list[Record]:
     """Return the taxes of an item by tax rate.
 
     They are a serialized array with amounts by rate in ``total`` and in ``subtotal``. Versions
@@ -254,7 +252,7 @@ def _taxes(meta: Meta, key: str, altered: Alterations) -> list[Item]:
 
 def _shipping(
     item_id: int, name: str, meta: Meta, products: Products, altered: Alterations
-) -> Item:
+) -> Record:
     return {
         "id": item_id,
         "method_id": _method_id(meta, products, altered),
@@ -266,7 +264,7 @@ def _shipping(
     }
 
 
-def _fee(item_id: int, name: str, meta: Meta, products: Products, altered: Alterations) -> Item:
+def _fee(item_id: int, name: str, meta: Meta, products: Products, altered: Alterations) -> Record:
     return {
         "id": item_id,
         "title": name,
@@ -315,7 +313,7 @@ class _Tax:
     amount: Cents
     compound: bool
 
-    def line(self, code: str) -> Item:
+    def line(self, code: str) -> Record:
         """Return the line of an order."""
         return {
             "id": self.id,

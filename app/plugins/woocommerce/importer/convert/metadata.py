@@ -1,9 +1,8 @@
 """Conversion of the metadata of a source: rows that are no field of this shop (records 4 and 5)."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import lru_cache
-from typing import Any
 
 import orjson
 
@@ -14,6 +13,7 @@ from app.plugins.woocommerce.importer.source.php_values import (
     UnreadableValue,
     unserialized,
 )
+from app.plugins.woocommerce.importer.source.staging import MetaRows
 from app.services.common.metadata_rules import FOUND_LENGTH, found_text
 
 POSTS, USERS = frozenset({"postmeta", "wc_orders_meta"}), frozenset({"usermeta"})
@@ -100,9 +100,6 @@ Its ID at the source, its key, its value as JSON, the text that filters compare,
 begins with an underscore. A named tuple takes ten times as long to create.
 """
 
-Rows = Sequence[Any]
-"""Keys, values and IDs of the rows of a record, alternating."""
-
 
 class MetadataConverter:
     """Converts metadata, and counts what is left out.
@@ -119,7 +116,7 @@ class MetadataConverter:
         self.left_out: dict[tuple[str, str], int] = {}
 
     def entries(
-        self, table: str, rows: Rows, fields: Collection[str], altered: Alterations
+        self, table: str, rows: MetaRows, fields: Collection[str], altered: Alterations
     ) -> list[SourceEntry]:
         """Return the entries of a record.
 

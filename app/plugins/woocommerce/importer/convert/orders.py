@@ -14,8 +14,9 @@ from app.plugins.woocommerce.importer.convert.items import Items, refunded_items
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations, is_yes, whole
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
-from app.plugins.woocommerce.importer.source.item_meta import MetaRows, Products
+from app.plugins.woocommerce.importer.source.item_meta import Products
 from app.plugins.woocommerce.importer.source.order_layouts import NUMBER_KEYS, SourceOrder
+from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Rows
 from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS
 from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import MAX_CENTS
@@ -196,7 +197,7 @@ def uses(
 
 def refund(
     source: SourceOrder,
-    rows: Sequence[Sequence[object]],
+    rows: Rows,
     metas: Mapping[int, MetaRows],
     products: Products,
     metadata: MetadataConverter,
@@ -238,9 +239,7 @@ def refund(
     )
 
 
-def note(
-    order_id: int, row: Sequence[str | None], meta: Mapping[str, str | None], clock: ShopClock
-) -> Converted:
+def note(order_id: int, row: Sequence[str | None], meta: Meta, clock: ShopClock) -> Converted:
     """Return an order note, or raise LeftOut if it has no text."""
     comment_id, local, gmt, content, _, _, author = row
     altered = Alterations()

@@ -1,14 +1,11 @@
 """Properties of products that order items contain: the SKU, and the chosen attributes."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import unquote
 
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized
-
-MetaRows = Sequence[Any]
-"""Alternating keys, values and IDs of metadata, in the order of the source."""
+from app.plugins.woocommerce.importer.source.staging import MetaRows
 
 _OF_TAXONOMY = "pa_"
 _OF_ATTRIBUTE = "attribute_"
@@ -56,7 +53,7 @@ class Products:
 
 def visible_meta(
     rows: MetaRows, product_id: int, name: str, products: Products
-) -> tuple[list[dict[str, Any]], dict[int, int]]:
+) -> tuple[list[dict[str, str]], dict[int, int]]:
     """Return the attributes that customers see, and their IDs by the numbers of their rows.
 
     Their keys do not begin with an underscore.

@@ -3,7 +3,7 @@
 Both are read into the same record of texts, which ``convert.orders`` converts.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.plugins.woocommerce import stored_keys
 from app.plugins.woocommerce.importer import tables
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
-from app.plugins.woocommerce.importer.source.staging import Meta, Staging, meta_in
+from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Staging, meta_in
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class SourceOrder:
     parent_id: int
     texts: Mapping[str, str | None]
     meta: Meta
-    rows: Sequence[object]
+    rows: MetaRows
     fields: Collection[str]
     is_counted: bool | None = None
     address: Mapping[str, str | None] = field(default_factory=dict)

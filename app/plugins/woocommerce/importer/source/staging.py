@@ -27,8 +27,10 @@ _SPLIT = {"posts", "wc_orders"}
 
 _IN = "(SELECT value FROM json_each(?))"
 
-Meta = Mapping[str, str | None]
+Meta = Mapping[str | None, str | None]
 Rows = list[list[Any]]
+MetaRows = Sequence[str | None]
+"""Alternating keys, values and IDs of metadata, in the order of the source."""
 Pages = Mapping[int, Rows]
 Metas = Mapping[int, Meta]
 
@@ -185,7 +187,7 @@ class Staging:
         """Return the keys and values of some records."""
         return {record_id: meta_in(rows) for record_id, rows in self.meta_rows(name, ids).items()}
 
-    def meta_rows(self, name: str, ids: Sequence[int]) -> dict[int, list[Any]]:
+    def meta_rows(self, name: str, ids: Sequence[int]) -> dict[int, MetaRows]:
         """Return keys, values and IDs of all metadata of some records, alternating."""
         return {
             record_id: [value for row in rows for value in row] if len(rows) > 1 else rows[0]
@@ -196,7 +198,7 @@ class Staging:
         return self._names.get((self._database, name))
 
 
-def meta_in(rows: Sequence[Any]) -> Meta:
+def meta_in(rows: MetaRows) -> Meta:
     """Return the first value of each key in alternating keys, values and IDs, as WordPress does."""
     return dict(zip(rows[-3::-3], rows[-2::-3], strict=True))
 

@@ -1,7 +1,6 @@
 """The import steps of orders, their coupon uses, notes, refunds and downloads."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import bindparam, delete, update
 
@@ -15,7 +14,7 @@ from app.plugins.woocommerce.importer.convert.stored_values import Alterations, 
 from app.plugins.woocommerce.importer.kinds import ORDER_USE
 from app.plugins.woocommerce.importer.source.item_meta import Products
 from app.plugins.woocommerce.importer.source.order_layouts import SourceOrder
-from app.plugins.woocommerce.importer.source.staging import Pages
+from app.plugins.woocommerce.importer.source.staging import MetaRows, Pages, Rows
 from app.services.orders.items import COUPON_ID, cents
 
 _PRODUCTS = {"_product_id", "_variation_id"}
@@ -130,7 +129,7 @@ def _items(
     altered = {order_id: Alterations() for order_id in order_ids}
     items = {
         order_id: items_of_order(
-            rows.get(order_id, ()), metas, products, altered[order_id], context.metadata
+            rows.get(order_id, []), metas, products, altered[order_id], context.metadata
         )
         for order_id in order_ids
     }
@@ -139,7 +138,7 @@ def _items(
 
 def item_rows(
     context: ImportContext, ids: Sequence[int]
-) -> tuple[dict[int, list[Any]], dict[int, list[Any]], Products]:
+) -> tuple[dict[int, Rows], dict[int, MetaRows], Products]:
     """Return the items of orders or refunds, their metadata by their ID, and their products."""
     rows = context.staging.by_id("woocommerce_order_items", ids)
     item_ids = [int(row[0]) for items in rows.values() for row in items]
@@ -203,7 +202,7 @@ def refunds(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
 
     def convert(refund_id: int) -> Converted:
         return convert_orders.refund(
-            sources[refund_id], rows.get(refund_id, ()), metas, products, context.metadata
+            sources[refund_id], rows.get(refund_id, []), metas, products, context.metadata
         )
 
     found = context.converted("refunds", layout.refunds.partition(":")[0], page, convert)

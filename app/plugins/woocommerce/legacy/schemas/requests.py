@@ -6,6 +6,7 @@ from typing import Any
 
 import marshmallow as ma
 
+from app.api.blueprint import Body
 from app.schemas.base import Base, WrappedItems, response
 from app.schemas.fields import output as fields
 from app.schemas.fields.input import DateText
@@ -78,7 +79,7 @@ class OrderStatus(Query):
     )
 
     @ma.post_load(pass_original=True)
-    def finish(self, data: dict[str, Any], _original: Any, **_: Any) -> dict[str, Any]:
+    def finish(self, data: Body, _original: object, **_: object) -> Body:
         """Return the query with a single ``status``: a list, or None for all statuses."""
         statuses = data.pop("top_level_status") or data["status"]
         return {**data, "status": None if statuses and ANY_STATUS in statuses else statuses}
@@ -114,7 +115,7 @@ class CustomerOrdersV3Query(LegacyOrderListQuery):  # type: ignore[misc, valid-t
     """
 
     @ma.post_load(pass_original=True)
-    def finish(self, data: dict[str, Any], original: Any, **_: Any) -> dict[str, Any]:
+    def finish(self, data: Body, original: Any, **_: object) -> Body:
         """Return the query, or its selection and ``totals`` if no other parameter was sent.
 
         As in a list of orders, an unknown filter has no effect except on the pages.
@@ -147,7 +148,7 @@ def native_object(schema: ma.Schema, value: object) -> object:
     return {name: _native_value(known.get(name), inner) for name, inner in value.items()}
 
 
-def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> Any:
+def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> object:
     if isinstance(field, ma.fields.Nested):
         return native_object(field.schema, value)
     if isinstance(field, ItemArray) and not field.keeps_keys:

@@ -6,7 +6,8 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.plugins.woocommerce.topics import hooks_of, stored_topic
+from app.api.blueprint import Body
+from app.plugins.woocommerce.topics import hooks_of, stored_topic, webhook_fields
 from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import output as fields
@@ -117,7 +118,7 @@ class LegacyWebhookCreate(Base):
     status = LegacyStatus(_STATUS, load_default="active")
 
     @ma.post_load
-    def finish(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def finish(self, data: Body, **_: object) -> Body:
         """Return the fields as a native client would have written them."""
         topic = stored_topic(data.pop("topic", ""))
         status = data["status"] or "active"
@@ -134,7 +135,7 @@ class LegacyWebhookUpdate(Base):
     status = LegacyStatus(_STATUS, load_default=ma.missing)
 
     @ma.post_load
-    def finish(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def finish(self, data: Body, **_: object) -> Body:
         """Return the fields as a native client would have written them."""
         data = {name: value for name, value in data.items() if value != ""}
         if "topic" in data:
@@ -152,30 +153,19 @@ LegacyWebhookDeliveryResponse = response(LegacyWebhookDeliverySchema, "webhook_d
 LegacyWebhookDeliveryList = list_response(LegacyWebhookDeliverySchema, "webhook_deliveries")
 
 
-def legacy_webhook(webhook: Mapping[str, Any]) -> dict[str, Any]:
+def legacy_webhook(webhook: Mapping[str, Any]) -> Body:
     """Return a webhook as the legacy API returns it."""
-    topic = webhook["topics"][0]
-    resource, _, event = topic.partition(".")
     return {
-        "id": webhook["id"],
-        "name": webhook["name"],
-        "status": webhook["status"],
-        "topic": topic,
-        "resource": resource,
-        "event": event,
-        "hooks": hooks_of(topic),
-        "delivery_url": webhook["delivery_url"],
+        **webhook_fields(webhook, hooks_of(webhook["topics"][0])),
         "created_at": fields.Timestamp.wire(webhook["created_at"]),
         "updated_at": fields.Timestamp.wire(webhook["updated_at"]),
     }
 
 
-def legacy_delivery(delivery: Mapping[str, Any], url: str, body: str) -> dict[str, Any]:
+def legacy_delivery(delivery: Body, url: str, body: str) -> Body:
     """Return a delivery to the URL of a receiver as the legacy API returns it."""
     attempts = delivery["attempts"]
-    last: Mapping[str, Any] = (
-        attempts[-1] if attempts else {"status": None, "duration_ms": 0, "error": ""}
-    )
+    last: Body = attempts[-1] if attempts else {"status": None, "duration_ms": 0, "error": ""}
     code = "" if last["status"] is None else str(last["status"])
     message = _phrase(last["status"]) or last["error"] or ""
     text = delivery["response_body"]
