@@ -50,16 +50,9 @@ def init_app(app: Flask, _api: object) -> None:
     for part in (texts, html, assets):
         part.init_app(app)
     found = overview, search, report_pages, refusals, data, privacy, authorize
-    pages = (*found, sign_in, invitations, assets)
-    for blp in (*(noun.blp for noun in NOUNS.values()), *(p.blp for p in pages)):
+    pages = (*found, sign_in, invitations)
+    blueprints = [*(noun.blp for noun in NOUNS.values()), *(page.blp for page in pages)]
+    for blp in (*blueprints, assets.blp):
         app.register_blueprint(blp, url_prefix=prefix)
-    app.extensions[frame.ADMIN].navigation += [
-        overview.NAVIGATION,
-        report_pages.NAVIGATION,
-        refusals.NAVIGATION,
-        data.NAVIGATION,
-        privacy.NAVIGATION,
-        invitations.NAVIGATION,
-        *(noun.item for noun in NOUNS.values()),
-    ]
+    app.extensions[frame.ADMIN].navigation += [blp.item for blp in blueprints if blp.item]
     add_error_pages(app, prefix, frame.error_page)

@@ -8,10 +8,8 @@ remains if this process ends in between.
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import orjson
@@ -33,7 +31,7 @@ from app.outbound.client import (
 )
 from app.outbound.network import parse_networks
 from app.plugins.admin import frame, html
-from app.plugins.admin.calls import api_request, call, form_headers
+from app.plugins.admin.calls import Record, api_request, call, form_headers
 from app.plugins.admin.forms import PERMISSIONS
 from app.plugins.admin.frame import POLICY, AdminBlueprint, render
 from app.plugins.admin.texts import gettext as _
@@ -53,7 +51,7 @@ CALLBACK_SECONDS = 8
 MAX_TEXT = 200
 """Longest name of a service, and longest ID that it gives to its user."""
 
-Key = Mapping[str, Any]
+Key = Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ def _invalid(reason: str) -> ShopError:
     return ShopError("shop_api_invalid_param").with_message("{reason}", reason=reason)
 
 
-def _body(asked: Asked) -> dict[str, Any]:
+def _body(asked: Asked) -> Record:
     """Return the request that creates the temporary key."""
     resources = RESOURCES & (current_principal().resources or RESOURCES)
     key = {
@@ -167,9 +165,7 @@ def _hand_over(asked: Asked, key: Key) -> str:
     if status is not None:
         what = _("status %(status)s", status=status)
     return _(
-        "%(host)s has not accepted the key (%(what)s), so it was revoked.",
-        host=host,
-        what=what,
+        "%(host)s has not accepted the key (%(what)s), so it was revoked.", host=host, what=what
     )
 
 

@@ -32,6 +32,9 @@ from app.schemas.customers import CustomerSchema
 from app.schemas.fields.output import on_request
 from app.schemas.loading import instance_of, invalid_params
 
+Record = dict[str, Any]
+"""A record as a response contains it."""
+
 _OPERATIONS = "shop_api_admin_operations"  # on app.extensions
 
 
@@ -241,7 +244,7 @@ def absent_from_lists(name: str) -> Sequence[str]:
     return on_request(_SHOWN[name]) if name in _SHOWN else ()
 
 
-def record_of(name: str, *, with_metadata: bool = False, **path: Any) -> tuple[Any, str]:
+def record_of(name: str, *, with_metadata: bool = False, **path: Any) -> tuple[Record, str]:
     """Return the record that a read returns, with all fields of its form, and its entity tag."""
     reply = call(name, **path)
     content, tag = reply.content, reply.headers.get("ETag", "")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flask import Response, request, url_for
 
 from app.api.authentication import current_principal
 from app.errors import ShopError
-from app.plugins.admin.calls import call, loaded_query, record_of
+from app.plugins.admin.calls import Record, call, loaded_query, record_of
 from app.plugins.admin.forms import ATTEMPTS, Difference, Form
 from app.plugins.admin.frame import render
 from app.plugins.admin.texts import gettext as _
@@ -17,8 +17,6 @@ from app.plugins.admin.texts import gettext as _
 if TYPE_CHECKING:
     from app.plugins.admin.nouns import Noun
     from app.plugins.admin.pages import Button
-
-Record = dict[str, Any]
 
 
 def is_done(noun: Noun, operation: str, record_id: int, error: ShopError) -> bool:

@@ -16,16 +16,14 @@ from app.import_export.exports import records, whole_snapshot
 from app.import_export.imports import OnConflict
 from app.import_export.stored_files import MAX_RECORDS, converted
 from app.plugins.admin import html
-from app.plugins.admin.calls import api_request, call, can, form_headers, require
-from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.plugins.admin.calls import Record, api_request, call, can, form_headers, require
+from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.reports import from_replica
-from app.plugins.admin.tables import Column, Row, Table
+from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
 from app.services.imports.queries import is_late
 
-blp = AdminBlueprint("admin_data")
-
-NAVIGATION = NavigationItem("Import and export", "admin_data.show", "arrows", 600)
+blp = AdminBlueprint("admin_data", "Import and export", "arrows", 600)
 
 PATIENCE = timedelta(minutes=1)
 """How long no worker takes an import before the page says that none seems to run."""
@@ -91,13 +89,13 @@ def _importable() -> list[str]:
     return [kind for kind in IMPORTS if can("create_import", f"bulk_{kind}")]
 
 
-def _name(row: Row) -> Markup:
+def _name(row: Record) -> Markup:
     """Return the link to an import, with the lines that failed."""
     address = url_for("admin_data.show_import", import_id=row["id"])
     return html.link(address, row["name"] or _("Import %(id)s", id=row["id"]))
 
 
-def _state(row: Row) -> str:
+def _state(row: Record) -> str:
     if row["status"] != "running":
         return _(STATES[row["status"]])
     done, size = html.number(row["position"]), html.number(row["size"])

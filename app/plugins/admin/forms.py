@@ -28,6 +28,7 @@ from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import (
     ApiRequest,
+    Record,
     Reply,
     api_request,
     call,
@@ -309,6 +310,11 @@ def specs_of(schema: type[Base] | None) -> list[FieldSpec]:
     return found
 
 
+def spec_of(schema: type[Base], name: str) -> FieldSpec:
+    """Return a field of a schema of requests."""
+    return next(spec for spec in specs_of(schema) if spec.name == name)
+
+
 def line_specs(
     schema: type[Base], name: str, lines: Mapping[int, str], *, are_ids: bool = False
 ) -> list[FieldSpec]:
@@ -428,12 +434,12 @@ class Form:
             unit = "%" if is_percent(of) else "currency"
         return str(current_app.config["SHOP_CURRENCY"]) if unit == "currency" else unit
 
-    def read(self, *, everything: bool = False) -> dict[str, Any]:
+    def read(self, *, everything: bool = False) -> Record:
         """Return the JSON values of the fields whose text has changed, and note errors.
 
         ``everything`` returns all fields with a text, for a new record.
         """
-        values: dict[str, Any] = {}
+        values: Record = {}
         for spec in self.specs:
             text = self.texts[spec.name]
             is_given = text not in {"", spec.form.default} or spec.required
@@ -486,7 +492,7 @@ class Form:
         lines, index = self.lines.get(found[1], []), int(found[2])
         return f"{found[1]}.{lines[index]}" if index < len(lines) else found[0]
 
-    def send(self, operation: str, values: dict[str, Any], **path: Any) -> Reply | None:
+    def send(self, operation: str, values: Record, **path: Any) -> Reply | None:
         """Send values to an operation, and note errors of the API.
 
         Returns:
@@ -504,7 +510,7 @@ class Form:
             self.note(error)
             return None
 
-    def _try(self, operation: str, path: Mapping[str, Any]) -> None:
+    def _try(self, operation: str, path: Record) -> None:
         """Note the further errors that the API would find, so that all are shown at once."""
         found = dict(self.errors)
 
@@ -595,7 +601,7 @@ def _id_of(ids: Mapping[str, int], line: str) -> int:
     return next((found for name, found in ids.items() if name.startswith(line)), 0)
 
 
-def _put(values: dict[str, Any], name: str, value: Any) -> None:
+def _put(values: Record, name: str, value: object) -> None:
     *outer, last = name.split(".")
     for part in outer:
         values = values.setdefault(part, {})

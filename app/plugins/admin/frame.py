@@ -99,10 +99,26 @@ def prefix() -> str:
 
 
 class AdminBlueprint(flask.Blueprint):
-    """A group of pages. Each requires a session, unless the blueprint is public."""
+    """A group of pages. Each requires a session, unless the blueprint is public.
 
-    def __init__(self, name: str, *, public: bool = False) -> None:
+    Args:
+        label: the entry in the navigation, if there is one, with an icon and its position.
+        page: the endpoint of the page that the entry opens.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        label: str = "",
+        icon: str = "",
+        position: int = 0,
+        *,
+        page: str = "show",
+        public: bool = False,
+    ) -> None:
         super().__init__(name, __name__, template_folder="templates")
+        item = NavigationItem(label, f"{name}.{page}", icon, position)
+        self.item = item if label else None
         self.before_request(_require_same_origin)
         self.before_request(_find_session if public else _require_session)
         self.after_request(secured)

@@ -12,7 +12,7 @@ from app.api.undo import undone_fields
 from app.catalog import current_catalog
 from app.db.session import now
 from app.plugins.admin import html
-from app.plugins.admin.calls import call, can, operations
+from app.plugins.admin.calls import Record, call, can, operations
 from app.plugins.admin.forms import may_refund
 from app.plugins.admin.frame import may_open
 from app.plugins.admin.texts import gettext as _
@@ -92,7 +92,7 @@ def history(
         labels: the labels of fields by their names.
         with_children: adds the events of what belongs to the record to its latest events.
     """
-    of_record: dict[str, Any] = {"resource": resource, "resource_id": resource_id}
+    of_record: Record = {"resource": resource, "resource_id": resource_id}
     query = {**of_record, "order": "desc", "limit": LIMIT + 1, "fields": FIELDS}
     events = call("list_events", query=query).content
     entries = [entry(event, labels) for event in with_children(events[:LIMIT])]
@@ -106,7 +106,7 @@ def history(
     return History(entries, "", "" if is_complete else html.short_date(since.date()))
 
 
-def entry(event: Mapping[str, Any], labels: Mapping[str, str]) -> Entry:
+def entry(event: Record, labels: Mapping[str, str]) -> Entry:
     """Return the entry of an event with FIELDS."""
     verb, changes = event["type"].partition(".")[2], event["changes"] or {}
     redemption, data = event["data"].get("redemption"), event["data"]
@@ -132,7 +132,7 @@ def entry(event: Mapping[str, Any], labels: Mapping[str, str]) -> Entry:
     return Entry(title or html.words(verb), event["created_at"], _who(event), listed, undo)
 
 
-def _may_undo(event: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
+def _may_undo(event: Record, changes: Record) -> bool:
     """Return whether the session may run the operation that undoes an event."""
     resource, _dot, verb = event["type"].partition(".")
     name = f"{'delete' if verb == 'restored' else 'update'}_{resource}"
@@ -145,7 +145,7 @@ def _may_undo(event: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
     return current_principal().can(*more) and (not refunds or may_refund())
 
 
-def _who(event: Mapping[str, Any]) -> str:
+def _who(event: Record) -> str:
     """Return who made a change: the user, the key, whether by a page or by the API, the plugin."""
     actor, plugin = event["actor"], current_catalog().event_plugins.get(event["type"])
     who, key_id = actor["username"], actor["key_id"]

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from flask import current_app, url_for
+from flask import Flask, current_app, url_for
 from markupsafe import Markup, escape
 
 from app.conversions import expiry as expiry_dates
@@ -140,7 +139,7 @@ def external(text: str) -> Markup:
     ).format(text, text, parts.hostname)
 
 
-def joined(parts: Iterable[Any], separator: str = ", ") -> Markup:
+def joined(parts: Iterable[Markup | str], separator: str = ", ") -> Markup:
     """Return parts with a separator between them, each escaped."""
     return escape(separator).join(parts)
 
@@ -192,7 +191,7 @@ def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
     return badge(_(text), tone)
 
 
-def init_app(app: Any) -> None:
+def init_app(app: Flask) -> None:
     """Let templates use these functions."""
     env = app.jinja_env
     env.globals.update(

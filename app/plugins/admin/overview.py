@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
 from flask import Response, url_for
 from markupsafe import Markup
@@ -11,16 +10,14 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.api.authentication import current_principal
 from app.errors import ShopError
 from app.plugins.admin import html, reports
-from app.plugins.admin.calls import call, can
-from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.plugins.admin.calls import Record, call, can
+from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.nouns.coupons import COUPONS, best_coupons
 from app.plugins.admin.nouns.orders import ORDERS
 from app.plugins.admin.texts import gettext as _
 from app.services.maintenance import warnings
 
-blp = AdminBlueprint("admin_overview")
-
-NAVIGATION = NavigationItem("Overview", "admin_overview.show", "home", position=0)
+blp = AdminBlueprint("admin_overview", "Overview", "home", 0)
 
 FIGURES = {
     "total": "Revenue",
@@ -33,7 +30,7 @@ FIGURES = {
 """The labels of the figures of the tiles, by their names in the report."""
 
 
-def _tiles(sales: dict[str, Any]) -> list[tuple[str, str, Sequence[str], Markup]]:
+def _tiles(sales: Record) -> list[tuple[str, str, Sequence[str], Markup]]:
     """Return the label, the figure, the notes and the sparkline of each tile."""
     totals = sales["totals"]
     return [
@@ -50,7 +47,7 @@ def _tiles(sales: dict[str, Any]) -> list[tuple[str, str, Sequence[str], Markup]
     ]
 
 
-def _after_refunds(totals: dict[str, Any]) -> str:
+def _after_refunds(totals: Record) -> str:
     refunded = Decimal(totals["refunded"])
     if not refunded:
         return ""
@@ -126,7 +123,7 @@ def _steps() -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _most_used_coupon() -> dict[str, Any] | None:
+def _most_used_coupon() -> Record | None:
     if not can("list_coupons"):
         return None
     query = {"fields": "id,code,usage_count", "orderby": "uses"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response, current_app, url_for
 
-from app.plugins.admin.calls import ApiRequest, Reply, api_request, call, can
+from app.plugins.admin.calls import ApiRequest, Record, Reply, api_request, call, can
 from app.plugins.admin.forms import FieldSpec
 from app.plugins.admin.frame import may_open, render
 from app.plugins.admin.texts import gettext as _
@@ -21,7 +21,7 @@ class Button:
 
     label: str  # a verb
     endpoint: str  # of the page or the action
-    path: Mapping[str, Any] = field(default_factory=dict)  # the variables of its address
+    path: Record = field(default_factory=dict)  # the variables of its address
     tone: str = ""  # ``primary`` for the main action of a page
     name: str = ""  # the record, with which the accessible name ends
     fields: Mapping[str, Any] = field(default_factory=dict)  # hidden inputs
@@ -114,6 +114,6 @@ def person_buttons(**names: int) -> tuple[list[Button], list[Button]]:
     return [data], [erase] if can("get_person_erasure") else []
 
 
-def call_if_allowed(operation: str, **arguments: Any) -> Reply | None:
+def call_if_allowed(operation: str, query: Record | None = None, **path: Any) -> Reply | None:
     """Run an operation that reads, or return None if the session may not."""
-    return call(operation, **arguments) if can(operation) else None
+    return call(operation, query=query, **path) if can(operation) else None

@@ -4,7 +4,6 @@ The address of a page contains an ID, never an e-mail address, which a proxy cou
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
@@ -16,16 +15,14 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.import_export.person_data import person_data
 from app.plugins.admin import html
-from app.plugins.admin.calls import api_request, call, can
-from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
+from app.plugins.admin.calls import ApiRequest, Record, api_request, call, can
+from app.plugins.admin.frame import AdminBlueprint, render
 from app.plugins.admin.texts import gettext as _
 from app.plugins.admin.texts import reason_text
 from app.services.persons.erasure import REASONS
 from app.services.persons.lookup import NAMES
 
-blp = AdminBlueprint("admin_privacy")
-
-NAVIGATION = NavigationItem("Privacy", "admin_privacy.show", "shield", 620)
+blp = AdminBlueprint("admin_privacy", "Privacy", "shield", 620)
 
 KINDS = {
     "customers": "Account",
@@ -102,7 +99,7 @@ def _ids(names: Mapping[str, str]) -> dict[str, object]:
     return {name: whole_number(text) or 0 for name, text in names.items() if name != "email"}
 
 
-def _preview(names: Mapping[str, str]) -> dict[str, Any] | None:
+def _preview(names: Mapping[str, str]) -> Record | None:
     if not names or not can("get_person_erasure"):
         return None
     reply = call("get_person_erasure", query=names)
@@ -117,7 +114,7 @@ def _order_number(names: Mapping[str, str]) -> str:
     return str(call("get_order", order_id=_ids(names)["order_id"]).content["order_number"])
 
 
-def _is_typed(typed: str, names: Mapping[str, str], preview: Mapping[str, Any]) -> bool:
+def _is_typed(typed: str, names: Mapping[str, str], preview: Record) -> bool:
     """Return whether the form has an address of the person, or the number of the order."""
     if preview["emails"]:
         return comparable_email(typed.strip()) in preview["emails"]
@@ -159,7 +156,7 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
     )
 
 
-def _facts(names: Mapping[str, str], preview: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+def _facts(names: Mapping[str, str], preview: Record | None) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = []
     if customer_id := (preview or {}).get("customer_id") or names.get("customer_id"):
         address = url_for("admin_customers.show", customer_id=customer_id)
@@ -180,7 +177,7 @@ def _rows(numbers: Mapping[str, int]) -> list[tuple[str, str]]:
     ]
 
 
-def _requests(names: Mapping[str, str]) -> list[tuple[str, Any]]:
+def _requests(names: Mapping[str, str]) -> list[tuple[str, ApiRequest]]:
     if not names:
         return []
     found = [("", api_request("get_person_erasure", query=names))]

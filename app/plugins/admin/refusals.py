@@ -2,14 +2,13 @@
 
 import string
 from collections.abc import Sequence
-from typing import Any
 
 from flask import Response
 from markupsafe import Markup
 
 from app.plugins.admin import html
-from app.plugins.admin.calls import call, can
-from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
+from app.plugins.admin.calls import Record, call, can
+from app.plugins.admin.frame import AdminBlueprint, render
 from app.plugins.admin.nouns.coupons import COUPONS
 from app.plugins.admin.nouns.refused_codes import reason
 from app.plugins.admin.reports import (
@@ -23,9 +22,7 @@ from app.plugins.admin.tables import Column, Table, page_number
 from app.plugins.admin.texts import gettext as _
 from app.services.coupons.queries import ids_of_codes
 
-blp = AdminBlueprint("admin_refusals")
-
-NAVIGATION = NavigationItem("Refused codes", "admin_refusals.show", "ban", 120)
+blp = AdminBlueprint("admin_refusals", "Refused codes", "ban", 120)
 
 MAX_COMPARED = 10
 """Number of unknown codes of a page that are compared with existing codes."""
@@ -63,10 +60,10 @@ def show() -> Response:
 def columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
     """Return the columns of refused codes. ``similar``: existing codes and their coupons."""
 
-    def code(row: dict[str, Any]) -> Markup | str:
+    def code(row: Record) -> Markup | str:
         return COUPONS.link_to(row["coupon_id"], row["code"] or _("Other codes"))
 
-    def repair(row: dict[str, Any]) -> Markup | str:
+    def repair(row: Record) -> Markup | str:
         if row["reason"] == "expired" and row["coupon_id"] and can("create_coupon"):
             href = COUPONS.url("create", **{"from": row["coupon_id"]})
             return html.link(href, _("Duplicate with a new date"))

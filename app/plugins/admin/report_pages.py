@@ -2,22 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from flask import Response, request
 
 from app.conversions.intervals import DAY
 from app.plugins.admin import html, refusals, reports
-from app.plugins.admin.calls import Reply, call, can, download
-from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render
+from app.plugins.admin.calls import Record, Reply, call, can, download
+from app.plugins.admin.frame import AdminBlueprint, render
 from app.plugins.admin.nouns.coupons import campaign_filters, coupon_cell
 from app.plugins.admin.nouns.customers import CUSTOMERS
-from app.plugins.admin.tables import Column, Filter, Row, Tab, Table, list_query
+from app.plugins.admin.tables import Column, Filter, Tab, Table, list_query
 from app.plugins.admin.texts import gettext as _
 
-blp = AdminBlueprint("admin_reports")
-
-NAVIGATION = NavigationItem("Reports", "admin_reports.show", "chart", 115)
+blp = AdminBlueprint("admin_reports", "Reports", "chart", 115)
 
 PAGE_SIZE = 25
 
@@ -75,7 +72,7 @@ def _coupon_columns() -> list[Column]:
 
 
 def _customer_columns() -> list[Column]:
-    def name(row: Row) -> object:
+    def name(row: Record) -> object:
         customer = row["customer"]
         shown = html.joined(filter(None, (customer["first_name"], customer["last_name"])), " ")
         return CUSTOMERS.link_to(customer["id"], shown or customer["email"])
@@ -160,7 +157,7 @@ def _table(
     return table
 
 
-def _tiles(totals: Mapping[str, Any]) -> list[tuple[str, str, Sequence[str]]]:
+def _tiles(totals: Record) -> list[tuple[str, str, Sequence[str]]]:
     """Return the label, the figure and the notes of each tile."""
     return [
         (

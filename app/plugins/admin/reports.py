@@ -1,12 +1,12 @@
 """Periods and plots of reports: SVG made on the server, without styles and scripts (admin 3)."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from flask import current_app, request
 from markupsafe import Markup
@@ -15,7 +15,7 @@ from app.api.authentication import current_principal
 from app.db.replicas.routing import current_replicas
 from app.errors import ShopError
 from app.plugins.admin import html
-from app.plugins.admin.calls import call, can
+from app.plugins.admin.calls import Record, call, can
 from app.plugins.admin.texts import gettext as _
 from app.services.reports.coupons import uses_of_batch
 from app.services.reports.period import ReportQuery, period_of
@@ -163,12 +163,12 @@ def change(value: Decimal, before: Decimal) -> str:
     )
 
 
-def figure(name: str, value: Any) -> str:
+def figure(name: str, value: int | str) -> str:
     """Return a figure of a report as text: an amount or a number."""
     return html.money(value) if name in MONEY else html.number(value)
 
 
-def change_of(totals: Mapping[str, Any], name: str) -> str:
+def change_of(totals: Record, name: str) -> str:
     """Return the change of a figure since the period before, in words."""
     return change(Decimal(str(totals[name])), Decimal(str(totals["previous"][name])))
 

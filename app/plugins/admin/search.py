@@ -1,6 +1,7 @@
 """The search in the head of every page (admin 2 and 5)."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from flask import Response, redirect, request
@@ -13,7 +14,7 @@ from app.conversions.emails import comparable_email
 from app.conversions.text import coupon_code
 from app.errors import InvalidParams
 from app.plugins.admin import html
-from app.plugins.admin.calls import ApiRequest, api_request, can, loaded_query
+from app.plugins.admin.calls import ApiRequest, Record, api_request, can, loaded_query
 from app.plugins.admin.frame import AdminBlueprint, render
 from app.plugins.admin.nouns import Noun
 from app.plugins.admin.nouns.campaigns import CAMPAIGNS
@@ -21,14 +22,10 @@ from app.plugins.admin.nouns.coupons import COUPONS
 from app.plugins.admin.nouns.customers import CUSTOMERS
 from app.plugins.admin.nouns.orders import ORDERS, customer_of
 from app.plugins.admin.texts import gettext as _
-from app.schemas.base import Base
-from app.schemas.campaigns import CampaignListQuery
-from app.schemas.queries import CouponListQuery, CustomerListQuery, OrderListQuery
-from app.services.campaigns.queries import CampaignQuery, first_campaigns
-from app.services.common.filtering import ListQuery
-from app.services.coupons.queries import CouponQuery, first_coupons
-from app.services.customers.queries import CustomerQuery, first_customers
-from app.services.orders.queries import OrderQuery, first_orders
+from app.services.campaigns.queries import first_campaigns
+from app.services.coupons.queries import first_coupons
+from app.services.customers.queries import first_customers
+from app.services.orders.queries import first_orders
 
 blp = AdminBlueprint("admin_search")
 
@@ -46,15 +43,13 @@ class NounSearch(NamedTuple):
     """How a kind of records is searched, with one statement each (admin 5)."""
 
     noun: Noun
-    schema: type[Base]
-    query_type: type[ListQuery]
     find: Callable[..., Any]  # of its service
-    serializer: Callable[[dict[str, Any]], Any]
+    serializer: Callable[[Record], Any]
     fields: str
-    more: dict[str, str]  # further parameters of its list
+    more: Mapping[str, str] = MappingProxyType({})  # further parameters of its list
 
 
-def campaigns(query: Mapping[str, Any]) -> Serializer:
+def campaigns(query: Record) -> Serializer:
     """Return what converts rows of campaigns to the fields of a query."""
     return CAMPAIGN.only(query["selection"])
 
@@ -62,35 +57,26 @@ def campaigns(query: Mapping[str, Any]) -> Serializer:
 SEARCHES = (
     NounSearch(
         ORDERS,
-        OrderListQuery,
-        OrderQuery,
         first_orders,
         OrderSerializer,
         "id,order_number,created_at,total,currency,customer_id,billing_address",
-        {},
     ),
     NounSearch(
         CUSTOMERS,
-        CustomerListQuery,
-        CustomerQuery,
         first_customers,
         customers,
         "id,email,first_name,last_name,username",
         {"role": "all"},
     ),
-    NounSearch(
-        COUPONS, CouponListQuery, CouponQuery, first_coupons, coupons, "id,code,description", {}
-    ),
-    NounSearch(
-        CAMPAIGNS, CampaignListQuery, CampaignQuery, first_campaigns, campaigns, "id,name", {}
-    ),
+    NounSearch(COUPONS, first_coupons, coupons, "id,code,description"),
+    NounSearch(CAMPAIGNS, first_campaigns, campaigns, "id,name"),
 )
 
 SHOWN = 10
 """The number of records of each kind."""
 
 
-def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
+def _hit(noun: Noun, row: Record, text: str) -> Hit:
     if noun is ORDERS:
         total = html.money(row["total"], row["currency"])
         email = row["billing_address"]["email"]
@@ -113,14 +99,13 @@ def _found(search: NounSearch, text: str) -> tuple[str, list[Hit], ApiRequest | 
     text = text.removeprefix("#") if noun is ORDERS else text
     wanted = {"q": text, **search.more}
     try:
-        query = loaded_query(search.schema, wanted)
+        query = loaded_query(noun.list_schema, wanted)
     except InvalidParams:
         return _(noun.title), [], None, ""  # a text that the API does not accept as a search
     selection = dict.fromkeys(search.fields.split(","))
     serializer = search.serializer(query | {"selection": selection})
-    rows = search.find(
-        current_principal(), search.query_type.of(query), serializer.columns, SHOWN + 1
-    )
+    listed = noun.query_type.of(query)
+    rows = search.find(current_principal(), listed, serializer.columns, SHOWN + 1)
     hits = [_hit(noun, row, text) for row in serializer.rows(rows[:SHOWN])]
     # Tables also search for one or two letters, which no index contains.
     more = noun.url("show_list", None, q=text) if len(rows) > SHOWN or len(text) < 3 else ""

@@ -14,6 +14,7 @@ from app.conversions.numbers import whole_number
 from app.errors import InvalidParams, ShopError
 from app.plugins.admin.calls import (
     ApiRequest,
+    Record,
     absent_from_lists,
     api_request,
     call,
@@ -28,8 +29,6 @@ from app.plugins.admin.texts import gettext as _
 
 if TYPE_CHECKING:
     from app.plugins.admin.nouns import Noun
-
-Record = dict[str, Any]
 
 PART = 100
 """The number of selected records that one request changes."""
@@ -55,7 +54,7 @@ class Action:
     values: Mapping[str, object] = field(default_factory=dict)  # what it sets without asking
     adds: bool = False  # whether it adds to the list that the field is
 
-    def body(self) -> dict[str, object] | None:
+    def body(self) -> Record | None:
         """Return the body with the submitted value of its field, or the first that it offers.
 
         Raises:
@@ -74,13 +73,13 @@ class Action:
         except ValueError as error:
             raise InvalidParams({spec.name: str(error)}) from None
 
-    def is_done(self, record: Mapping[str, Any], body: Any) -> bool:
+    def is_done(self, record: Record, body: Any) -> bool:
         """Return whether a record has the value of the action already."""
         if (spec := self.spec) is None:
             return bool(self.values) and self.values.items() <= record.items()
         return spec.text(record[spec.name]) == spec.text(body[self.noun][spec.name])
 
-    def complete(self, body: Any, record: Mapping[str, Any]) -> Any:
+    def complete(self, body: Any, record: Record) -> Any:
         """Return the body for a record, with the entries that its list has already."""
         if not (self.adds and self.spec):
             return body
@@ -92,7 +91,7 @@ class Action:
         """Return the request for a record."""
         return api_request(self.operation, body=self.body(), **self.path(record_id))
 
-    def path(self, record_id: int) -> dict[str, Any]:
+    def path(self, record_id: int) -> Record:
         """Return the variables of the path of a record."""
         return {f"{self.noun}_id": record_id}
 
@@ -164,7 +163,9 @@ def act(noun: Noun) -> Response:
     )
 
 
-def _run(noun: Noun, action: Action, shown: str | None, record_id: int, body: Any) -> None:
+def _run(
+    noun: Noun, action: Action, shown: str | None, record_id: int, body: Record | None
+) -> None:
     """Run an action for a selected record.
 
     Args:

@@ -13,13 +13,11 @@ from app.conversions.dates import in_zone
 from app.conversions.numbers import whole_number
 from app.import_export.csv_format import to_cell
 from app.plugins.admin import html
-from app.plugins.admin.calls import ApiRequest, Reply
+from app.plugins.admin.calls import ApiRequest, Record, Reply
 from app.plugins.admin.frame import KEPT
 from app.plugins.admin.pages import Button, Requests, allowed
 from app.plugins.admin.selections import Action
 from app.plugins.admin.texts import gettext as _
-
-Row = dict[str, Any]
 
 ROWS = (25, 50, 100)
 """Numbers of rows per page that a table offers."""
@@ -30,15 +28,15 @@ class Column:
     """A column of a table."""
 
     label: str
-    cell: Callable[[Row], object]  # the content for a record; plain text is escaped
+    cell: Callable[[Record], object]  # the content for a record; plain text is escaped
     sort: str = ""  # the value of ``orderby`` of the API that sorts by it
     is_number: bool = False  # aligned to the right
     on_phone: bool = False  # shown by a card on a phone, as the first column always is
-    plain: Callable[[Row], Any] | None = None  # the value in a CSV file, by default the text
+    plain: Callable[[Record], object] | None = None  # the value in a CSV file, by default the text
 
     @classmethod
     def of(
-        cls, label: str, name: str, shown: Callable[[Any], Any] = html.number, **more: Any
+        cls, label: str, name: str, shown: Callable[[Any], object] = html.number, **more: Any
     ) -> Self:
         """Return the column of a number, or with ``html.time`` of a time."""
         if shown in {html.number, html.money}:
@@ -47,7 +45,7 @@ class Column:
             more.setdefault("plain", lambda row: html.sortable_time(row[name]))
         return cls(label, lambda row: shown(row[name]), is_number=True, **more)
 
-    def text(self, row: Row) -> str:
+    def text(self, row: Record) -> str:
         """Return the value for a CSV file."""
         value = (self.plain or self.cell)(row)
         text = value.striptags() if isinstance(value, Markup) else value
@@ -92,17 +90,17 @@ class Table:
 
     caption: str  # what it lists, for screen readers
     columns: Sequence[Column]
-    rows: Sequence[Row]
+    rows: Sequence[Record]
     total: int = 0  # the number of records that match
     pages: int = 1
     own_requests: Sequence[tuple[str, ApiRequest]] = ()  # its own, and those of its actions
-    buttons: Callable[[Row], Sequence[Button]] | None = None  # at the end of a row
+    buttons: Callable[[Record], Sequence[Button]] | None = None  # at the end of a row
     searches: str = ""  # the label of the search box
     filters: Sequence[Filter] = ()
     tabs: Sequence[Tab] = ()  # of the parameter ``state``
     bulk: Mapping[str, Action] = field(default_factory=dict)  # on several records, by their values
-    name: Callable[[Row], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
-    state: Callable[[Row], str] | None = None  # what an action on selected records compares
+    name: Callable[[Record], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
+    state: Callable[[Record], str] | None = None  # what an action on selected records compares
     sorts: bool = False  # whether it is that of a list, not one within a panel
     has_csv: bool = False  # whether ``format=csv`` in its address downloads it
     newest: str = ""  # the addresses of a table without numbers of pages
@@ -126,7 +124,7 @@ class Table:
         more = [(each.label, each.request()) for each in buttons]
         return found + [each for each in more if each not in found]
 
-    def buttons_of(self, row: Row) -> list[Button]:
+    def buttons_of(self, row: Record) -> list[Button]:
         """Return the buttons at the end of a row that the session can use."""
         return allowed(self.buttons(row)) if self.buttons else []
 
@@ -234,7 +232,7 @@ def page_number() -> int:
     return whole_number(request.args.get("page", "")) or 1
 
 
-def list_query(**more: Any) -> dict[str, Any]:
+def list_query(**more: str | int) -> Record:
     """Return the parameters of the API for the search, the order and the page of the address."""
     args, page = request.args, page_number()
     sort = args.get("sort", "")

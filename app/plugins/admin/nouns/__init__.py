@@ -24,6 +24,7 @@ from app.errors import InvalidParams, ShopError
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import (
     ApiRequest,
+    Record,
     Reply,
     api_request,
     call,
@@ -36,7 +37,6 @@ from app.plugins.admin.conflicts import changed_page, is_done, remove
 from app.plugins.admin.forms import FieldSpec, Form, specs_of
 from app.plugins.admin.frame import (
     AdminBlueprint,
-    NavigationItem,
     may_open,
     panels,
     render,
@@ -45,15 +45,7 @@ from app.plugins.admin.frame import (
 from app.plugins.admin.pages import Button, allowed, record_page
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.selections import Action, act, allowed_actions, state_of
-from app.plugins.admin.tables import (
-    Column,
-    Filter,
-    Tab,
-    Table,
-    csv_file,
-    list_query,
-    rows_per_page,
-)
+from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file, list_query, rows_per_page
 from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
 from app.services.common.filtering import ListQuery
@@ -62,7 +54,6 @@ from app.services.common.pagination import Page
 UNDO_SECONDS = 60
 """How long a table offers to restore what was moved to the trash."""
 
-Record = dict[str, Any]
 AnyResponse = Response | BaseResponse
 FORM = ("GET", "POST")
 ACTIVE = FieldSpec("active", "Active", "checkbox")
@@ -103,7 +94,10 @@ class Noun:
         self.plural = self.plural or f"{self.name}s"
         self.operation = noun = self.operation or self.name
         self.operations = f"{noun}{'es' if noun.endswith('h') else 's'}"
-        self.blp = blp = AdminBlueprint(f"admin_{self.plural}")
+        label = self.menu or self.title
+        self.blp = blp = AdminBlueprint(
+            f"admin_{self.plural}", label, *self.navigation, page="show_list"
+        )
         root = f"/{self.plural}"
         self.one = one = f"{root}/<id:{self.name}_id>"
         blp.page(root, f"list_{self.operations}")(self.show_list)
@@ -191,7 +185,7 @@ class Noun:
     def tabs(self, reply: Reply) -> list[Tab]:
         return []
 
-    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+    def query(self, given: Mapping[str, str]) -> Record:
         """Return the parameters of the API for those of the table."""
         return {each.name: given.get(each.name, "") for each in self.filters()}
 
@@ -230,7 +224,7 @@ class Noun:
             "trash": Action(self.name, _("Move to the trash"), trashing, delete, "restore"),
         }
 
-    def values(self, record: Record) -> dict[str, Any]:
+    def values(self, record: Record) -> Record:
         """Return the values of the template of a record: its buttons, and what it shows."""
         raise NotImplementedError
 
@@ -264,10 +258,6 @@ class Noun:
         return {}
 
     # Addresses and links
-
-    @property
-    def item(self) -> NavigationItem:
-        return NavigationItem(self.menu or self.title, self.endpoint("show_list"), *self.navigation)
 
     def endpoint(self, name: str) -> str:
         return f"{self.blp.name}.{name}"
@@ -366,7 +356,9 @@ class Noun:
         """Return a page of a list, with a number of rows or as many as the API returns."""
         return call(operation, query=query | {"limit": rows})
 
-    def selected_rows(self, query: Record, **more: Any) -> tuple[Page, Callable[..., list[Record]]]:
+    def selected_rows(
+        self, query: Record, **more: object
+    ) -> tuple[Page, Callable[..., list[Record]]]:
         """Return a page of the list of a query, and what converts its rows.
 
         Args:
@@ -415,7 +407,7 @@ class Noun:
         given = parse_qs(request.form.get("query", ""))
         return {name: each[0] for name, each in given.items()}
 
-    def show(self, **path: Any) -> Response:
+    def show(self, **path: int) -> Response:
         return self.page(*path.values())
 
     def page(self, record_id: int, *, sent: ApiRequest | None = None, **more: Any) -> Response:
@@ -499,7 +491,7 @@ class Noun:
             return self.created(reply.body[self.name])
         return self._form(form)
 
-    def edit(self, **path: Any) -> AnyResponse:
+    def edit(self, **path: int) -> AnyResponse:
         (record_id,) = path.values()
         noun = self.operation
         if request.method == "GET":
@@ -553,13 +545,13 @@ class Noun:
         secrets = [(_(label), record[name]) for name, label in self.secrets.items()]
         return self.page(record["id"], secrets=secrets, note=_(self.secrets_note))
 
-    def delete(self, **path: Any) -> AnyResponse:
+    def delete(self, **path: int) -> AnyResponse:
         (record_id,) = path.values()
         return remove(self, record_id, self._delete_button, self._forced()) or see_other(
             self.endpoint("show_list"), done="deleted"
         )
 
-    def trash(self, **path: Any) -> AnyResponse:
+    def trash(self, **path: int) -> AnyResponse:
         """Move a record to the trash. For a minute, the table offers to restore it."""
         (record_id,) = path.values()
         undo = {"undo": record_id, "at": int(time.time())}

@@ -9,9 +9,9 @@ from app.api.authentication import current_principal
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html, reports
-from app.plugins.admin.calls import call, can
+from app.plugins.admin.calls import Record, call, can
 from app.plugins.admin.forms import Form
-from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.nouns import Noun
 from app.plugins.admin.nouns.coupons import coupon_warnings, linked_campaign
 from app.plugins.admin.pages import Button
 from app.plugins.admin.tables import Column, Table, csv_file

@@ -1,5 +1,6 @@
 """Campaigns: the table, one campaign and its form (campaigns 8)."""
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,9 +11,9 @@ from markupsafe import Markup
 from app.api.authentication import current_principal
 from app.conversions.dates import in_zone
 from app.plugins.admin import html
-from app.plugins.admin.calls import Reply, call, loaded_query
+from app.plugins.admin.calls import Record, Reply, call, loaded_query
 from app.plugins.admin.forms import Form, specs_of
-from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.nouns import Noun
 from app.plugins.admin.nouns.batches import BATCHES
 from app.plugins.admin.nouns.coupons import COUPONS, best_coupons, facts_of
 from app.plugins.admin.pages import Button
@@ -45,7 +46,8 @@ class CampaignPages(Noun):
         ),
     )
     named_by, create_schema, update_schema = ("name",), CampaignCreate, CampaignUpdate
-    list_schema, pauses, searches = CampaignListQuery, True, "Search name"
+    list_schema, query_type = CampaignListQuery, CampaignQuery
+    pauses, searches = True, "Search name"
     delete_note = (
         "Only a campaign without coupons, also in the trash, and without uses can be deleted. "
         "End or pause any other one."
@@ -68,7 +70,7 @@ class CampaignPages(Noun):
             Column(_("Discount"), _discount, is_number=True),
         ]
 
-    def query(self, given: Any) -> dict[str, Any]:
+    def query(self, given: Mapping[str, str]) -> Record:
         return {"state": given.get("state", "")}
 
     def tabs(self, reply: Reply) -> list[Tab]:
@@ -107,7 +109,7 @@ class CampaignPages(Noun):
         }
 
 
-def _left(limit: Any, taken: Any, shown: Any) -> str:
+def _left(limit: Any, taken: Any, shown: Callable[[Any], str]) -> str:
     """Return what is left of a limit, or an empty string without a limit."""
     if not limit:
         return ""

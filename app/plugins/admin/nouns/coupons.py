@@ -15,9 +15,9 @@ from app.api.representations import COUPON, TRASHED_COUPON, coupons
 from app.conversions.numbers import whole_number
 from app.db.session import now
 from app.plugins.admin import html, reports
-from app.plugins.admin.calls import Reply, api_request, call, can, loaded_query, require
-from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, specs_of
-from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
+from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
+from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, spec_of, specs_of
+from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
 from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
@@ -147,10 +147,7 @@ class CouponPages(Noun):
 
         columns = [
             Column(
-                _("Code"),
-                self.name_of if trashed else self.link,
-                sort="code",
-                plain=self.name_of,
+                _("Code"), self.name_of if trashed else self.link, sort="code", plain=self.name_of
             ),
             Column(_("Discount"), lambda row: types.get(row["type"], row["type"])),
             Column(
@@ -206,7 +203,7 @@ class CouponPages(Noun):
         types = Filter("type", _("Discount type"), _("All types"), CHOICES["coupon_types"]())
         return [types, *campaign_filters()]
 
-    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+    def query(self, given: Mapping[str, str]) -> Record:
         state = given.get("state", "")
         found = {name: given.get(name, "") for name in ("type", "batch", "campaign")}
         return found | ({} if state == "trash" else {"state": state})
@@ -304,11 +301,11 @@ class CouponPages(Noun):
         ]
 
     def actions(self) -> dict[str, Action]:
-        spec, title = _spec("expiry_date"), _("Setting the expiry date")
+        spec, title = spec_of(CouponUpdate, "expiry_date"), _("Setting the expiry date")
         expiry = Action(self.name, _("Set expiry date"), title, "update_coupon", spec=spec)
         title, offered = _("Moving coupons to a campaign"), dict(CHOICES["campaigns"]())
         offered[""] = offered.pop("")  # at the end, because few remove coupons from a campaign
-        spec = replace(_spec("campaign_id"), choices=lambda: offered)
+        spec = replace(spec_of(CouponUpdate, "campaign_id"), choices=lambda: offered)
         move = Action(self.name, _("Move to campaign"), title, "update_coupon", spec=spec)
         moves = {"move": move} if len(offered) > 1 else {}
         csv = Action(self.name, _("Download CSV"), "", "list_coupons", in_trash=None)
@@ -369,7 +366,7 @@ def linked_campaign(campaign: Record) -> Markup:
     return html.joined([link, _campaigns().badge(campaign)], " ")
 
 
-def best_coupons(query: Mapping[str, str]) -> dict[str, Any]:
+def best_coupons(query: Mapping[str, str]) -> Record:
     """Return the ten coupons with the largest discount, as ``ui.best_coupons`` shows them.
 
     Args:
@@ -456,10 +453,6 @@ def _decimal(text: str) -> Decimal:
     except ArithmeticError:
         found = Decimal("NaN")
     return found if found.is_finite() else Decimal(1)
-
-
-def _spec(name: str) -> FieldSpec:
-    return next(spec for spec in specs_of(CouponUpdate) if spec.name == name)
 
 
 def _campaigns() -> Any:

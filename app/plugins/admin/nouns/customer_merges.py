@@ -9,8 +9,8 @@ from markupsafe import Markup
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html
-from app.plugins.admin.calls import api_request, call, form_headers
-from app.plugins.admin.nouns import FORM, AnyResponse, Record
+from app.plugins.admin.calls import Record, api_request, call, form_headers
+from app.plugins.admin.nouns import FORM, AnyResponse
 from app.plugins.admin.nouns.customers import CUSTOMERS, blp, claim_label
 from app.plugins.admin.nouns.orders import ORDERS, customer_of
 from app.plugins.admin.pages import record_page
@@ -34,7 +34,7 @@ def merge(customer_id: int) -> AnyResponse:
     if other is None:
         return _page(kept, accounts=_choices(kept))
     body = {"merge": {"customer_id": other}}
-    path: dict[str, Any] = {"customer_id": customer_id}
+    path: Record = {"customer_id": customer_id}
     more: dict[str, object] = {}
     if "_show" in request.form:
         more = {"sent": api_request("merge_customer", body=body, **path), "opens": True}

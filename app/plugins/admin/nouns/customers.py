@@ -11,9 +11,9 @@ from app.api.authentication import current_principal
 from app.api.representations import DOWNLOAD, customers
 from app.auth.principals import ROLES
 from app.plugins.admin import history, html
-from app.plugins.admin.calls import call, can, record_of
-from app.plugins.admin.forms import FieldSpec, specs_of
-from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.calls import Record, call, can, record_of
+from app.plugins.admin.forms import FieldSpec, spec_of
+from app.plugins.admin.nouns import Noun
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
 from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, person_buttons
@@ -95,8 +95,8 @@ class CustomerPages(Noun):
 
     def actions(self) -> dict[str, Action]:
         """Return *Add tag*, which keeps the tags that others have added in between."""
-        tags = next(spec for spec in specs_of(CustomerUpdate) if spec.name == "tags")
-        spec, title = replace(tags, kind="entry", label="Tag", help=""), _("Adding a tag")
+        tags, title = spec_of(CustomerUpdate, "tags"), _("Adding a tag")
+        spec = replace(tags, kind="entry", label="Tag", help="")
         add = Action(self.name, _("Add tag"), title, "update_customer", spec=spec, adds=True)
         return {"tag": add}
 

@@ -13,9 +13,9 @@ from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html
-from app.plugins.admin.calls import api_request, call, form_headers
+from app.plugins.admin.calls import Record, api_request, call, form_headers
 from app.plugins.admin.history import FIELDS, History, differences, entry, label_of
-from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun, Record
+from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
 from app.plugins.admin.tables import Column, Filter, Table
 from app.plugins.admin.texts import gettext as _
 from app.plugins.admin.texts import reason_text

@@ -8,10 +8,10 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.api.authentication import current_principal
 from app.auth.principals import Permission
 from app.plugins.admin import frame, html
-from app.plugins.admin.calls import call
+from app.plugins.admin.calls import Record, call
 from app.plugins.admin.forms import PERMISSIONS
 from app.plugins.admin.frame import see_other
-from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.nouns import Noun
 from app.plugins.admin.pages import Button
 from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _

@@ -15,9 +15,9 @@ from app.api.representations import EVENT, ORDER, TRASHED_ORDER, OrderSerializer
 from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
 from app.plugins.admin import history, html
-from app.plugins.admin.calls import Reply, call, can
+from app.plugins.admin.calls import Record, Reply, call, can
 from app.plugins.admin.forms import CHOICES, FieldSpec, line_specs, specs_of, status_labels
-from app.plugins.admin.nouns import NOUNS, Noun, Record
+from app.plugins.admin.nouns import NOUNS, Noun
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
@@ -32,11 +32,7 @@ from app.plugins.admin.tables import (
 )
 from app.plugins.admin.texts import gettext as _
 from app.schemas.orders.input import OrderCreate, OrderUpdate
-from app.schemas.orders.item_input import (
-    CouponLineCreate,
-    LineItemCreate,
-    ShippingLineCreate,
-)
+from app.schemas.orders.item_input import CouponLineCreate, LineItemCreate, ShippingLineCreate
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
 from app.services.common.pagination import Page
@@ -235,7 +231,7 @@ class OrderPages(Noun):
             for each in fields
         ]
 
-    def new_values(self) -> Mapping[str, Any]:
+    def new_values(self) -> Mapping[str, object]:
         """Return the addresses of the customer whose page leads to the form."""
         number = whole_number(request.args.get("customer_id", ""))
         if not number or not can("get_customer"):

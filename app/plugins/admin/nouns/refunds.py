@@ -11,9 +11,9 @@ from app.conversions.numbers import whole_number
 from app.db.session import run_in_transaction
 from app.errors import ShopError
 from app.plugins.admin import html
-from app.plugins.admin.calls import Reply, call
+from app.plugins.admin.calls import Record, Reply, call
 from app.plugins.admin.forms import Form, line_specs, specs_of
-from app.plugins.admin.nouns import FORM, AnyResponse, Record, form_page
+from app.plugins.admin.nouns import FORM, AnyResponse, form_page
 from app.plugins.admin.nouns.orders import ORDERS, blp
 from app.plugins.admin.pages import call_if_allowed
 from app.plugins.admin.texts import gettext as _

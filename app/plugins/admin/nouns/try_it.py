@@ -1,14 +1,13 @@
 """*Try it*: a cart with a coupon, and what the customer would pay (admin 2 and 5)."""
 
 import re
-from typing import Any
 
 from flask import Response, request
 
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html
-from app.plugins.admin.calls import call, can
+from app.plugins.admin.calls import Record, call, can
 from app.plugins.admin.forms import FieldSpec, Form, line_specs, specs_of
 from app.plugins.admin.frame import render
 from app.plugins.admin.nouns import FORM
@@ -95,7 +94,7 @@ def _form_of_order() -> Form:
     return form
 
 
-def _result(evaluation: dict[str, Any]) -> str:
+def _result(evaluation: Record) -> str:
     """Return in one sentence what the customer would pay."""
     total, discount = html.money(evaluation["total"]), html.money(evaluation["discount"])
     subtotal = html.money(evaluation["subtotal"])

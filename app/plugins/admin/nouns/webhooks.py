@@ -1,7 +1,6 @@
 """Webhooks and their deliveries (admin 2)."""
 
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -15,10 +14,10 @@ from app.errors import ShopError
 from app.outbound.client import FAILED, REFUSED, TIMEOUT
 from app.outbound.network import REMEDY
 from app.plugins.admin import html
-from app.plugins.admin.calls import api_request, call, can
+from app.plugins.admin.calls import Record, api_request, call, can
 from app.plugins.admin.forms import FieldSpec, specs_of
 from app.plugins.admin.frame import see_other
-from app.plugins.admin.nouns import Noun, Record
+from app.plugins.admin.nouns import Noun
 from app.plugins.admin.pages import Button, record_page
 from app.plugins.admin.tables import Column, Filter, Table, list_query
 from app.plugins.admin.texts import gettext as _
@@ -74,7 +73,7 @@ class WebhookPages(Noun):
     def filters(self) -> list[Filter]:
         return [_filter("status", _("Status"), _("All statuses"), STATUSES)]
 
-    def show(self, **path: Any) -> Response:
+    def show(self, **path: int) -> Response:
         """Show a webhook, and after a ping what the receiver responded."""
         ping, ms = (request.args.get(name, "") for name in ("ping", "ms"))
         text, status = "", whole_number(ping)
@@ -115,7 +114,13 @@ class WebhookPages(Noun):
         reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
         table = Table.of_reply(_("Deliveries"), self._delivery_columns(webhook_id), reply)
         table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
-        table.buttons = self._delivery_buttons(webhook_id)
+        endpoint = self.endpoint("redeliver")
+
+        def buttons(row: Record) -> list[Button]:
+            path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
+            return [Button(_("Send again"), endpoint, path, name=_sent(row))]
+
+        table.buttons = buttons
         return table
 
     def _delivery_columns(self, webhook_id: int) -> list[Column]:
@@ -135,7 +140,7 @@ class WebhookPages(Noun):
 
     def _delivery_buttons(self, webhook_id: int) -> Callable[[Record], list[Button]]:
         def buttons(row: Record) -> list[Button]:
-            path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
+            path: Record = {"webhook_id": webhook_id, "delivery_id": row["id"]}
             endpoint = self.endpoint("redeliver")
             return [Button(_("Send again"), endpoint, path, name=_sent(row))]
 
@@ -168,7 +173,7 @@ ONE = "/webhooks/<id:webhook_id>"
 @blp.page(f"{ONE}/deliveries/<id:delivery_id>", "get_webhook_delivery")
 def show_delivery(webhook_id: int, delivery_id: int) -> Response:
     """Show a delivery: its attempts, what was sent, and the last response."""
-    path: dict[str, Any] = {"webhook_id": webhook_id, "delivery_id": delivery_id}
+    path: Record = {"webhook_id": webhook_id, "delivery_id": delivery_id}
     delivery = call("get_webhook_delivery", **path).content
     columns = [
         Column(_("Time"), lambda row: html.time(row["at"])),

@@ -7,10 +7,10 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.api.authentication import current_principal
 from app.errors import ShopError
 from app.plugins.admin import frame, html
-from app.plugins.admin.calls import api_request
+from app.plugins.admin.calls import Record, api_request
 from app.plugins.admin.forms import Form, specs_of
-from app.plugins.admin.frame import AdminBlueprint, NavigationItem, render, see_other
-from app.plugins.admin.nouns import FORM, Record, form_page
+from app.plugins.admin.frame import AdminBlueprint, render, see_other
+from app.plugins.admin.nouns import FORM, form_page
 from app.plugins.admin.nouns.keys import KEYS
 from app.plugins.admin.pages import Button, record_page
 from app.plugins.admin.tables import Column, Table
@@ -23,8 +23,7 @@ from app.schemas.fields.form import FormField, set_form
 from app.schemas.loading import instance_of, invalid_params
 from app.services.api_keys import links, sessions
 
-blp = AdminBlueprint("admin_sessions")
-NAVIGATION = NavigationItem("Sessions", "admin_sessions.show", "monitor", position=850)
+blp = AdminBlueprint("admin_sessions", "Sessions", "monitor", 850)
 
 
 def _browser(user_agent: str) -> str:

@@ -71,8 +71,7 @@ def submit_sign_in() -> Response | BaseResponse:
     if token := request.form.get("token", "").strip():
         return _use_link(token)
     credentials = ApiKeyCredentials(
-        request.form.get("consumer_key", "").strip(),
-        request.form.get("consumer_secret", ""),
+        request.form.get("consumer_key", "").strip(), request.form.get("consumer_secret", "")
     )
     try:
         principal = authenticate(credentials, record_failed_login)
