@@ -157,7 +157,8 @@ class Order(BillingColumns, ShippingColumns, Model):
             postgresql_where=text("customer_id IS NULL"),
         ),
         # Migration 0040 creates further indexes for reports, which differ between the databases.
-        # The first order of a customer.
+        # The first order of a customer. With the total, so that PostgreSQL adds up the orders of
+        # all customers in the order of this index.
         Index(
             "ix_orders_customer_created",
             "customer_id",
@@ -165,6 +166,7 @@ class Order(BillingColumns, ShippingColumns, Model):
             "id",
             "status",
             "currency",
+            "total",
             sqlite_where=text("customer_id IS NOT NULL"),
             postgresql_where=text("customer_id IS NOT NULL"),
         ),

@@ -40,7 +40,7 @@ INDEXES = {
         "ix_orders_status_created": "GET /orders with filter[status]; the trash",
         "ix_orders_customer": "GET /customers/{id}/orders; statistics of a customer",
         "ix_orders_customer_last": "last_order_id of a customer",
-        "ix_orders_customer_created": "new customers in reports; first_order_only",
+        "ix_orders_customer_created": "reports of customers; first_order_only",
         "ix_orders_paying": "wc/v3: paying customers of reports/customers/totals",
         "ix_orders_parent": "permanent deletion of a parent; filter of wc/v3",
         "ix_orders_guests": "GET /orders with filter[customer_id]=0",

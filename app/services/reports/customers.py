@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    CompoundSelect,
     Select,
     String,
+    and_,
     case,
     cast,
     func,
@@ -33,7 +35,7 @@ from app.services.reports.figures import ORDER_FIGURES, FigureRows, figures_of, 
 from app.services.reports.lists import Report, fetch_list, in_order
 from app.services.reports.period import CANNOT_VIEW, Period, ReportQuery
 from app.services.reports.sales import ORDER_SUMS, REFUND_SUMS, orders_of, refunds_of
-from app.services.reports.scope import Scope, within
+from app.services.reports.scope import OTHERS, Scope, within
 
 T = TypeVar("T")
 
@@ -51,7 +53,12 @@ def customer_reports(actor: Principal, period: Period, currency: str, query: Rep
     names = {query.orderby} if is_page else FIGURES
 
     def build(scope: Scope) -> Select[Any]:
-        found = _by_customer(_every_part(scope), period, names).subquery().c
+        every = (
+            _by_orders(scope, period, query.orderby)
+            if is_page and query.orderby in ORDER_SUMS
+            else _by_customer(_every_part(scope), period, names)
+        )
+        found = every.subquery().c
         ties = func.coalesce(found.customer_id, 0), found.guest
         return select(*found).order_by(in_order(found[query.orderby], query), *ties)
 
@@ -134,6 +141,32 @@ def _by_customer(parts: Iterable[_Part], period: Period, names: Collection[str])
     keys = every.c.customer_id, every.c.guest
     sums = (func.coalesce(func.sum(every.c[name]), 0).label(name) for name in names)
     return select(*keys, *sums).group_by(*keys)
+
+
+def _by_orders(scope: Scope, period: Period, name: str) -> CompoundSelect[Any]:
+    """Return a select of the customers of a period, and a figure of their orders.
+
+    Accounts are a group of their own, so that PostgreSQL adds up their orders in the order of an
+    index. Of the refunds, it only looks for customers without an order in the period.
+    """
+    orders, refunds = orders_of(scope), refunds_of(scope)
+    in_period, guest = and_(*within(orders.time, period)), scope.guest()
+    is_alone = and_(
+        *within(refunds.time, period),
+        ~in_period,
+        ~scope.has_other(and_(*within(OTHERS.c.created_at, period))),
+    )
+    total: Any = func.sum(cast(orders.figures[name], BigInteger))
+    accounts = orders.rows.add_columns(_ACCOUNT.label("customer_id"), _NO_GUEST.label("guest"))
+    guests = orders.rows.add_columns(_ACCOUNT, guest)
+    others = refunds.rows.add_columns(_ACCOUNT, case((_ACCOUNT.is_(None), guest)), literal(0))
+    return union_all(
+        accounts.add_columns(total.label(name))
+        .where(in_period, _ACCOUNT.is_not(None))
+        .group_by(_ACCOUNT),
+        guests.add_columns(total).where(in_period, _ACCOUNT.is_(None)).group_by(_ACCOUNT, guest),
+        others.where(is_alone).distinct(),
+    )
 
 
 def _accounts(ids: Sequence[int], fetch: Fetch) -> dict[Any, Sequence[Any]]:

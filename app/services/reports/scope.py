@@ -34,7 +34,8 @@ from app.models import ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 from app.services.reports.period import FROM, require_reports
 
-_EARLIER = ORDERS.alias("earlier")
+OTHERS = ORDERS.alias("others")
+"""Further orders of the customer of an order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,26 @@ class Scope:
         is_normalized = orders.billing_email_normalized == key
         yield and_(is_guest, is_normalized)
 
+    def has_other(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+        """Return whether the customer of an order has a counted one that meets a condition.
+
+        Args:
+            condition: a condition on OTHERS.
+        """
+        each = OTHERS.c
+        found = and_(self.counts(each), condition)
+        of_account = exists().where(each.customer_id == ORDERS.c.customer_id, found)
+        of_guest = or_(*(exists().where(same, found) for same in self.by_guest(each, self.guest())))
+        return case((ORDERS.c.customer_id.is_(None), of_guest), else_=of_account)
+
     def is_first(self) -> ColumnElement[bool]:
         """Return whether an order is the first counted order of its customer."""
-        each, key = _EARLIER.c, self.guest()
+        each = OTHERS.c
         before = and_(
-            self.counts(each),
             each.created_at <= ORDERS.c.created_at,
             or_(each.created_at < ORDERS.c.created_at, each.id < ORDERS.c.id),
         )
-
-        of_account = exists().where(each.customer_id == ORDERS.c.customer_id, before)
-        of_guest = or_(*(exists().where(found, before) for found in self.by_guest(each, key)))
-        return ~case((ORDERS.c.customer_id.is_(None), of_guest), else_=of_account)
+        return ~self.has_other(before)
 
 
 @contextmanager
