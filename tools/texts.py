@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from io import BufferedIOBase
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,10 +21,10 @@ Message = tuple[int, str | None, str | tuple[str, ...], list[str]]
 
 APP = Path(__file__).parents[1] / "app"
 
-REJECTING = ("api", "auth", "schemas", "services")
+REJECTING = ("api", "auth", "conversions", "schemas", "services")
 """The folders whose code raises the errors of the API, and states reasons in REASONS."""
 
-STATING = {"ValidationError", "with_message", "InvalidParams", "InvalidOrderItems"}
+STATING = {"ValueError", "ValidationError", "with_message", "InvalidParams", "InvalidOrderItems"}
 """The calls whose arguments state a reason."""
 
 _TEXT = re.compile(r"[A-Z](?!\w*[A-Z_]).*[a-z.]", re.DOTALL)
@@ -92,24 +93,46 @@ def _texts_of_api() -> Iterator[str]:
 
 
 def _reasons() -> Iterator[str]:
-    """Yield the sentences with which errors state a reason, unless they contain values."""
+    """Yield the sentences with which errors state a reason, with ``{0}`` in place of a value."""
     for module in (path for folder in REJECTING for path in (APP / folder).rglob("*.py")):
-        for call in ast.walk(ast.parse(module.read_text())):
-            if isinstance(call, ast.Assign) and ast.unparse(call.targets[0]) == "REASONS":
-                yield from (each.value for each in _constants([call]) if " " in each.value)
-            if not isinstance(call, ast.Call):
-                continue
-            name = (
-                call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
-            )
-            stated = [
-                each.value for each in call.keywords if each.arg in {"reason", "remedy", "more"}
-            ]
-            for argument in (*stated, *(call.args if name in STATING else ())):
-                values = argument.values if isinstance(argument, ast.Dict) else [argument]
-                for value in values:
-                    if isinstance(value, ast.Constant) and " " in str(value.value):
-                        yield str(value.value)
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "REASONS":
+                yield from (each.value for each in _constants([node]) if " " in each.value)
+            for value in _stated(node):
+                yield from (text for text in _sentences(value) if " " in text)
+
+
+def _stated(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what a statement or a call states as a reason."""
+    if isinstance(node, ast.Assign) and re.search(
+        r"errors\[.*\]$|^reason$|^_LOSS$", ast.unparse(node.targets[0])
+    ):
+        yield node.value
+    if isinstance(node, ast.FunctionDef) and node.name.endswith(("error", "loss")):
+        yield from (
+            each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value
+        )
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        yield from (
+            each.value for each in node.keywords if each.arg in {"reason", "remedy", "more"}
+        )
+        for argument in node.args if name in STATING else ():
+            yield from argument.values if isinstance(argument, ast.Dict) else [argument]
+
+
+def _sentences(value: ast.expr) -> Iterator[str]:
+    """Yield the texts of an expression: a literal, one with values, or two of a condition."""
+    if isinstance(value, ast.Constant):
+        yield str(value.value)
+    if isinstance(value, ast.IfExp):
+        yield from (*_sentences(value.body), *_sentences(value.orelse))
+    if isinstance(value, ast.JoinedStr):
+        numbers = count()
+        yield "".join(
+            str(part.value) if isinstance(part, ast.Constant) else f"{{{next(numbers)}}}"
+            for part in value.values
+        )
 
 
 def _fields(schema: type[ma.Schema]) -> Iterator[str]:

@@ -37,6 +37,7 @@ from app.plugins.admin.calls import (
     record_of,
 )
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import of_api
 from app.schemas.base import Base
 from app.schemas.coupons.batch import CodeCount
 from app.schemas.fields import input as inputs
@@ -473,19 +474,24 @@ class Form:
             return
         for part in error.parts:
             param = re.sub(r"(\w+)\[([0-9]+)\]", self._line, part.param or "")
+            param = re.sub(r"\[[0-9]+\]", "", param)
             field = ERROR_FIELDS.get(part.code, "")
             own = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
             places = *own, field, f"coupon.{field}"  # the coupon of a batch
-            of_line = (each.name for each in self.specs if each.name.startswith(f"{own[0]}."))
-            name = next((each for each in places if each in names), "") or next(of_line, "")
-            reason = part.translated_reason(_)
-            reason = re.sub(r"`?([a-z]+(?:_[a-z]+)+)`?", self._label, reason)
-            self.errors[name] = reason[:1].upper() + reason[1:]
-
-    def _label(self, found: re.Match[str]) -> str:
-        """Return the label of a field that a message of the API names."""
-        labels = (spec.label for spec in self.specs if spec.name.rpartition(".")[2] == found[1])
-        return next((f"“{_(label)}”" for label in labels), found[0])
+            lines = (each.name for each in self.specs if each.line)
+            stated = str(part.details.get("reason"))
+            of_line = sorted(  # first the field that the reason names
+                (each for each in lines if each.rpartition(".")[0] == own[0]),
+                key=lambda each: each.rpartition(".")[2] not in stated,
+            )
+            name = next((each for each in (*places, *of_line) if each in names), "")
+            reason = part.translated_reason(lambda text: of_api(_REASONS.get(text, text)))
+            labels = {spec.name.rpartition(".")[2]: spec.label for spec in self.specs}
+            reason = html.in_words(reason, labels)
+            reason = reason[:1].upper() + reason[1:]
+            if param and name not in {*own, *of_line}:
+                reason = f"{html.words(own[1])}: {reason}"  # the form lacks the field
+            self.errors[name] = reason
 
     def _line(self, found: re.Match[str]) -> str:
         """Return the name of an item of a list in the names of fields."""
@@ -608,6 +614,12 @@ def _put(values: Record, name: str, value: object) -> None:
     values[last] = value
 
 
+_REASONS = {
+    "needs a name, a product_id or a sku.": "Needs a name, a product ID or a SKU.",
+    "needs a price, a subtotal or a total.": "Needs a price.",
+}
+"""What forms say in place of reasons that name fields which forms lack."""
+
 ERROR_FIELDS = {
     "shop_api_missing_coupon_code": "code",
     "shop_api_missing_campaign_name": "name",
@@ -622,5 +634,6 @@ ERROR_FIELDS = {
     "shop_api_invalid_webhook_topic": "topics",
     "shop_api_invalid_webhook_delivery_url": "delivery_url",
     "shop_api_invalid_order_refund": "amount",
+    "shop_api_invalid_order_status": "status",
 }
 """The field that the errors of services are about, by their codes."""

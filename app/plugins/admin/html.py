@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -100,6 +101,21 @@ def number(value: int | str | Decimal | None) -> str:
 def words(*names: str | None) -> str:
     """Return names of the API as words: ``Shop manager`` for ``shop_manager``."""
     return ", ".join(_((name or NONE).replace("_", " ").capitalize()) for name in names)
+
+
+_API_NAME = re.compile(r"(?<![\w'\"@./-])`?([a-z]+(?:_[a-z]+)+)\b`?(?!['\"@/:=]|[.-]\w)")
+
+
+def in_words(text: str, labels: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return a message of the API with labels, or words, in place of names of fields.
+
+    Text in quotation marks is that of a user.
+    """
+
+    def shown(found: re.Match[str]) -> str:
+        return f"“{_(labels[found[1]]) if found[1] in labels else words(found[1])}”"
+
+    return _API_NAME.sub(shown, text)
 
 
 def badge(text: str, tone: str = "") -> Markup:

@@ -18,7 +18,7 @@ from app.plugins.admin import html
 from app.plugins.admin.calls import ApiRequest, Record, api_request, call, can
 from app.plugins.admin.frame import AdminBlueprint, render
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import reason_text
+from app.plugins.admin.texts import of_api, reason_text
 from app.services.persons.erasure import REASONS
 from app.services.persons.lookup import NAMES
 
@@ -131,7 +131,7 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
     except ShopError as failure:
         if failure.code not in {"shop_api_invalid_person", "shop_api_invalid_param"}:
             raise
-        unknown, names = failure.text(translate=_), {}
+        unknown, names = failure.text(translate=of_api), {}
     asked = _("Type the e-mail address to confirm")
     if preview and not preview["emails"]:
         asked = _("Type the order number to confirm")

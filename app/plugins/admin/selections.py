@@ -26,6 +26,7 @@ from app.plugins.admin.conflicts import is_done
 from app.plugins.admin.forms import ATTEMPTS, FieldSpec, Form
 from app.plugins.admin.frame import render
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import of_api
 
 if TYPE_CHECKING:
     from app.plugins.admin.nouns import Noun
@@ -142,7 +143,7 @@ def act(noun: Noun) -> Response:
             _run(noun, action, states.get(record_id), record_id, body)
         except ShopError as error:
             failed += 1
-            failures.append((str(record_id), error.text(translate=_)))
+            failures.append((str(record_id), error.text(translate=of_api)))
             continue
         done += 1
         changed.append(str(record_id))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from babel import Locale
 from babel.dates import format_skeleton
+from babel.messages.mofile import read_mo
 from babel.numbers import format_decimal
 from flask import Flask, g, has_request_context, redirect, request
 
@@ -28,6 +29,9 @@ LANGUAGES = ("en", "de")
 
 COOKIE = "shop_language"
 """The cookie with the language that a user has chosen."""
+
+MAX_SENTENCE = 1000
+"""The length of a sentence of the API that is compared with those with values."""
 
 COOKIE_DAYS = 400
 """The longest time for which browsers keep a cookie."""
@@ -86,6 +90,24 @@ def reason_text(
     found = re.fullmatch(pattern, reason["message"], re.DOTALL)
     values = found.groupdict() if found else {}
     return gettext(template).format(**{name: shown(text) for name, text in values.items()})
+
+
+def of_api(text: str) -> str:
+    """Return a sentence of an error of the API in the language of the page.
+
+    The message of a sentence with values has ``{0}`` in place of the first one. Values that are
+    sentences themselves are translated, too.
+    """
+    found = gettext(text)
+    if found != text or language() not in LANGUAGES[1:] or len(text) > MAX_SENTENCE:
+        return found
+    with (FOLDER / language() / "LC_MESSAGES" / "admin.mo").open("rb") as file:
+        shown = {str(each.id): str(each.string) for each in read_mo(file) if "{0}" in each.id}
+    for template in sorted(shown, key=len, reverse=True):
+        pattern = re.sub(r"\\\{[0-9]\\\}", "(.+?)", re.escape(template))
+        if values := re.fullmatch(pattern, text, re.DOTALL):
+            return shown[template].format(*map(of_api, values.groups()))
+    return text
 
 
 def ngettext(singular: str, plural: str, number: int, **values: object) -> str:

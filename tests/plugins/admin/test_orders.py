@@ -504,7 +504,7 @@ def test_errors_of_a_new_order_stand_beside_their_fields(browser):
     assert page.html.count('aria-invalid="true"') == 3  # the second line has no price
     page = browser.post("/orders/new", form | {"line_items.-2.name": "Tea"})
     assert page.status == 400
-    assert 'href="#field-line_items--2-name"' in page.html
+    assert 'href="#field-line_items--2-price"' in page.html
     page = browser.post("/orders/new", form | {"customer_id": "99999"})
     assert 'href="#field-customer_id"' in page.html
 

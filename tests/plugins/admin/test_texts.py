@@ -26,7 +26,8 @@ FORMS = {
     "create_coupon": ("coupon", None), "update_coupon": ("coupon", None),
     "create_coupon_batch": ("coupon_batch", None), "create_customer": ("customer", None),
     "update_customer": ("customer", None), "create_webhook": ("webhook", None),
-    "update_webhook": ("webhook", None), "create_order_refund": ("", OrderRefundCreate),
+    "update_webhook": ("webhook", None), "create_order": ("order", None),
+    "create_order_refund": ("", OrderRefundCreate),
 }  # fmt: skip
 """The operations of forms of records: the resource, or the schema of the form."""
 

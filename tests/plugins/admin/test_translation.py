@@ -168,6 +168,32 @@ def test_german_pages_write_numbers_dates_and_errors_in_german(make_app, admin):
     assert "Schreiben Sie eine ganze Zahl ohne Trennzeichen" in page
 
 
+def test_german_forms_state_reasons_with_values_in_german(make_app, admin):
+    line = {"name": "1", "price": "5", "quantity": 2}
+    order = admin.post("/orders", {"order": {"status": "processing", "line_items": [line]}})
+    browser, number = Browser(make_app(), admin.key), order.json["order"]["id"]
+    browser.post("/language", {"language": "de"})
+    for path, values, text in (
+        (f"/orders/{number}/refund", {"amount": "11"}, "Darf höchstens 10.00 sein."),
+        ("/orders/new", {"line_items.-1.quantity": "0", "line_items.-1.name": "1",
+                         "line_items.-1.price": "5"}, "Muss zwischen 1 und"),
+        ("/orders/new", {"line_items.-1.name": "1", "line_items.-1.quantity": "1"},
+         "Braucht einen Preis."),
+        ("/coupons/new", {"code": "1", "tags": "-1"}, "Der Eintrag an Stelle 0 darf nicht mit"),
+    ):  # fmt: skip
+        assert text in browser.submit(path, "_form", **values).text, path
+
+
+@pytest.mark.parametrize("language", [name for name in texts.LANGUAGES if name != "en"])
+def test_sentences_with_values_are_translated(app, language):
+    shown = {entry.id: entry.string for entry in catalog_of(language) if "{0}" in entry.id}
+    assert len(shown) > 25
+    with app.test_request_context(headers={"Accept-Language": language}):
+        for template, translated in shown.items():
+            values = [str(71 + number) for number in range(4)]
+            assert texts.of_api(template.format(*values)) == translated.format(*values)
+
+
 def test_german_pages_state_reasons_in_german(make_app, admin):
     customer = admin.post("/customers", {"customer": {"email": "1@2.example"}}).json["customer"]
     order = {"customer_id": customer["id"], "order_number": "7", "status": "processing"}

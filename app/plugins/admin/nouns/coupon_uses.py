@@ -17,6 +17,7 @@ from app.plugins.admin.nouns.coupons import COUPONS, blp
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.tables import csv_file
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import of_api
 from app.schemas.base import Base
 from app.schemas.fields import input as inputs
 from app.schemas.fields.form import FormField, set_form
@@ -93,7 +94,7 @@ def _confirm_now(
             back=back,
             coupon_id=coupon_id,
             redemption_id=redemption_id,
-            failure=error.text(translate=_),
+            failure=error.text(translate=of_api),
             has_errors=True,
             status=409,
         )

@@ -18,7 +18,7 @@ from app.plugins.admin.history import FIELDS, History, differences, entry, label
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
 from app.plugins.admin.tables import Column, Filter, Table
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import reason_text
+from app.plugins.admin.texts import of_api, reason_text
 
 SIZE = 50
 
@@ -125,7 +125,7 @@ def _undo(record: Record) -> dict[str, object]:
     try:
         undo = call("get_event_undo", event_id=record["id"]).content
     except ShopError as error:
-        return {"problem": error.text(translate=_)}
+        return {"problem": error.text(translate=of_api)}
     if not undo["possible"]:
         reason = reason_text(undo["reasons"][0], REASONS, partial(_fields, labels=_labels(record)))
         return {"problem": _("This change cannot be undone.") + f" {reason}"}

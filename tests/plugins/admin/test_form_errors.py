@@ -1,0 +1,113 @@
+"""The messages of forms: each error that a service can raise, in words of the form (admin 5)."""
+
+import ast
+import re
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from flask import g
+
+import app as package
+from app.api.view_docs import documented
+from app.auth.principals import Capability, Principal
+from app.errors import ERRORS, InvalidOrderItems, ShopError
+from app.plugins.admin.calls import operations
+from app.plugins.admin.forms import Form, specs_of
+from app.plugins.admin.nouns import NOUNS, coupon_uses, try_it
+from app.schemas.base import Base
+from app.schemas.coupons.cart import CartSchema
+from app.schemas.fields.input import InputPart
+from app.schemas.orders.refund import OrderRefundCreate
+from app.schemas.redemptions import RedemptionCreate
+
+SERVICES = Path(package.__file__).parent / "services"
+API_NAME = re.compile(r"[a-z]+_[a-z_]+|\w\.\w|filter\[|\bsubtotal|[{}]")
+
+
+def forms():
+    """Each form of the pages: the operation, the schema of its body, its fields and their key."""
+    for noun in NOUNS.values():
+        for verb, schema in (("create", noun.create_schema), ("update", noun.update_schema)):
+            if schema:
+                specs = noun.form_specs(None, is_new=verb == "create")
+                key = (verb == "create" and noun.create_key) or noun.name
+                yield f"{verb}_{noun.operation}", schema, specs, key
+    for name, schema, specs, key in (
+        ("create_order_refund", OrderRefundCreate, specs_of(OrderRefundCreate), "order_refund"),
+        ("create_redemption", RedemptionCreate, specs_of(RedemptionCreate), "redemption"),
+        ("update_coupon", coupon_uses.CouponCount, specs_of(coupon_uses.CouponCount), "coupon"),
+        ("evaluate_coupons", CartSchema, try_it._specs(2), "cart"),
+    ):
+        yield name, schema, specs, key
+
+
+def params(schema, prefix):
+    """The names of the fields of a body in errors, with those of objects and of items of lists."""
+    for name, field in schema._declared_fields.items():
+        yield f"{prefix}{name}"
+        part = getattr(field, "nested", None) or getattr(
+            getattr(field, "inner", None), "nested", None
+        )
+        if isinstance(part, type) and issubclass(part, Base):
+            place = "." if isinstance(field, InputPart) else "[0]."
+            yield from params(part, f"{prefix}{name}{place}")
+
+
+def reasons():
+    """The sentences of services with the names of fields, as they state reasons."""
+    found = set()
+    for module in SERVICES.rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text())):
+            text = node.value if isinstance(node, ast.Constant) else ""
+            is_reason = isinstance(text, str) and re.match("(needs|must|cannot|is) ", text)
+            if is_reason and re.fullmatch(r"[^\n]{5,80}\.", text):
+                found.add(text)
+    return found
+
+
+@pytest.fixture
+def session(app, admin):
+    """A request of a page of an administrator."""
+    with app.test_request_context():
+        g.principal = Principal(admin.key.user_id, frozenset(Capability))
+        yield
+
+
+def noted(specs, key, error):
+    form = Form(specs, key)
+    form.note(error)
+    return form
+
+
+def test_errors_name_no_parameters(session):
+    for name, _, specs, key in forms():
+        for code in documented(operations()[name].view, "codes", {}):
+            details = {each[1]: "x" for each in Formatter().parse(ERRORS[code][1]) if each[1]}
+            error = ShopError(code, **details)
+            # A form always sends its body, and other errors have a page of their own.
+            if error.status in {400, 401, 409, 413, 422} and not code.endswith("_data"):
+                (text,) = noted(specs, key, error).errors.values()
+                assert not API_NAME.search(text), (name, code, text)
+
+
+def test_an_error_of_a_field_that_the_form_lacks_names_it(session):
+    for name, schema, specs, key in forms():
+        names = {each.name for each in specs}
+        for param in params(schema, f"{key}."):
+            error = InvalidOrderItems({param: "must not be negative."})
+            ((place, text),) = noted(specs, key, error).errors.items()
+            last = param.rpartition(".")[2]
+            assert place in names | {""}
+            assert not API_NAME.search(text), (name, param, text)
+            if place.rpartition(".")[2] != last:
+                words = last.replace("_", " ").capitalize()
+                assert text == f"{words}: Must not be negative.", (name, param)
+
+
+def test_reasons_name_no_parameters(session):
+    for name, _, specs, key in forms():
+        for reason in reasons():
+            form = noted(specs, key, InvalidOrderItems({f"{key}.line_items[0]": reason}))
+            ((_, text),) = form.errors.items()
+            assert not API_NAME.search(text), (name, reason, text)
