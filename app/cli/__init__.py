@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
          "Upgrade the database schema, create a first API key if needed, and run gunicorn."),
         ("webhooks", "webhooks", "webhooks",
          "Webhooks: receive deliveries locally, send examples."),
-        ("worker", "worker", "worker",
+        ("worker", "serve", "worker",
          "Deliver webhooks, import files and remove expired records."),
     )
 }  # fmt: skip

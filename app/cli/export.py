@@ -1,14 +1,23 @@
 """``shop-api export``: write records to a file or to standard output."""
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
+import marshmallow as ma
 from flask.cli import with_appcontext
+from sqlalchemy import ColumnElement, exists
+from werkzeug.datastructures import MultiDict
 
+from app.catalog import TRASH, current_catalog
 from app.cli.keys import require_schema
 from app.cli.progress import showing_progress
-from app.errors import ShopError
+from app.conversions.text import nearest_name
+from app.db.search import contains, matches
+from app.errors import InvalidParams, ShopError
 from app.import_export.export_kinds import KINDS
 from app.import_export.exports import (
     complete_file,
@@ -18,7 +27,157 @@ from app.import_export.exports import (
     records,
     whole_snapshot,
 )
-from app.import_export.filters import conditions
+from app.models import COUPON_BATCHES, COUPONS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
+from app.models.coupon import CouponStatus
+from app.schemas.campaigns import CampaignFilter
+from app.schemas.fields.query import ChoiceParam, TextParam
+from app.schemas.loading import invalid_params
+from app.schemas.orders.refund import RefundFilter
+from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query, Times
+from app.schemas.redemptions import RedemptionFilter
+from app.services.campaigns import queries as campaign_queries
+from app.services.campaigns.queries import CampaignQuery
+from app.services.common import metadata
+from app.services.common.filtering import ListQuery, between, require_known_status
+from app.services.coupons import queries as coupon_queries
+from app.services.coupons.batch_queries import BatchQuery
+from app.services.coupons.queries import CouponQuery
+from app.services.customers.queries import ALL_ROLES, CustomerQuery, tag_conditions
+from app.services.orders import queries as order_queries
+from app.services.orders import refunds
+from app.services.orders.queries import OrderQuery
+from app.services.orders.refunds import RefundQuery
+from app.services.redemptions import queries as redemption_queries
+from app.services.redemptions.queries import RedemptionQuery
+
+
+class _CouponFilter(CouponFilter):
+    """Filters of coupons. Without a status, coupons in the trash are exported, too."""
+
+    status = ChoiceParam("filter[status]", "Status.", *CouponStatus)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CouponQuery(CouponQuery):
+    status: str | None = None
+
+
+class _CustomerFilter(CustomerFilter):
+    """Filters of customers. Without a role, all accounts are exported."""
+
+    role = TextParam(
+        "filter[role]", "A single role. `all` includes every role.", load_default=ALL_ROLES
+    )
+
+
+def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Return the conditions of the filters of an export.
+
+    Args:
+        given: filters as ``name=value``. The names are those of the list of the API.
+
+    Raises:
+        InvalidParams: a filter is unknown, or its value is invalid.
+    """
+    found_by = _FILTERS[kind]
+    schema = found_by.schema()
+    names = {
+        str(field.data_key).removeprefix("filter[").rstrip("]") for field in schema.fields.values()
+    }
+    further = schema.further
+    query: MultiDict[str, str] = MultiDict()
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidParams({"--filter": f"{text!r} is not of the form NAME=VALUE."})
+        parameter = _parameter(name)
+        if further and further.fullmatch(parameter):
+            query.add(parameter, value)
+            continue
+        if name not in names:
+            known = f". Known filters: {', '.join(sorted(names))}."
+            nearest = nearest_name(name, names)
+            hint = f"; did you mean {nearest!r}?" if nearest else known
+            raise InvalidParams({"--filter": f"unknown filter {name!r}{hint}"})
+        query[parameter] = value
+    try:
+        return found_by.conditions(found_by.query.of(schema.load(query)))
+    except (ma.ValidationError, InvalidParams) as error:
+        found = error if isinstance(error, InvalidParams) else invalid_params(error)
+        reasons = {f"--filter {_name(each.param or '')}": each.reason for each in found.parts}
+        raise InvalidParams(reasons) from None
+
+
+def _parameter(name: str) -> str:
+    """Return the parameter of a filter: ``filter[q]``, or ``filter[metadata][erp_id]``."""
+    first, bracket, rest = name.partition("[")
+    return f"filter[{first}]{bracket}{rest}"
+
+
+def _name(parameter: str) -> str:
+    """Return the filter of a parameter: ``q`` for ``filter[q]``."""
+    return parameter.removeprefix("filter[").replace("]", "", 1)
+
+
+def _of_coupons(query: _CouponQuery) -> list[ColumnElement[bool]]:
+    coupon_queries.require_known_filter(query)
+    found = coupon_queries.conditions_of(query)
+    if query.type is not None:
+        found.append(COUPONS.c.type == query.type)
+    if query.status is not None:
+        found.append(COUPONS.c.status == query.status)
+    if query.q is not None:
+        found.append(contains(COUPONS.c.search_text, query.q, COUPONS.c.id).by_index)
+    return [*found, *metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query.metadata)]
+
+
+def _of_customers(query: CustomerQuery) -> list[ColumnElement[bool]]:
+    found = between(USERS.c, query)
+    if query.role != ALL_ROLES:
+        found.append(
+            exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role)
+        )
+    search = matches(USERS.c.search_text, query.q or "", USERS.c.id)
+    found += [] if search is None else [search.by_index]
+    found += tag_conditions(query)
+    return [*found, *metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)]
+
+
+def _of_orders(query: OrderQuery) -> list[ColumnElement[bool]]:
+    require_known_status(query.status, [*current_catalog().order_statuses, TRASH])
+    found = order_queries.conditions_of(query)
+    if query.status is not None:
+        found.append(ORDERS.c.status.in_(query.status))
+    if query.q is not None:
+        found.append(order_queries.search_for(query.q).by_index)
+    return [*found, *metadata.conditions_of(metadata.ORDER, ORDERS.c.id, query.metadata)]
+
+
+def _of_refunds(query: RefundQuery) -> list[ColumnElement[bool]]:
+    of_metadata = metadata.conditions_of(metadata.REFUND, ORDER_REFUNDS.c.id, query.metadata)
+    return [*refunds.conditions_of(query), *of_metadata]
+
+
+class _Filter(NamedTuple):
+    schema: type[Query]
+    query: type[ListQuery]
+    conditions: Callable[[Any], list[ColumnElement[bool]]]  # of that query
+
+
+def _of_batches(query: BatchQuery) -> list[ColumnElement[bool]]:
+    return between({"created_at": COUPON_BATCHES.c.created_at}, query)
+
+
+_FILTERS: Mapping[str, _Filter] = {
+    "coupons": _Filter(_CouponFilter, _CouponQuery, _of_coupons),
+    "customers": _Filter(_CustomerFilter, CustomerQuery, _of_customers),
+    "orders": _Filter(OrderFilter, OrderQuery, _of_orders),
+    "refunds": _Filter(RefundFilter, RefundQuery, _of_refunds),
+    "redemptions": _Filter(RedemptionFilter, RedemptionQuery, redemption_queries.conditions_of),
+    "batches": _Filter(Times, BatchQuery, _of_batches),
+    "campaigns": _Filter(CampaignFilter, CampaignQuery, campaign_queries.conditions_of),
+}
+
 
 ALL = "all"
 FORMATS = ("ndjson", "csv")

@@ -1,4 +1,7 @@
-"""``shop-api serve``: set up the database and run gunicorn, as in ``make run``."""
+"""``shop-api serve`` and ``worker``.
+
+``serve`` sets up the database and runs gunicorn, as in ``make run``.
+"""
 
 import errno
 import gc
@@ -16,8 +19,7 @@ from flask.cli import with_appcontext
 from app.auth.principals import Permission
 from app.cli import program
 from app.cli.db import upgraded
-from app.cli.keys import show_new, sign_in_url
-from app.cli.worker import run_worker
+from app.cli.keys import require_schema, show_new, sign_in_url
 from app.config.files import runtime_folder
 from app.config.settings import GUNICORN_SETTINGS
 from app.config.urls import own_url
@@ -147,3 +149,31 @@ def _listener() -> socket.socket:
             f"{host}:{port} cannot be used: {os.strerror(error.errno or 0)}. "
             "Choose another port: PORT=8001 make run"
         ) from None
+
+
+@click.command("worker")
+@click.option(
+    "--parent",
+    type=int,
+    envvar="SERVE_PID",  # set by server/supervisor.py
+    metavar="PID",
+    help="Stop when this process, which started the worker, ends, as under `shop-api serve`.",
+)
+@with_appcontext
+def worker(*, parent: int | None) -> None:
+    """Deliver webhooks, import files and remove expired records.
+
+    Any number of workers on any number of machines share the work. SIGTERM finishes the deliveries
+    in flight.
+    """
+    require_schema()
+    run_worker(parent)
+
+
+def run_worker(parent: int | None) -> None:
+    """Run a worker until it is stopped, or until its parent process ends."""
+    from app.import_export.stored_files import import_next_part  # slow imports,
+    from app.worker.loop import DeliveryWorker  # for this command only
+
+    app = current_app._get_current_object()  # type: ignore[attr-defined] # as Flask documents it
+    DeliveryWorker(app, parent=parent, import_part=import_next_part).run()

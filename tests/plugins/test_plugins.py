@@ -24,7 +24,7 @@ from app.plugin_api import (
     publish_events,
     run_in_transaction,
 )
-from app.plugins.admin import extensions
+from app.plugins import admin as pages
 from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base
 from app.services.api_keys.writes import create_key
@@ -392,7 +392,7 @@ def test_the_documented_page_and_panel_of_the_admin_pages(install, monkeypatch, 
     assert "Gift cards" not in browser.get("/sessions").text
     assert browser.get("/x/gift-cards").status == 401
     with pytest.raises(ValueError, match="has no page"):
-        extensions.add_panel(app, "webhook", "x", lambda record: "")
+        pages.add_panel(app, "webhook", "x", lambda record: "")
 
 
 @pytest.mark.parametrize("prefix", ["", "/shop"])

@@ -17,11 +17,11 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.api.authentication import limit_body
 from app.api.dialect import SAFE_METHODS
 from app.api.openapi.info import guides_url
-from app.auth.sessions import Session, find_session
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import can, require, require_reading
 from app.plugins.admin.sessions import cookies, held
+from app.plugins.admin.sessions.cookies import Session, find_session
 from app.plugins.admin.texts import gettext as _
 from app.plugins.admin.texts import of_api
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,51 @@ from flask.cli import with_appcontext
 from app.catalog import current_catalog
 from app.cli.import_group import imports
 from app.cli.keys import require_schema
-from app.cli.stopping import Stopped, stopping_between_batches
 from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.report import COLUMNS, ImportReport
 from app.services.orders.items import amount_text
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(Exception):
+    """The command received a signal. ``exit_code`` is 130 for Ctrl-C and 143 for SIGTERM."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
+@contextmanager
+def stopping_between_batches() -> Iterator[Callable[[], None]]:
+    """Stop a command after its batch on Ctrl-C or SIGTERM. A second signal stops it immediately.
+
+    Yields a function that the command calls after each batch. It raises Stopped after a signal.
+    """
+    received: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if received:
+            sys.exit(128 + number)
+        received.append(number)
+        click.echo("Stopping after this batch …", err=True)
+
+    def check() -> None:
+        if received:
+            raise Stopped(received[0])
+
+    before = {}
+    try:
+        for number in SIGNALS:
+            try:
+                before[number] = signal.signal(number, note)
+            except ValueError:  # not in the main thread
+                break
+        yield check
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 if TYPE_CHECKING:
     from app.plugins.woocommerce.importer.verification import Verification

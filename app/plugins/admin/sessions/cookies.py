@@ -1,10 +1,24 @@
-"""The cookie of a session (admin 1)."""
+"""The session of a request: its cookie, and its lookup (admin 1).
 
+A session has the rights that its API key has at each request. Revoking the key or deleting its user
+deletes the session, so it ends on all machines at once.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from flask import Response, current_app, request
+from sqlalchemy import bindparam, select, update
+
+from app.auth.api_keys import principal_of
+from app.auth.hashes import keyed_hash
+from app.auth.principals import InvalidCredentials, Principal
+from app.db.read_pool import fetch
+from app.db.session import try_to_write
+from app.models import ADMIN_SESSIONS, API_KEYS, USER_ROLES, USERS
 
 
 def is_loopback() -> bool:
@@ -60,4 +74,68 @@ def remove(response: Response) -> None:
     """Remove the cookie."""
     response.delete_cookie(
         name(), path="/", secure=request.is_secure, httponly=True, samesite="Lax"
+    )
+
+
+_SESSION = (
+    select(
+        ADMIN_SESSIONS.c.id.label("session_id"),
+        ADMIN_SESSIONS.c.last_used_at.label("session_used_at"),
+        ADMIN_SESSIONS.c.expires_at.label("session_expires_at"),
+        API_KEYS.c.id,
+        API_KEYS.c.user_id,
+        API_KEYS.c.permission,
+        API_KEYS.c.resources,
+        API_KEYS.c.expires_at,
+        API_KEYS.c.last_used_at,
+        API_KEYS.c.description,
+        USERS.c.username,
+        USER_ROLES.c.role,
+    )
+    .join(API_KEYS, API_KEYS.c.id == ADMIN_SESSIONS.c.key_id)
+    .join(USERS, USERS.c.id == API_KEYS.c.user_id)
+    .outerjoin(USER_ROLES, USER_ROLES.c.user_id == API_KEYS.c.user_id)
+    .where(ADMIN_SESSIONS.c.token_hash == bindparam("token_hash"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that has not ended."""
+
+    id: int
+    principal: Principal
+    username: str
+    description: str
+
+
+def find_session(token: str) -> Session | None:
+    """Return the session of the token in a cookie, or None if there is none or it has ended."""
+    rows = fetch(_SESSION, {"token_hash": keyed_hash(token)})
+    if not rows:
+        return None
+    first, now = rows[0], datetime.now(UTC)
+    idle = timedelta(days=current_app.config["SHOP_ADMIN_IDLE_DAYS"])
+    if now >= first.session_expires_at or now >= first.session_used_at + idle:
+        return None
+    try:
+        principal = principal_of(rows)
+    except InvalidCredentials:
+        return None
+    _record_use(first.session_id, first.session_used_at, now)
+    return Session(first.session_id, principal, first.username, first.description)
+
+
+def _record_use(session_id: int, used_at: datetime, now: datetime) -> None:
+    """Store that a session is used in the current minute, at most once a minute."""
+    minute = now.replace(second=0, microsecond=0)
+    if used_at >= minute:
+        return
+    this = (
+        select(ADMIN_SESSIONS.c.id)
+        .where(ADMIN_SESSIONS.c.id == session_id, ADMIN_SESSIONS.c.last_used_at < minute)
+        .with_for_update(skip_locked=True)
+    )
+    try_to_write(
+        update(ADMIN_SESSIONS).where(ADMIN_SESSIONS.c.id.in_(this)).values(last_used_at=minute)
     )
