@@ -11,6 +11,8 @@ from app.db.sql.types import AUTOINCREMENT, Id, JsonText, Key, UtcDateTime
 _IS_NUMBERED = text("id IS NOT NULL")
 _IS_UNNUMBERED = text("id IS NULL")
 _HAS_CUSTOMER = text("customer_id IS NOT NULL")
+IS_DELETED_NOTE = text("type = 'order_note.deleted'")
+"""The condition of an index, which databases only use for a condition without parameters."""
 
 
 class Event(Model):
@@ -102,6 +104,13 @@ class Event(Model):
             "customer_id",
             sqlite_where=_HAS_CUSTOMER,
             postgresql_where=_HAS_CUSTOMER,
+        ),
+        # Erasures read all of these, because no other table has the order of a deleted note.
+        Index(
+            "ix_events_deleted_notes",
+            "position",
+            sqlite_where=IS_DELETED_NOTE,
+            postgresql_where=IS_DELETED_NOTE,
         ),
         AUTOINCREMENT,
     )

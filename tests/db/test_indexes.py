@@ -99,6 +99,7 @@ INDEXES = {
         "ix_events_user": "GET /events with filter[user_id]",
         "ix_events_request": "GET /events with filter[request_id]",
         "ix_events_customer": "DELETE /customers/{id}: events of a customer",
+        "ix_events_deleted_notes": "the same: events of deleted notes of orders",
     },
     "webhook_deliveries": {
         "uq_webhook_deliveries_event": "one delivery of an event to a webhook",

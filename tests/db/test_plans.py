@@ -306,6 +306,22 @@ def test_deletion_of_a_customer_hashes_the_uses_of_one_address_at_once(
     assert len(updates) == 1
 
 
+@pytest.mark.both_databases
+def test_deletion_of_a_customer_reads_no_whole_table(app, admin, make_coupon, make_customer, plans):
+    """All events were read for each part of the orders."""
+    ada = make_customer(email="ada@example.com")
+    make_coupon(code="summer")
+    insert_order(app, customer_id=ada["id"])
+    reserve(admin, reference="cart", customer_id=ada["id"])
+    found = plans(lambda: admin.delete(f"/customers/{ada['id']}"))
+    assert [
+        (statement, steps)
+        for statement, steps in found
+        if re.search(r"^SCAN (orders|events|redemptions)\b(?!.*_deleted_notes)", steps, re.M)
+        or re.search(r"Seq Scan on (orders|events|redemptions)\b", steps)
+    ] == []
+
+
 @pytest.mark.parametrize("path", ["/coupons?", "/customers?filter[role]=all&", "/orders?"])
 def test_list_by_id_is_sorted_by_one_column(
     app, admin, make_coupon, make_customer, many, plans, path

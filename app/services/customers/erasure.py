@@ -34,6 +34,7 @@ from app.models import (
     USERS,
 )
 from app.models.api_key import INVITATION_OF
+from app.models.event import IS_DELETED_NOTE
 from app.models.user import UserRow
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common.erased import ERASED, erased_email
@@ -105,9 +106,7 @@ def _of_orders(session: Session, table: Table, orders: Collection[int]) -> set[i
 
 def _deleted_notes(session: Session, orders: Collection[int]) -> set[int]:
     """Return the notes of orders whose deletion an event reports."""
-    deleted = select(EVENTS.c.resource_id, EVENTS.c.data).where(
-        EVENTS.c.resource == "order_note", EVENTS.c.type == "order_note.deleted"
-    )
+    deleted = select(EVENTS.c.resource_id, EVENTS.c.data).where(IS_DELETED_NOTE)
     return {
         row.resource_id
         for row in session.execute(deleted)
