@@ -17,6 +17,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    union,
 )
 
 from app.db.read_pool import Fetch
@@ -26,7 +27,7 @@ from app.models import CAMPAIGNS, COUPONS, MERGED_ACCOUNTS, REDEMPTIONS
 from app.models.coupon import CouponOptions, CouponStatus
 from app.models.redemption import IS_LIVE, IS_LIVE_RESERVATION, IS_RESERVED, IS_STORED_LIVE
 from app.pricing.carts import CampaignTerms, CouponTerms
-from app.services.campaigns.queries import COLUMNS, of_uses
+from app.services.campaigns.queries import COLUMNS
 from app.services.common.erased import is_counted_for
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import HAS_ONE_OF_CODES
@@ -34,7 +35,7 @@ from app.services.coupons.queries import HAS_ONE_OF_CODES
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
 _CUSTOMERS = bindparam("customer_ids", type_=IdList)
 _EMAILS = bindparam("emails_normalized", type_=TextList)
-IS_OF_CUSTOMER = or_(
+_WAYS_TO_BE_OF_CUSTOMER = (
     is_one_of(REDEMPTIONS.c.customer_id, _CUSTOMERS),
     is_one_of(REDEMPTIONS.c.email_normalized, _EMAILS),
     is_counted_for(_EMAILS),
@@ -60,18 +61,23 @@ def number_of_redemptions(*conditions: ColumnElement[bool]) -> ColumnElement[int
     )
 
 
-_USES_BY_CUSTOMER = number_of_redemptions(
-    IS_OF_CUSTOMER,
-    _IS_OF_ANOTHER_ORDER,
-    IS_LIVE,
-)
-STORED_USES_BY_CUSTOMER = number_of_redemptions(
-    IS_OF_CUSTOMER,
-    _IS_OF_ANOTHER_ORDER,
-    IS_STORED_LIVE,
-)
-"""Uses of a coupon by the customer of ``Customer.parameters``, with reservations whose expiry is
-not stored. It does not depend on the clock."""
+def number_by_customer(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
+    """Return the number of uses by the customer of ``Customer.parameters``.
+
+    Each way to be one of them is a select of its own. For alternatives, SQLite reads all uses of
+    the coupon, and so does PostgreSQL without statistics.
+
+    Args:
+        conditions: one of them is the coupon or the campaign that a statement is about.
+    """
+    ids = (select(REDEMPTIONS.c.id).where(way, *conditions) for way in _WAYS_TO_BE_OF_CUSTOMER)
+    found = union(*(each.correlate(COUPONS, CAMPAIGNS) for each in ids)).subquery()
+    return select(func.count()).select_from(found).scalar_subquery()
+
+
+_USES_BY_CUSTOMER = number_by_customer(_IS_OF_COUPON, _IS_OF_ANOTHER_ORDER, IS_LIVE)
+STORED_USES_BY_CUSTOMER = number_by_customer(_IS_OF_COUPON, _IS_OF_ANOTHER_ORDER, IS_STORED_LIVE)
+"""With reservations whose expiry is not stored. It does not depend on the clock."""
 
 _RESERVED = number_of_redemptions(IS_LIVE_RESERVATION)
 # Reservations from a time when the coupon had no limit.
@@ -151,7 +157,7 @@ _OF_CUSTOMER = _terms(
     case(
         (
             CAMPAIGNS.c.usage_limit_per_user > 0,
-            of_uses(func.count(), IS_OF_CUSTOMER, IS_LIVE),
+            number_by_customer(REDEMPTIONS.c.campaign_id == CAMPAIGNS.c.id, IS_LIVE),
         ),
         else_=null(),
     ),

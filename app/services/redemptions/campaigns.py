@@ -31,7 +31,7 @@ from app.pricing.evaluation import (
 from app.services.campaigns.locks import Held
 from app.services.coupons.customers import Customer
 from app.services.coupons.refusals import not_applicable
-from app.services.coupons.terms import IS_CURRENT, IS_OF_CUSTOMER
+from app.services.coupons.terms import IS_CURRENT, number_by_customer
 from app.services.redemptions.campaign_numbers import (
     CHANGE,
     MORE,
@@ -43,15 +43,10 @@ from app.services.redemptions.campaign_numbers import (
 from app.services.redemptions.expiry import expire_all
 
 _PAUSED = Reason("paused", REASONS["paused"])
-_BY_CUSTOMER = (
-    select(func.count())
-    .where(
-        REDEMPTIONS.c.campaign_id == bindparam("this_campaign"),
-        IS_OF_CUSTOMER,
-        IS_STORED_LIVE,
-        REDEMPTIONS.c.id != bindparam("own_id", type_=Id),
-    )
-    .scalar_subquery()
+_BY_CUSTOMER = number_by_customer(
+    REDEMPTIONS.c.campaign_id == bindparam("this_campaign"),
+    IS_STORED_LIVE,
+    REDEMPTIONS.c.id != bindparam("own_id", type_=Id),
 )
 _TAKE = CHANGE.where(
     or_(MORE == 0, CAMPAIGNS.c.usage_limit == 0, CAMPAIGNS.c.stored_uses < CAMPAIGNS.c.usage_limit),
