@@ -7,6 +7,7 @@ most of its CPU time. A run without a planted defect starts the service as users
 from __future__ import annotations
 
 import atexit
+import ctypes
 import json
 import os
 import signal
@@ -24,6 +25,9 @@ from gunicorn.app.wsgiapp import WSGIApplication
 from app import create_app
 from app.main import main as shop_api
 from tests.serving import ROOT, SECRET, Gunicorn
+
+PR_SET_PDEATHSIG = 1
+"""The option of prctl(2) for a signal that a process gets when its parent ends."""
 
 
 class Fork(psutil.Process):
@@ -75,7 +79,8 @@ def _server() -> subprocess.Popen[str]:
 
 
 def _serve() -> None:
-    """Fork a process for each line of the input."""
+    """Fork a process for each line of the input. The forks end with this process, however it ends."""
+    server = os.getpid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks that end are no zombies
     with tempfile.TemporaryDirectory() as folder:
@@ -87,6 +92,10 @@ def _serve() -> None:
             sys.stdout.write(f"{pid}\n")
             sys.stdout.flush()
         else:
+            if sys.platform == "linux":
+                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != server:  # it has ended before
+                os._exit(1)
             _become(arguments, log, env)
 
 
