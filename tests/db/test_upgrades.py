@@ -32,8 +32,9 @@ from tests.api_client import Client
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
 
 REVISIONS = [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()][::-1]
-# The first one passes all migrations, and the last one the migration that was added last.
-CASES = [*REVISIONS[:-2:20], REVISIONS[-2]]
+# The first one passes all migrations, and the last one the migration that was added last. What is
+# in between is in test_each_migration_keeps_the_data_of_the_schema_before_it.
+CASES = [REVISIONS[0], REVISIONS[-2]]
 QUICK = {("sqlite", REVISIONS[0])}
 TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001  # what both databases give back, see stored()
 # What a column's kind does not tell: its constraints.

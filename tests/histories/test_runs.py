@@ -28,17 +28,18 @@ SECONDS = 20
 PLANTED_SECONDS = 180  # a run ends at the first violation, and a busy machine sends few requests
 QUICK = (
     "no-lock", "release-frees-two", "idempotency-survives-rollback", "idempotency-forgets",
-    "email-case", "lost-event", "statistics-not-updated", "wrong-count", "limit-off-by-one",
+    "email-case", "lost-event", "statistics-not-updated", "limit-off-by-one",
     "trash-keeps-use", "refund-exceeds", "refunded-releases", "refunded-items", "keys-shared",
-    "keys-of-any-body", "update-without-time", "note-lost", "discount-kept", "metadata-dropped",
+    "keys-of-any-body", "update-without-time", "note-lost", "metadata-dropped",
     "read-only-writes", "restored-as-pending", "second-key-ignored", "second-status-ignored",
     "second-coupon-without-discount", "customer-unchecked", "replay-with-200",
-    "results-reordered", "fees-left-out", "feed-page-skips", "order-if-match-ignored",
-    "address-change-lost", "guests-not-erased", "campaign-before-lock", "amount-kept",
-    "change-skips-budget", "claim-leaves-uses", "merge-before-lock", "claim-counts-twice",
-    "erasure-forgets-uses",
+    "results-reordered", "fees-left-out", "feed-page-skips", "campaign-before-lock", "amount-kept",
+    "merge-before-lock", "claim-counts-twice", "erasure-forgets-uses",
 )  # fmt: skip
-"""Plants that a few seconds of traffic without faults show. ``make histories`` runs the others."""
+"""Plants that a few seconds of traffic without faults show, also on a busy machine.
+
+``python -m qa.histories.planted`` runs all. ``test_altered_history_is_rejected`` has what they do.
+"""
 
 
 def run(database, seed, seconds, **options):

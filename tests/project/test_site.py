@@ -198,17 +198,20 @@ def test_search_works_without_a_server_and_finds_instructions_first(built):
             executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
         )
         failures, found = [], {}
+        page = browser.new_page()
+        page.on("console", lambda message: failures.append(message.text))
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.goto((built / "index.html").as_uri() + f"?q={quote(next(iter(FIRST_RESULTS)))}")
+        # The first link of a result is its page. Others are its sections.
+        links = page.locator(".md-search-result__item > .md-search-result__link:first-child")
+        links.first.wait_for(state="attached")
         for text in FIRST_RESULTS | AMONG_THREE:
-            page = browser.new_page()
-            page.on("console", lambda message: failures.append(message.text))
-            page.on("pageerror", lambda error: failures.append(str(error)))
-            page.goto((built / "index.html").as_uri() + f"?q={quote(text)}")
-            # The first link of a result is its page. Others are its sections.
-            links = page.locator(".md-search-result__item > .md-search-result__link:first-child")
-            links.first.wait_for(state="attached")
+            for typed, state in (("", "detached"), (text, "attached")):
+                page.fill(".md-search__input", typed)
+                page.dispatch_event(".md-search__input", "keyup")
+                links.first.wait_for(state=state)
             paths = [urlsplit(link.get_attribute("href")).path for link in links.all()[:3]]
             found[text] = [Path(path).stem for path in paths]
-            page.close()
         browser.close()
     assert failures == []
     assert {text: found[text][0] for text in FIRST_RESULTS} == FIRST_RESULTS
