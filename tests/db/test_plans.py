@@ -16,7 +16,7 @@ from app.models import COUPONS, REDEMPTIONS, Coupon, User
 from app.models.redemption import IS_RESERVED
 from app.models.user import with_normalized
 from app.services.coupons.terms import number_of_redemptions
-from app.services.customers import totals
+from app.services.customers import totals, traces
 from app.services.customers.columns import BLANK
 from tests.factories import insert_order
 from tests.redemptions.calls import post, reserve
@@ -321,6 +321,30 @@ def test_deletion_of_a_customer_reads_no_whole_table(app, admin, make_coupon, ma
         if re.search(r"^SCAN (orders|events|redemptions)\b(?!.*_deleted_notes)", steps, re.M)
         or re.search(r"Seq Scan on (orders|events|redemptions)\b", steps)
     ] == []
+
+
+@pytest.mark.both_databases
+def test_erasure_sorts_nothing(app, admin, make_coupon, make_customer, plans, monkeypatch):
+    """All orders, uses and events of the account that were left were sorted for each part."""
+    ada = make_customer(email="ada@example.com")
+    make_coupon(code="summer")
+    for number in range(5):
+        insert_order(app, customer_id=ada["id"])
+        reserve(admin, reference=f"cart-{number}", customer_id=ada["id"])
+    monkeypatch.setattr(traces, "BATCH", 1)
+    admin.delete(f"/customers/{ada['id']}")
+    monkeypatch.setattr(traces, "BATCH", 200)
+
+    def clear():
+        while traces.clear_next_batch():
+            pass
+        return admin.get("/orders/count")
+
+    of_account = r"WHERE .*customer_id (=|IN).*LIMIT"
+    found = [each for each in plans(clear) if re.search(of_account, each[0], re.DOTALL)]
+    tables = {match[1] for each, _ in found if (match := re.search(r"FROM (\w+)", each))}
+    assert tables >= {"orders", "redemptions", "events"}
+    assert [(each, steps) for each, steps in found if reads_everything(each, steps)] == []
 
 
 @pytest.mark.parametrize("path", ["/coupons?", "/customers?filter[role]=all&", "/orders?"])

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import orjson
 from sqlalchemy import (
     ColumnElement,
+    Row,
     and_,
     bindparam,
     case,
@@ -315,10 +316,10 @@ def _emails(session: Session, account: UserRow) -> set[str]:
 def _use_step(condition: Callable[[Traces], ColumnElement[bool]]) -> Step:
     """Return the step that unlinks uses of coupons and keeps a hash of their addresses."""
 
-    def step(session: Session, traces: Traces, _: int, size: int) -> Done:
+    def step(session: Session, traces: Traces, after: int, size: int) -> Done:
         columns = REDEMPTIONS.c.id, REDEMPTIONS.c.order_id
-        found = select(*columns).where(condition(traces)).order_by(REDEMPTIONS.c.id).limit(size)
-        rows = session.execute(found).all()
+        found = select(*columns).where(condition(traces), REDEMPTIONS.c.id > after)
+        rows = session.execute(found.order_by(REDEMPTIONS.c.id).limit(size)).all()
         if rows:
             # An update of an order must not write an address back that it has read before.
             _lock_orders(session, ORDERS.c.id.in_({row.order_id for row in rows} - {None}))
@@ -330,18 +331,15 @@ def _use_step(condition: Callable[[Traces], ColumnElement[bool]]) -> Step:
                 marked = record.kind.in_(USES) & is_one_of(record.target_id, literal(ids, IdList))
                 erased = update(IMPORTED_RECORDS).where(marked)
                 session.execute(erased.values(fingerprint=ERASED_RECORD))
-        return _done(len(rows), size)
+        return Done(len(rows), rows[-1].id if len(rows) == size else None)
 
     return step
 
 
-def _lock_orders(session: Session, condition: ColumnElement[bool], size: int = BATCH) -> list[int]:
-    found = select(ORDERS.c.id).where(condition).order_by(ORDERS.c.id).limit(size)
-    return [*session.scalars(found.with_for_update())]
-
-
-def _done(number: int, size: int) -> Done:
-    return Done(number, None if number < size else 0)
+def _lock_orders(session: Session, condition: ColumnElement[bool]) -> Sequence[Row[int, int]]:
+    found = select(ORDERS.c.id, ORDERS.c.customer_id).where(condition)
+    in_order = found.order_by(ORDERS.c.id).limit(BATCH)
+    return session.execute(in_order.with_for_update()).all()
 
 
 def _of_guests(traces: Traces) -> ColumnElement[bool]:
@@ -353,12 +351,21 @@ def _clear_orders(session: Session, traces: Traces, _: int, size: int) -> Done:
     """Make orders of the account those of a guest, whose events do not name it."""
     if not traces.with_orders:
         return Done(0, None)
-    ids = _lock_orders(session, traces.has_order, size)
-    if ids:
-        erase_reports(session, ids)
-        these = is_one_of(ORDERS.c.id, literal(ids, IdList))
-        session.execute(update(ORDERS).where(these).values(customer_id=None))
-    return _done(len(ids), size)
+    found: list[int] = []
+    # Sorted by ID, all that are left would be read for each part. Their dates are in an index.
+    in_order = ORDERS.c.created_at, ORDERS.c.id
+    for customer_id in traces.customer_ids:
+        theirs = select(ORDERS.c.id).where(ORDERS.c.customer_id == customer_id).order_by(*in_order)
+        found += session.scalars(theirs.limit(size - len(found)))
+    if not found:
+        return Done(0, None)
+    held = _lock_orders(session, ORDERS.c.id.in_(found))
+    # Some may have become those of another customer meanwhile.
+    ids = [row.id for row in held if row.customer_id in traces.customer_ids]
+    erase_reports(session, ids)
+    these = is_one_of(ORDERS.c.id, literal(ids, IdList))
+    session.execute(update(ORDERS).where(these).values(customer_id=None))
+    return Done(len(found), None if len(found) < size else 0)
 
 
 def _clear_guest_orders(session: Session, traces: Traces, after: int, size: int) -> Done:
@@ -376,13 +383,14 @@ def _clear_guest_orders(session: Session, traces: Traces, after: int, size: int)
     return Done(len(ids), ids[-1] if len(ids) == size else None)
 
 
-def _clear_events(session: Session, traces: Traces, _: int, size: int) -> Done:
+def _clear_events(session: Session, traces: Traces, after: int, size: int) -> Done:
     """Clear the other events of the account, and those of what they report."""
     most = size * EVENTS_PER_RECORD
-    number, records = erase_events_of(session, traces.customer_ids, most)
-    if number:
+    positions, records = erase_events_of(session, traces.customer_ids, most, after)
+    if positions:
         erase_reports(session, (), records)
-    return Done(ceil(number / EVENTS_PER_RECORD), None if number < most else 0)
+    last = positions[-1] if len(positions) == most else None
+    return Done(ceil(len(positions) / EVENTS_PER_RECORD), last)
 
 
 def _clear_responses(session: Session, traces: Traces, after: int, size: int) -> Done:

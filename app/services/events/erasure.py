@@ -32,7 +32,8 @@ _EVENTS = (
     .limit(BATCH)
     .with_for_update()
 )
-_OF_CUSTOMERS = _EVENTS.where(is_one_of(EVENTS.c.customer_id, bindparam("ids", type_=IdList)))
+# SQLite reads the events of one customer in order from the index, if it is not one of a list.
+_OF_CUSTOMERS = _EVENTS.where(EVENTS.c.customer_id.in_(bindparam("ids", expanding=True)))
 # Two partial indexes: of numbered events, and of those that are not numbered yet.
 _OF_RECORDS = [
     _EVENTS.where(
@@ -75,14 +76,14 @@ def erase_events(session: Session, records: Mapping[str, Collection[int]]) -> No
 
 
 def erase_events_of(
-    session: Session, customer_ids: Collection[int], size: int
-) -> tuple[int, dict[str, set[int]]]:
-    """Do the same for events of customers, up to a number of them.
+    session: Session, customer_ids: Collection[int], size: int, after: int
+) -> tuple[list[int], dict[str, set[int]]]:
+    """Do the same for events of customers after a position, up to a number of them.
 
     Returns:
-        The number of events, and the IDs of the records that they report, by resource.
+        The positions of the events, and the IDs of the records that they report, by resource.
     """
-    given = {"ids": list(customer_ids), "after": 0}
+    given = {"ids": list(customer_ids), "after": after}
     found = _OF_CUSTOMERS.limit(size)
     events: Sequence[Any] = session.execute(found, given).all() if customer_ids else ()
     _write_converted(session, events, blank, _BLANK)
@@ -90,7 +91,7 @@ def erase_events_of(
     for event in events:
         if event.resource in records:
             records[event.resource].add(event.resource_id)
-    return len(events), records
+    return [event.position for event in events], records
 
 
 def rewrite_events(
