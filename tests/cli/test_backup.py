@@ -15,6 +15,7 @@ from app import create_app
 from app.auth.principals import Permission
 from app.db.session import db
 from app.services.api_keys.writes import create_key
+from app.services.coupons.refusals import refusals_of
 from qa.releases import read_release, releases
 from tests.api_client import Client
 from tests.databases import close
@@ -71,6 +72,9 @@ def backup(machine, urls, tmp_path):
     with here.app_context():
         key = create_key("owner", "administrator", Permission.READ_WRITE, "owner")
     assert Client(here, key).post("/coupons", {"coupon": {"code": "kept"}}).status_code == 201
+    cart = {"coupons": ["spring"], "email": "guest@example.com", "items": []}
+    Client(here, key).post("/coupons/evaluate", {"cart": cart})
+    refusals_of(here).flush()
     file = tmp_path / "shop.backup"
     result = run(here, "backup", file)
     assert result.exit_code == 0, result.output
@@ -88,6 +92,8 @@ def test_restored_shop_has_its_records_and_keys(backup, machine, urls, tmp_path)
     there = Client(machine("there", urls[1]), key)
     assert there.get("/coupons/count").json == {"count": 1}
     assert there.get("/coupons/code/kept").status_code == 200
+    data = there.get("/persons/data", {"email": "guest@example.com"}).json["person_data"]
+    assert [each["code"] for each in data["refused_codes"]] == ["spring"]
     assert there.post("/coupons", {"coupon": {"code": "next"}}).json["coupon"]["id"] == 2
     secret = tmp_path / "there" / "secret_key"
     assert secret.read_text() == (tmp_path / "here" / "secret_key").read_text().strip()

@@ -210,7 +210,31 @@ def test_the_latest_refusals_have_the_customer_the_sum_and_the_reason(
         assert erased.status_code == 200, erased.get_json()
     assert latest(code="spring") == []
     with app.app_context():
-        assert fetch(select(REFUSED_CARTS)) == []
+        left = fetch(select(REFUSED_CARTS.c.email_normalized))
+    assert all(row[0].startswith("erased:") for row in left)
+
+
+@pytest.mark.both_databases
+def test_a_refusal_that_is_not_written_yet_is_erased_with_its_guest(app, admin, monkeypatch):
+    order = {"status": "completed", "billing_address": {"email": "guest@example.com"}}
+    assert admin.post("/orders", {"order": order}).status_code == 201
+    cart = {"coupons": ["spring"], "email": "Guest@example.com", "items": []}
+    admin.post("/coupons/evaluate", {"cart": cart})
+    admin.post("/coupons/evaluate", {"cart": {**cart, "email": "other@example.com"}})
+    person = {"person": {"email": "guest@example.com"}}
+    assert admin.post("/persons/erase", person).status_code == 200
+    refusals_of(app).flush()
+
+    def emails():
+        with app.app_context():
+            return [row.email for row in latest_refusals(OPERATOR, code="spring")]
+
+    assert emails() == ["other@example.com"]
+    later = now() + timedelta(seconds=60)  # the guest comes back
+    monkeypatch.setattr("app.services.coupons.refusals.now", lambda: later)
+    admin.post("/coupons/evaluate", {"cart": cart})
+    refusals_of(app).flush()
+    assert emails() == ["guest@example.com", "other@example.com"]
 
 
 def test_refusals_with_customers_are_kept_for_a_week_and_are_limited(app, admin, monkeypatch):

@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask import Flask, current_app
-from sqlalchemy import case, func, insert, select
+from sqlalchemy import case, delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_into
@@ -29,9 +29,11 @@ from app.db.locks import lock_until_commit
 from app.db.search import email_key
 from app.db.session import is_trial, now, run_in_transaction
 from app.errors import ShopError
-from app.models import COUPON_REFUSALS, COUPONS, USERS
+from app.models import COUPON_REFUSALS, COUPONS
 from app.models.refused_cart import REFUSED_CARTS
 from app.pricing.evaluation import REASONS, Reason
+from app.services.common.erased import ERASED, erased_email
+from app.services.common.locks import hold_accounts
 
 FLUSH_SECONDS = 3.0
 MAX_UNKNOWN = 5000
@@ -229,8 +231,25 @@ def count_refused(results: Iterable[object]) -> None:
         )
 
 
-def _write(session: Session, pending: Mapping[Key, _Tally], latest: Iterable[Refused]) -> None:
+def erase_refused_carts(session: Session, keys: Iterable[str]) -> None:
+    """Delete the refusals of guests, and let processes drop those that they have not written yet.
+
+    Args:
+        keys: the normalized addresses.
+    """
+    if keys := [*keys]:
+        lock_until_commit(session, _LOCK_KEY)
+        of_guest = REFUSED_CARTS.c.email_normalized.in_(keys)
+        session.execute(delete(REFUSED_CARTS).where(of_guest))
+        erased = {"created_at": now(), "code": "", "reason": ERASED, "currency": ""}
+        marks = [erased | {"email_normalized": erased_email(key)} for key in keys]
+        session.execute(insert(REFUSED_CARTS), marks)
+
+
+def _write(session: Session, pending: Mapping[Key, _Tally], latest: Sequence[Refused]) -> None:
     """Add what was counted to the stored numbers, and store the latest refusals."""
+    # Before the other lock, as an erasure locks them.
+    accounts = hold_accounts(session, (cart.customer_id or 0 for _, _, cart in latest))
     lock_until_commit(session, _LOCK_KEY)  # so that processes together keep the limit
     codes = {code for _, code, _ in pending}
     known = set(_those(session, codes, COUPONS.c.code))
@@ -246,7 +265,7 @@ def _write(session: Session, pending: Mapping[Key, _Tally], latest: Iterable[Ref
             found.add(tally)
     _add_numbers(session, rows, known)
     shown = {key: key[1] if key[1] in known or kept[key[0]](key[1]) else "" for key in pending}
-    _write_latest(session, latest, shown)
+    _write_latest(session, latest, shown, {None, *accounts})
 
 
 def _add_numbers(session: Session, rows: Mapping[Key, _Tally], known: Container[str]) -> None:
@@ -276,10 +295,19 @@ def _add_numbers(session: Session, rows: Mapping[Key, _Tally], known: Container[
     session.execute(adding, values)
 
 
-def _write_latest(session: Session, latest: Iterable[Refused], codes: Mapping[Key, str]) -> None:
-    """Store the latest refusals, without those of accounts that were deleted meanwhile."""
-    ids = {cart.customer_id for _, _, cart in latest if cart.customer_id}
-    existing = {None, *session.scalars(select(USERS.c.id).where(USERS.c.id.in_(ids)))}
+def _write_latest(
+    session: Session,
+    latest: Iterable[Refused],
+    codes: Mapping[Key, str],
+    existing: Container[int | None],
+) -> None:
+    """Store the latest refusals, without those of persons who were erased meanwhile."""
+    keys = {_mark(cart) for _, _, cart in latest} - {""}
+    marks = select(REFUSED_CARTS.c.email_normalized, func.max(REFUSED_CARTS.c.created_at))
+    marks = marks.where(REFUSED_CARTS.c.email_normalized.in_(keys))
+    found = session.execute(marks.group_by(REFUSED_CARTS.c.email_normalized))
+    # The clocks of two machines differ.
+    erased = {key: at + timedelta(seconds=FLUSH_SECONDS) for key, at in found}
     rows = [
         {
             "created_at": timestamp,
@@ -292,9 +320,15 @@ def _write_latest(session: Session, latest: Iterable[Refused], codes: Mapping[Ke
         }
         for key, timestamp, cart in latest
         if (customer_id := cart.customer_id or None) in existing
+        and erased.get(_mark(cart), timestamp) <= timestamp
     ]
     if rows:
         session.execute(insert(REFUSED_CARTS), rows)
+
+
+def _mark(cart: CartSummary) -> str:
+    """Return what the erasure of the guest of a cart stores in place of the address."""
+    return "" if cart.customer_id else erased_email(email_key(cart.email))
 
 
 def _limit(session: Session, day: date, codes: set[str]) -> Callable[[str], bool]:

@@ -52,7 +52,6 @@ from app.models import (
 )
 from app.models.imported_record import ERASED as ERASED_RECORD
 from app.models.imported_record import USES
-from app.models.refused_cart import REFUSED_CARTS
 from app.models.user import UserRow
 from app.services.common.erased import ERASED_IDS, erased_email, is_erased
 from app.services.common.locks import IS_TAKEN
@@ -63,6 +62,7 @@ from app.services.common.persons import (
     order_person,
     stored_guest_conditions,
 )
+from app.services.coupons.refusals import erase_refused_carts
 from app.services.customers.erasure import (
     blanked,
     erase_redemptions,
@@ -178,8 +178,7 @@ def begin_erasure(session: Session, traces: Traces) -> None:
         for condition in (traces.has_order, *stored_guest_conditions(traces.emails)):
             _lock_orders(session, condition)
     # Those of the account leave with it.
-    keys = map(email_key, traces.emails)
-    session.execute(delete(REFUSED_CARTS).where(REFUSED_CARTS.c.email_normalized.in_(keys)))
+    erase_refused_carts(session, map(email_key, traces.emails))
     # What is left of a guest would not be hidden.
     size = BATCH if traces.customer_ids else INT64_MAX
     place, number = _clear(session, traces, Place(), size)
