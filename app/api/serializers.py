@@ -13,9 +13,8 @@ from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
-from sqlalchemy import ColumnElement
 
-from app.db.records import Row
+from app.db.records import NamedColumns, Row
 from app.errors import InvalidParams
 from app.schemas.fields.output import Composite, Lines, OnRequest, Output, either
 from app.schemas.fields.query import StrictSelection
@@ -56,7 +55,7 @@ class Serializer:
         requested: function that converts only its values that are shown on request.
     """
 
-    def __init__(self, schema: type[ma.Schema], columns: Mapping[str, ColumnElement[Any]]) -> None:
+    def __init__(self, schema: type[ma.Schema], columns: NamedColumns) -> None:
         self.schema = schema
         self.selectable = _names_of(schema)
         self._fields = _fields_of(schema)

@@ -26,6 +26,7 @@ from app.auth.principals import Principal
 from app.catalog import TRASH, current_catalog
 from app.conversions.emails import comparable_email
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.db.session import reading_session, run_in_transaction
 from app.errors import ShopError
 from app.models import CAMPAIGNS, COUPONS, ORDER_NOTES, ORDER_REFUNDS, ORDERS, USERS
@@ -39,7 +40,7 @@ from app.schemas.orders.note import OrderNoteUpdate
 from app.schemas.orders.refund import OrderRefundUpdate
 from app.services.campaigns.writes import update_campaign
 from app.services.common import metadata
-from app.services.common.bulk import BulkItem, Precondition, Record, single_result
+from app.services.common.bulk import BulkItem, Precondition, single_result
 from app.services.common.roles import capabilities_by_user
 from app.services.coupons.writes import delete_coupon, require_own, save_coupons
 from app.services.customers.writes import save_customers

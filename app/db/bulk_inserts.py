@@ -1,6 +1,5 @@
 """Inserting many rows at once."""
 
-import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -14,7 +13,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    CursorResult,
     FromClause,
     Row,
     String,
@@ -181,8 +179,8 @@ def insert_ignore(
     inserting = (
         insert_into(session, into).from_select([*shared, *names], selected).on_conflict_do_nothing()
     )
-    result = session.execute(inserting, execution_options={"preserve_rowcount": True})
-    return typing.cast("CursorResult[Any]", result).rowcount
+    inserting = inserting.execution_options(preserve_rowcount=True)
+    return session.connection().execute(inserting).rowcount
 
 
 def _copy(session: Session, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

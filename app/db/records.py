@@ -16,7 +16,11 @@ from app.db.read_pool import MAX_SELECTS, Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 
+Record = dict[str, Any]
+"""A row that is written, by the names of its columns."""
+
 Columns = Sequence[ColumnElement[Any]]
+NamedColumns = Mapping[str, ColumnElement[Any]]
 Row = Sequence[Any]
 T = TypeVar("T")
 

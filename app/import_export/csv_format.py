@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from app.conversions.text import FORMULA_STARTS, safe_cell
-from app.import_export.export_kinds import Kind, Record
+from app.db.records import Record
+from app.import_export.export_kinds import Kind
 
 SEPARATOR, ESCAPE = "|", "\\"
 # An escaped character, a backslash at the end, a separator, or any other text.

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, select
 from app.api.representations import COUPON, ORDER, ORDER_NOTE
 from app.api.serializers import Serializer
 from app.db.read_pool import Fetch
-from app.db.records import as_printed
+from app.db.records import Record, as_printed
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import (
@@ -46,7 +46,6 @@ from app.services.customers import statistics as customer_statistics
 from app.services.orders.downloads import BLANK as BLANK_DOWNLOAD
 from app.services.orders.items import KINDS as ITEM_LISTS
 
-Record = dict[str, Any]
 Related = Callable[[Fetch, Sequence[int]], dict[int, Record]]
 
 MERGED = "merged_accounts"

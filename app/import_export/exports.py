@@ -16,8 +16,9 @@ from sqlalchemy import ColumnElement, Connection, Executable, func, select
 
 from app.db import timeouts
 from app.db.read_pool import Parameters, stream_connection
+from app.db.records import Record
 from app.import_export.csv_format import flattened
-from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record, with_items_metadata
+from app.import_export.export_kinds import PASSWORD_HASH, Kind, with_items_metadata
 
 CHUNK = 500
 """Number of records in memory at a time."""

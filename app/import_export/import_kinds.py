@@ -14,13 +14,14 @@ from sqlalchemy import bindparam, select
 from app.auth.principals import Principal
 from app.conversions.emails import comparable_email
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import TextList
 from app.import_export.column_names import COUPONS as COUPONS_ALIASES
 from app.import_export.column_names import CUSTOMERS as CUSTOMERS_ALIASES
 from app.import_export.column_names import plain_name
 from app.import_export.csv_format import split
-from app.import_export.export_kinds import KINDS, PASSWORD_HASH, Kind, Record
+from app.import_export.export_kinds import KINDS, PASSWORD_HASH, Kind
 from app.models import COUPONS, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate

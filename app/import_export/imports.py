@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.conversions.text import nearest_name
+from app.db.records import Record
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
-from app.import_export.export_kinds import PASSWORD_HASH, Record
+from app.import_export.export_kinds import PASSWORD_HASH
 from app.import_export.file_reader import Line
 from app.import_export.import_kinds import Target, is_trashed
 from app.schemas.loading import instance_of, invalid_params

@@ -1,14 +1,14 @@
 """Restore of an export into an empty database, with all IDs, times and trashed records."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from sqlalchemy import ColumnElement, Table, exists, func, insert, literal_column, select
+from sqlalchemy import Table, exists, func, insert, literal_column, select
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app.db import timeouts
 from app.db.errors import first_line
+from app.db.records import NamedColumns
 from app.db.sequences import advance
 from app.db.session import run_in_transaction, savepoint
 from app.import_export.export_kinds import KINDS, Kind
@@ -61,7 +61,7 @@ _WITHOUT_KIND = [
     ITEM_IDS,
 ]
 # IDs of orders and merged accounts are never reused, because other records refer to them.
-_ALSO_USED: Mapping[str, ColumnElement[Any]] = {
+_ALSO_USED: NamedColumns = {
     "orders": REDEMPTIONS.c.order_id,
     "users": MERGED_ACCOUNTS.c.id,
     "coupon_batches": COUPONS.c.batch_id,

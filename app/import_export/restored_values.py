@@ -15,9 +15,10 @@ from sqlalchemy import String as StringColumn
 from app.conversions.emails import comparable_email
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
+from app.db.records import Record
 from app.db.search import email_key, search_text
 from app.db.sql.types import Json, JsonText, Money, UtcDateTime
-from app.import_export.export_kinds import MERGED, PASSWORD_HASH, Kind, Record
+from app.import_export.export_kinds import MERGED, PASSWORD_HASH, Kind
 from app.models import (
     COUPON_METADATA,
     CUSTOMER_METADATA,

@@ -1,6 +1,5 @@
 """Links that sign in once: of a key, and invitations of a colleague (admin 1 and 5)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,6 +30,7 @@ from app.services.api_keys.sessions import (
 )
 from app.services.api_keys.users import find_user, require_new_user
 from app.services.api_keys.writes import issue_key, with_current_rights
+from app.services.common.bulk import Data
 from app.services.events.outbox import NewEvent, record
 
 LINK_TIME = timedelta(minutes=10)
@@ -202,7 +202,7 @@ def take_link(token: str) -> Link:
     return run_in_transaction(lambda session: use_link(session, token))
 
 
-def invite(actor: Principal, data: Mapping[str, Any], form_id: str) -> str:
+def invite(actor: Principal, data: Data, form_id: str) -> str:
     """Create an invitation and return the token of its link, which is stored as a hash only.
 
     The token follows from the form, so that a form that is sent again has the same link.

@@ -1,15 +1,15 @@
 """The rules for reading API keys (decisions 2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import func, select
 
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
-from app.db.records import Columns, Row, as_printed
+from app.db.records import Columns, NamedColumns, Row, as_printed
 from app.errors import ShopError
 from app.models import API_KEYS, USERS
 from app.services.common.filtering import ListQuery, Matching
@@ -28,11 +28,11 @@ SHOWN = (
     "last_used_at",
 )
 
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
+COLUMNS: NamedColumns = {
     **{name: API_KEYS.c[name] for name in SHOWN},
     "username": select(USERS.c.username).where(USERS.c.id == API_KEYS.c.user_id).scalar_subquery(),
 }
-SORT_KEYS: Mapping[str, ColumnElement[Any]] = {"date": API_KEYS.c.created_at, "id": API_KEYS.c.id}
+SORT_KEYS: NamedColumns = {"date": API_KEYS.c.created_at, "id": API_KEYS.c.id}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Users of API keys: existing users, and users that are created together with a key."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.orm import Session
@@ -14,7 +13,7 @@ from app.db.records import row_dicts
 from app.errors import InvalidParams, ShopError
 from app.models import USER_ROLES, USERS
 from app.models.user import UserRow, role_of
-from app.services.common.bulk import single_result
+from app.services.common.bulk import Data, single_result
 from app.services.common.roles import roles_of
 from app.services.customers.columns import new_account, public_account, with_computed
 from app.services.events.hooks import notify
@@ -28,7 +27,7 @@ class KeyUser(NamedTuple):
     username: str
 
 
-def user_for(session: Session, actor: Principal, data: Mapping[str, Any]) -> KeyUser:
+def user_for(session: Session, actor: Principal, data: Data) -> KeyUser:
     """Return the user of a new key: the requested user, or the actor. A new user needs a role.
 
     Args:

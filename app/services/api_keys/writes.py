@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from flask import current_app
 from sqlalchemy import delete, insert, select, update
@@ -16,7 +16,7 @@ from app.auth.principal_cache import note_revocation
 from app.auth.principals import Capability, Permission, Principal, capabilities_of
 from app.catalog import Change, current_catalog
 from app.conversions.numbers import INT64_MAX
-from app.db.records import row_dicts, with_columns
+from app.db.records import Record, row_dicts, with_columns
 from app.db.session import call_after_commit, now, run_in_transaction
 from app.errors import ShopError
 from app.models import API_KEYS, USERS
@@ -33,12 +33,11 @@ from app.services.api_keys.rights import (
 )
 from app.services.api_keys.sessions import end_sessions_of_key
 from app.services.api_keys.users import KeyUser, create_user, find_user, user_for
+from app.services.common.bulk import Data
 from app.services.common.roles import roles_of
 from app.services.events.bulk import notify_deleted
 from app.services.events.changes import changes_of
 from app.services.events.outbox import NewEvent, record
-
-Record = dict[str, Any]
 
 OPERATOR = Principal(user_id=0, capabilities=frozenset(Capability))
 """The actor of commands. Commands have all capabilities."""
@@ -117,7 +116,7 @@ def create_key(
     return run_in_transaction(work)
 
 
-def issue_key(actor: Principal, data: Mapping[str, Any]) -> Record:
+def issue_key(actor: Principal, data: Data) -> Record:
     """Create a key for a request with a loaded ``ApiKeyCreate``.
 
     Returns:
@@ -164,7 +163,7 @@ def require_new_key_again(actor: Principal, key_id: int) -> None:
     run_in_transaction(work)
 
 
-def update_key(actor: Principal, key_id: int, data: Mapping[str, Any]) -> Record:
+def update_key(actor: Principal, key_id: int, data: Data) -> Record:
     """Change the supplied fields of a key. A restriction takes effect immediately.
 
     Raises:

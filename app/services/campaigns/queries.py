@@ -1,6 +1,6 @@
 """The rules for reading campaigns (campaigns 2)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -23,7 +23,7 @@ from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import searchable
 from app.db.read_pool import fetch
-from app.db.records import WANTED, Columns, Row, select_where
+from app.db.records import WANTED, Columns, NamedColumns, Row, select_where
 from app.db.search import first_line_has_part, has_part
 from app.db.sql.functions import json_tuple, money_sum
 from app.db.sql.types import Money
@@ -80,7 +80,7 @@ def _figures(uses: ColumnElement[Any], discount: ColumnElement[Any]) -> ColumnEl
     return json_tuple({"uses": uses, "discount": discount})
 
 
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
+COLUMNS: NamedColumns = {
     **CAMPAIGNS.c,
     "state": STATE,
     # Of a campaign without a limit and a budget 0, because nothing compares them.

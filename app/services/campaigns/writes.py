@@ -11,14 +11,14 @@ from app.auth.principals import Principal
 from app.catalog import Change
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import searchable
-from app.db.records import row_dicts, with_columns
+from app.db.records import Record, row_dicts, with_columns
 from app.db.session import now, reading_session, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.models import CAMPAIGNS, COUPONS, REDEMPTIONS
 from app.models.campaign import IS_LIMITED, MOST_DISCOUNT, CampaignRow, is_limited
 from app.models.redemption import IS_LIVE, IS_STORED_LIVE
 from app.services.campaigns.queries import AMOUNT, NUMBER, figures_of
-from app.services.common.bulk import Precondition, Record
+from app.services.common.bulk import Precondition
 from app.services.events.hooks import notify
 
 BLANK: Record = {

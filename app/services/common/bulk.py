@@ -16,10 +16,13 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Principal
 from app.catalog import Change, current_catalog
 from app.conversions.numbers import int_if_integral
+from app.db.records import Record
 from app.db.session import run_in_transaction, savepoint
 from app.errors import InvalidParams, ShopError
 
-Record = dict[str, Any]
+Data = Mapping[str, Any]
+"""What a request says of a record, as its schema has loaded it."""
+
 R = TypeVar("R", bound=Mapping[str, Any])
 """The row of a kind of records."""
 
@@ -37,7 +40,7 @@ class BulkItem:
     """
 
     id: int | None
-    data: Mapping[str, Any] = field(repr=False)  # can contain a password
+    data: Data = field(repr=False)  # can contain a password
     precondition: Precondition | None = None
 
 
@@ -87,7 +90,7 @@ class Writes(ABC, Generic[R]):
     changes: list[Change] = field(default_factory=list)
 
     @abstractmethod
-    def create(self, data: Mapping[str, Any]) -> Record:
+    def create(self, data: Data) -> Record:
         """Check the fields of a new record, and return the record or raise ShopError."""
 
     @abstractmethod

@@ -10,6 +10,7 @@ from sqlalchemy import Column, ColumnElement, Select, select, true
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.db.read_pool import Fetch
+from app.db.records import NamedColumns
 from app.db.search import Search, is_match
 from app.errors import InvalidParams
 from app.services.common.row_counts import RowCountFilter
@@ -127,7 +128,7 @@ def require_known_status(statuses: Sequence[str] | None, known: Collection[str])
 
 
 def between(
-    columns: Mapping[str, ColumnElement[Any]] | ReadOnlyColumnCollection[str, Column[Any]],
+    columns: NamedColumns | ReadOnlyColumnCollection[str, Column[Any]],
     query: ListQuery,
 ) -> list[ColumnElement[bool]]:
     """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive.

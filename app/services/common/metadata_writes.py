@@ -15,8 +15,9 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import upsert_rows
+from app.db.records import Record
 from app.models import ITEM_METADATA
-from app.services.common.bulk import BulkItem, Record, Writes
+from app.services.common.bulk import BulkItem, Data, Writes
 from app.services.common.metadata import BEFORE, ITEM, METADATA, MetadataTable
 from app.services.common.metadata_rules import (
     Metadata,
@@ -106,7 +107,7 @@ class MetadataWrites:
     def apply(
         self,
         writes: Writes[Any],
-        data: Mapping[str, Any],
+        data: Data,
         name: str,
         before: Record | None,
         after: Record,

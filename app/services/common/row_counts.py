@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from operator import ge, le
-from typing import Any
 
 from sqlalchemy import BinaryExpression, ColumnElement, Select, func, select
 
 from app.db.read_pool import MAX_SELECTS, Fetch
 from app.models import ROW_COUNTS
 
-_COUNTS: Any = ROW_COUNTS.c
+_COUNTS = ROW_COUNTS.c
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The rules for reading batches of generated coupons (migration 3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, exists, func, literal_col
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
-from app.db.records import WANTED, Columns, Row, select_where
+from app.db.records import WANTED, Columns, NamedColumns, Row, select_where
 from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS, REDEMPTIONS
@@ -45,7 +45,7 @@ def _number(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
 
 _USED = _number(PUBLISHED, COUPONS.c.usage_count > _ZERO)
 _RESERVED = _number(PUBLISHED, COUPONS.c.usage_count == 0, _IS_RESERVED)
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
+COLUMNS: NamedColumns = {
     **COUPON_BATCHES.c,
     "unused": _number(PUBLISHED) - _USED - _RESERVED,
     "reserved": _RESERVED,

@@ -1,6 +1,6 @@
 """Batches of generated coupons: generate them, and trash the unused ones (migration 3)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -10,12 +10,14 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Principal
 from app.db.bulk_inserts import insert_ignore
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.db.search import search_text
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS
 from app.models.coupon import CouponStatus
 from app.services.campaigns.locks import keep_campaigns
+from app.services.common.bulk import Data
 from app.services.coupons.batch_queries import IS_UNUSED
 from app.services.coupons.code_patterns import CodePattern
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
@@ -27,8 +29,6 @@ from app.services.coupons.writes import (
     unknown_campaign,
 )
 from app.services.events.bulk import notify_deleted, record_summary
-
-Record = dict[str, Any]
 
 _IN_USE = select(COUPONS.c.code).where(HAS_ONE_OF_CODES)
 
@@ -44,7 +44,7 @@ MAX_ATTEMPTS_PER_CODE, SPARE_ATTEMPTS = 10, 1000
 
 def generate(
     actor: Principal,
-    data: Mapping[str, Any],
+    data: Data,
     count: int,
     note_progress: Callable[[int], None] = lambda _: None,
 ) -> Record:
@@ -103,7 +103,7 @@ def _require_campaign(
 
 
 def _insert_batch(
-    session: Session, actor: Principal, data: Mapping[str, Any], pattern: CodePattern, count: int
+    session: Session, actor: Principal, data: Data, pattern: CodePattern, count: int
 ) -> Record:
     batch = {
         "author_id": actor.user_id or None,

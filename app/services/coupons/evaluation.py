@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from flask import current_app
 
@@ -10,18 +9,18 @@ from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.conversions.currencies import smallest_amount
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.db.session import now
 from app.pricing.carts import CartItem, line_value
 from app.pricing.evaluation import Evaluation, evaluate
+from app.services.common.bulk import Data
 from app.services.coupons.customers import cart_of, find_customer, require_customer_access
 from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import CartSummary, current_refusals
 from app.services.coupons.terms import coupons_by_code
 
-Record = dict[str, Any]
 
-
-def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
+def evaluate_cart(actor: Principal, data: Data) -> Record:
     """Return the evaluation of a cart, as the API returns it, and count the refused codes.
 
     Args:

@@ -12,7 +12,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import CODE_MAX_LENGTH
-from app.db.records import WANTED, row_dicts, with_columns, write_records
+from app.db.records import WANTED, Record, row_dicts, with_columns, write_records
 from app.db.search import search_text
 from app.db.session import now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
@@ -24,9 +24,9 @@ from app.models.coupon import ON_REQUEST, CouponOptions, CouponRow, CouponStatus
 from app.services.campaigns.locks import keep_campaigns
 from app.services.common.bulk import (
     BulkItem,
+    Data,
     Earlier,
     Precondition,
-    Record,
     WriteResult,
     Writes,
     save_items,
@@ -182,7 +182,7 @@ class _CouponWrites(Writes[CouponRow]):
     metadata: MetadataWrites
     campaigns: set[int]
 
-    def create(self, data: Mapping[str, Any]) -> Record:
+    def create(self, data: Data) -> Record:
         """Return the new coupon (spec 4.1, create rules in their order)."""
         self.actor.require("shop_api_user_cannot_create_coupon")
         if "code" not in data:

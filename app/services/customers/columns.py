@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from flask import current_app
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.auth.hashes import hash_passwords
+from app.db.records import Record
 from app.db.session import now
 from app.errors import ShopError
 from app.models import USERS
 from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
 from app.models.user import with_normalized
-from app.services.common.bulk import BulkItem, Precondition, WriteResult, single_result
+from app.services.common.bulk import BulkItem, Data, Precondition, WriteResult, single_result
 from app.services.customers.statistics import COLUMNS, COMPUTED
-
-Record = dict[str, Any]
 
 NEW_ROLE = "customer"
 """The role of an account that the API creates."""
@@ -51,7 +49,7 @@ def with_password_hashes(items: Sequence[BulkItem]) -> list[BulkItem]:
     return prepared
 
 
-def columns_of(data: Mapping[str, Any]) -> Record:
+def columns_of(data: Data) -> Record:
     """Return the columns for the supplied names, password hash and addresses."""
     names = ("first_name", "last_name", "password_hash", "tags")
     columns = {name: data[name] for name in names if name in data}

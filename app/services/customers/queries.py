@@ -1,6 +1,6 @@
 """The rules for reading customers (spec 4.2, 5, 7.2; decisions 5)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -23,7 +23,7 @@ from sqlalchemy import (
 from app.auth.principals import Capability, Principal
 from app.conversions.emails import comparable_email, is_email
 from app.db.read_pool import Fetch, fetch
-from app.db.records import WANTED, Columns, Row, select_where
+from app.db.records import WANTED, Columns, NamedColumns, Row, select_where
 from app.db.search import Search, matches
 from app.db.sql.functions import is_one_of, leading_number
 from app.db.sql.types import IdList
@@ -43,7 +43,7 @@ ALL_ROLES = "all"
 _HAS_ID = USERS.c.id == bindparam(WANTED)
 _HAS_EMAIL = USERS.c.email_normalized == bindparam(WANTED)
 
-SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
+SORT_KEYS: NamedColumns = {
     "registered": USERS.c.created_at,
     "modified": USERS.c.updated_at,
     "id": USERS.c.id,
@@ -55,7 +55,7 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "last_name": USERS.c.last_name_sort,
     **TOTALS,
 }
-_COUNTS: Any = ROW_COUNTS.c
+_COUNTS = ROW_COUNTS.c
 # The number of users, and the number of users with each role.
 _NUMBERS = (
     select(_COUNTS.table_name, _COUNTS.partition, func.sum(_COUNTS.count))

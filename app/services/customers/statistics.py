@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from app.catalog import current_catalog
+from app.db.records import NamedColumns
 from app.db.sql.functions import is_one_of, json_text, json_tuple
 from app.db.sql.types import Id, Money, TextList
 from app.models import ORDER_SUMS, ORDERS, USER_ROLES, USERS
@@ -102,14 +103,14 @@ _FIRST_ROLE = (
     .correlate(USERS)
     .scalar_subquery()
 )
-_COMPUTED: Mapping[str, ColumnElement[Any]] = {
+_COMPUTED: NamedColumns = {
     "role": func.coalesce(_FIRST_ROLE, ""),
     "role_or_customer": func.coalesce(_FIRST_ROLE, "customer"),
     "statistics": _of_orders(),
     "avatar_url": case((_avatars, USERS.c.email)),
 }
 COMPUTED = list(_COMPUTED)
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
+COLUMNS: NamedColumns = {
     **USERS.c,
     **_COMPUTED,
     "billing_address": _address("billing_", BILLING_PARTS),

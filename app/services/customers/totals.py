@@ -60,8 +60,8 @@ _UPDATE = (
     .where(is_one_of(CUSTOMER_TOTALS.c.customer_id, _IDS))
     .values({name: total_of(name, CUSTOMER_TOTALS.c.customer_id) for name in SUMS})
 )
-_AFTER: Any = bindparam("after", type_=BigInteger)
-_SIZE: Any = bindparam("size", type_=BigInteger)
+_AFTER = bindparam("after", type_=BigInteger)
+_SIZE = bindparam("size", type_=BigInteger)
 _BATCH = _STALE.distinct().where(STALE_TOTALS.c.customer_id > _AFTER)
 _TAKE = (
     delete(STALE_TOTALS)

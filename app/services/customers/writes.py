@@ -18,7 +18,7 @@ from app.conversions.emails import (
 )
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import USERNAME_MAX_LENGTH, comparable, is_username
-from app.db.records import row_dicts, with_columns, write_records
+from app.db.records import Record, row_dicts, with_columns, write_records
 from app.db.session import now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
@@ -27,9 +27,9 @@ from app.models import USER_ROLES, USER_TAGS, USERS
 from app.models.user import UserRow, role_of, with_normalized
 from app.services.common.bulk import (
     BulkItem,
+    Data,
     Earlier,
     Precondition,
-    Record,
     WriteResult,
     Writes,
     save_items,
@@ -172,7 +172,7 @@ class _CustomerWrites(Writes[UserRow]):
     metadata: MetadataWrites
     tagged: list[Record] = field(default_factory=list)
 
-    def create(self, data: Mapping[str, Any]) -> Record:
+    def create(self, data: Data) -> Record:
         """Return the new account (spec 4.2, create rules in their order)."""
         self.actor.require("shop_api_user_cannot_create_customer")
         if "email" not in data:

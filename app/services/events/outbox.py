@@ -14,6 +14,7 @@ from app.db.bulk_inserts import insert_rows
 from app.db.locks import has_one_writer
 from app.db.session import now
 from app.models import EVENTS
+from app.services.common.bulk import Data
 
 MAX_ROWS = 500
 """Events per statement. A bulk request has at most 1,000 items."""
@@ -57,7 +58,7 @@ class NewEvent:
 
     type: str
     resource_id: int
-    data: Mapping[str, Any]
+    data: Data
     customer_id: int | None = None
     changes: Mapping[str, Any] | None = None
 

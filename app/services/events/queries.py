@@ -25,7 +25,7 @@ from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import MAX_SELECTS, fetch
-from app.db.records import WANTED, Columns, Row, as_printed, select_where
+from app.db.records import WANTED, Columns, NamedColumns, Row, as_printed, select_where
 from app.db.sql.types import Id, UtcDateTime
 from app.errors import InvalidParams, ShopError
 from app.models import API_KEYS, EVENT_FEED, EVENTS, USERS
@@ -36,7 +36,7 @@ from app.services.common.plans import FEW
 from app.services.events.erasure import hidden_data
 from app.services.events.sequence import number_events
 
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
+COLUMNS: NamedColumns = {
     name: EVENTS.c[name]
     for name in (
         "id",

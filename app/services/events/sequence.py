@@ -10,12 +10,10 @@ transaction waits for the lock of the record before it writes its event.
 """
 
 from functools import partial
-from typing import Any, cast
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    CursorResult,
     bindparam,
     exists,
     func,
@@ -107,7 +105,7 @@ def _number(session: Session, limit: int) -> int:
     if last_id is None:
         session.execute(insert(EVENT_FEED).values(id=1, last_id=0, removed_id=0))
     given = {"limit": limit, "last_id": last_id or 0}
-    numbered = cast("CursorResult[Any]", session.execute(_NUMBER, given)).rowcount
+    numbered = session.connection().execute(_NUMBER, given).rowcount
     if numbered:
         session.execute(update(EVENT_FEED).values(last_id=(last_id or 0) + numbered))
     return numbered

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, bindparam, case, func, or_, se
 from app.auth.api_keys import require_resources
 from app.auth.principals import Principal
 from app.db.read_pool import fetch
-from app.db.records import WANTED, Columns, Row, as_printed, select_where
+from app.db.records import WANTED, Columns, NamedColumns, Row, as_printed, select_where
 from app.db.session import now
 from app.errors import ShopError
 from app.models import IMPORT_ERRORS, IMPORT_RUNS
@@ -26,7 +26,7 @@ READS: Mapping[str, str] = {
 }
 """The right to list records by their kind."""
 
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
+COLUMNS: NamedColumns = {
     **IMPORT_RUNS.c,
     "status": func.coalesce(
         IMPORT_RUNS.c.status,
@@ -39,7 +39,7 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
         IMPORT_RUNS.c.created_at, IMPORT_RUNS.c.progress_at, type_=IMPORT_RUNS.c.created_at.type
     ),
 }
-ERROR_COLUMNS: Mapping[str, ColumnElement[Any]] = dict(IMPORT_ERRORS.c)
+ERROR_COLUMNS: NamedColumns = dict(IMPORT_ERRORS.c)
 
 _HAS_ID = IMPORT_RUNS.c.id == bindparam(WANTED)
 

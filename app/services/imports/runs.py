@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.auth.api_keys import require_resources
 from app.auth.principals import Principal
 from app.db.read_pool import fetch
-from app.db.records import row_dicts
+from app.db.records import Record, row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS, USERS
@@ -37,8 +37,6 @@ WRITES: Mapping[str, tuple[str, ...]] = {
     "customers": ("shop_api_user_cannot_create_customer", "shop_api_user_cannot_edit_customer"),
 }
 """The rights of bulk requests by the kind of records. One of them is enough."""
-
-Record = dict[str, Any]
 
 
 class SupersededError(Exception):

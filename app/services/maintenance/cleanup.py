@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, cast
 
 from flask import current_app
 from sqlalchemy import (
     ColumnElement,
-    CursorResult,
+    Delete,
     Table,
+    Update,
     delete,
     exists,
     func,
@@ -103,13 +103,12 @@ def _in_batches(remove: Callable[[], int], size: int = BATCH) -> int:
 def _remove(table: Table, *conditions: ColumnElement[bool]) -> int:
     """Delete up to BATCH rows that no other worker is deleting."""
     rows = select(table.c.id).where(*conditions).limit(BATCH).with_for_update(skip_locked=True)
-    return run_in_transaction(
-        lambda session: _rowcount(session, delete(table).where(table.c.id.in_(rows)))
-    )
+    return _change(delete(table).where(table.c.id.in_(rows)))
 
 
-def _rowcount(session: Session, statement: Any) -> int:
-    return cast("CursorResult[Any]", session.execute(statement)).rowcount
+def _change(statement: Delete | Update) -> int:
+    """Run a statement in a transaction, and return the number of rows that it changed."""
+    return run_in_transaction(lambda session: session.connection().execute(statement).rowcount)
 
 
 def _remove_events() -> int:
@@ -167,12 +166,8 @@ def _fail_expired_deliveries() -> int:
         .limit(BATCH)
     )
     changes = {"state": DeliveryState.FAILED, "next_attempt_at": None}
-    return run_in_transaction(
-        lambda session: _rowcount(
-            session,
-            update(WEBHOOK_DELIVERIES).where(WEBHOOK_DELIVERIES.c.id.in_(rows)).values(changes),
-        )
-    )
+    is_left = WEBHOOK_DELIVERIES.c.id.in_(rows)
+    return _change(update(WEBHOOK_DELIVERIES).where(is_left).values(changes))
 
 
 def _remove_deliveries() -> int:
@@ -187,7 +182,7 @@ def _remove_refusals() -> int:
     """Remove the refused codes of days that are older than the events."""
     before = _of_events() - timedelta(days=1)
     is_old = delete(COUPON_REFUSALS).where(COUPON_REFUSALS.c.day < before.date())
-    return run_in_transaction(lambda session: _rowcount(session, is_old))
+    return _change(is_old)
 
 
 def _is_beyond_limit() -> ColumnElement[bool]:

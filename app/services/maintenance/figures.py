@@ -1,7 +1,7 @@
 """The figures of the shop in ``/metrics``, from the counts that the database keeps."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import func, select
 
@@ -13,7 +13,7 @@ from app.services.customers.traces import number_left
 from app.services.reports.period import shop_zone
 from app.services.webhooks.deliveries import statistics
 
-_COUNTS: Any = ROW_COUNTS.c
+_COUNTS = ROW_COUNTS.c
 _NUMBERS = select(_COUNTS.table_name, _COUNTS.partition, func.sum(_COUNTS.count)).group_by(
     _COUNTS.table_name, _COUNTS.partition
 )

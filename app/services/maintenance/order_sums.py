@@ -7,12 +7,11 @@ sums. Figures of orders that a previous release wrote during an upgrade are comp
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    CursorResult,
     Select,
     bindparam,
     func,
@@ -40,8 +39,8 @@ BATCH = 20_000
 """Number of orders or users in a batch. All orders of a customer are in the same one."""
 
 _LOCK_KEY = 7_310_293_019
-_AFTER: Any = bindparam("after", type_=BigInteger)
-_UNTIL: Any = bindparam("until", type_=BigInteger)
+_AFTER = bindparam("after", type_=BigInteger)
+_UNTIL = bindparam("until", type_=BigInteger)
 
 
 def _differences() -> Select[Any]:
@@ -132,8 +131,8 @@ def _correct(session: Session, batch: dict[str, int]) -> int:
     changed = {name: ORDER_SUMS.c[name] + statement.excluded[name] for name in ("orders", "total")}
     key = list(ORDER_SUMS.primary_key)
     adding = added.on_conflict_do_update(index_elements=key, set_=changed)
-    result = session.execute(adding.execution_options(preserve_rowcount=True), batch)
-    return cast("CursorResult[Any]", result).rowcount
+    adding = adding.execution_options(preserve_rowcount=True)
+    return session.connection().execute(adding, batch).rowcount
 
 
 _SET_FIGURES = (

@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.catalog import TRASH, Change
+from app.db.records import Record
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPONS, ORDERS
 from app.models.coupon import CouponStatus
-from app.services.common.bulk import Record
 from app.services.coupons.queries import PUBLISHED, TRASHED
 from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.writes import edited_now, require_own

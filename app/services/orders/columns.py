@@ -13,11 +13,11 @@ from flask import current_app
 from app.catalog import Change, current_catalog
 from app.conversions.currencies import MOST_PLACES, decimal_places
 from app.conversions.emails import comparable_email
+from app.db.records import Record
 from app.db.search import SEPARATOR, email_key, search_text
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
-
-Record = dict[str, Any]
+from app.services.common.bulk import Data
 
 COMPLETED, PENDING, PROCESSING = "completed", "pending", "processing"
 REFUNDED = "refunded"
@@ -50,7 +50,7 @@ BLANK: Record = {
 }
 
 
-def columns_of(data: Mapping[str, Any]) -> Record:
+def columns_of(data: Data) -> Record:
     """Return the columns for the supplied texts, customer, payment details and addresses."""
     columns: Record = {name: data[name] for name in AS_SUPPLIED if name in data}
     for name in ("customer_id", "parent_id"):
@@ -92,7 +92,7 @@ def _is_paid(order: Mapping[str, object]) -> bool:
     return is_in_status or bool(order["payment_paid"])
 
 
-def next_status(status: str, data: Mapping[str, Any]) -> str:
+def next_status(status: str, data: Data) -> str:
     """Return the status after an update: the supplied one, or processing after a payment."""
     if "status" in data:
         return str(data["status"])

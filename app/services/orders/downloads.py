@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
+from app.db.records import Record
 from app.errors import ShopError
 from app.models import DOWNLOADS
 from app.services.orders.item_changes import MAX_ITEMS
@@ -17,7 +18,6 @@ DOWNLOAD_PERMISSIONS = "download_permissions"
 """Key of the list in an order of a request."""
 
 Item = Mapping[str, Any]
-Record = dict[str, Any]
 
 BLANK: Record = {
     "product_id": 0,

@@ -7,6 +7,7 @@ from flask import current_app
 
 from app.errors import ShopError
 from app.models.personal_data import POSTCODE_LENGTH, Remains, emptied
+from app.services.common.bulk import Data
 from app.services.common.metadata import METADATA
 from app.services.common.metadata_rules import added_keys
 from app.services.orders.columns import columns_of
@@ -45,7 +46,7 @@ def require_no_personal_refund(order: Mapping[str, Any], data: Mapping[str, obje
         raise _must_stay_empty(METADATA)
 
 
-def _filled(data: Mapping[str, Any]) -> Iterator[str]:
+def _filled(data: Data) -> Iterator[str]:
     for name, value in columns_of(data).items():
         if value and name in EMPTIED:
             yield name

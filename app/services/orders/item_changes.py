@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.errors import InvalidOrderItems, ShopError
+from app.services.common.bulk import Data
 from app.services.orders.items import (
     KINDS,
     META_IDS,
@@ -17,7 +18,6 @@ from app.services.orders.items import (
     price_times_quantity,
 )
 
-Data = Mapping[str, Any]
 PriceOf = Callable[[int, int], Decimal | None]
 
 MAX_ITEMS = 1000

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
 from app.db.locks import has_one_writer
+from app.db.records import Record
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import CAMPAIGNS, COUPONS, ORDERS, REDEMPTIONS
@@ -16,7 +17,6 @@ from app.services.campaigns.locks import Held, hold_campaigns, hold_known
 from app.services.common.bulk import BulkItem
 from app.services.common.erased import ORDER_COLUMNS
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
-from app.services.orders.columns import Record
 from app.services.orders.items import COUPON_ID
 
 _USES = {

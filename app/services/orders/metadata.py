@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.services.common.bulk import BulkItem, Record, Writes
+from app.db.records import Record
+from app.services.common.bulk import BulkItem, Data, Writes
 from app.services.common.metadata import BEFORE, ITEM, ITEMS_METADATA, METADATA, ORDER, REFUND
 from app.services.common.metadata_rules import Metadata, MetadataEntry, shown
 from app.services.common.metadata_writes import (
@@ -104,7 +105,7 @@ class OrderMetadataWrites:
     def changed(
         self,
         writes: Writes[Any],
-        data: Mapping[str, Any],
+        data: Data,
         items: ItemChanges,
         before: Record | None,
     ) -> ChangedMetadata:
@@ -177,7 +178,7 @@ class RefundMetadataWrites:
 
     @classmethod
     def of_new(
-        cls, order_id: int, items: Sequence[Mapping[str, Any]], data: Mapping[str, Any]
+        cls, order_id: int, items: Sequence[Mapping[str, Any]], data: Data
     ) -> RefundMetadataWrites:
         """Return the metadata of a new refund.
 
@@ -214,7 +215,7 @@ class RefundMetadataWrites:
         writes._change(refund_id, data)
         return writes
 
-    def _change(self, key: int, data: Mapping[str, Any]) -> None:
+    def _change(self, key: int, data: Data) -> None:
         if METADATA in data:
             place = f"order_refund.{METADATA}"
             self.before = shown(self.refund.entries.get(key, ()))
@@ -236,7 +237,7 @@ _NEW = -1
 """Key of the only new record of a transaction."""
 
 
-def _given_to_items(data: Mapping[str, Any]) -> Iterator[object]:
+def _given_to_items(data: Data) -> Iterator[object]:
     for name in KINDS:
         for item in data.get(name) or ():
             if METADATA in item:

@@ -1,7 +1,6 @@
 """Notes of orders: read and write them (orders 7 and 9)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
@@ -9,11 +8,11 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Principal
 from app.catalog import TRASH, Change
 from app.db.read_pool import RowStream
-from app.db.records import Columns, Row
+from app.db.records import Columns, Record, Row
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
-from app.services.common.bulk import Precondition, Record
+from app.services.common.bulk import Data, Precondition
 from app.services.common.locks import hold_accounts
 from app.services.events.hooks import notify
 from app.services.orders.children import fetch_child, list_children
@@ -47,9 +46,7 @@ def get_note(actor: Principal, order_id: int, note_id: int, columns: Columns) ->
     return rows[0]
 
 
-def create_note(
-    actor: Principal, order_id: int, data: Mapping[str, Any], *, needs_text: bool = True
-) -> Record:
+def create_note(actor: Principal, order_id: int, data: Data, *, needs_text: bool = True) -> Record:
     """Add a note to an order; return it by its column names.
 
     Args:
@@ -80,7 +77,7 @@ def update_note(
     actor: Principal,
     order_id: int,
     note_id: int,
-    data: Mapping[str, Any],
+    data: Data,
     precondition: Precondition | None = None,
 ) -> Record:
     """Change the text of a note; return the note by its column names.

@@ -1,6 +1,6 @@
 """The rules for reading orders and downloads (decisions 7 and 8, orders 4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -11,7 +11,15 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, current_catalog
 from app.conversions.numbers import INT64_MAX, whole_number
 from app.db.read_pool import RowStream, every_row, fetch
-from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
+from app.db.records import (
+    WANTED,
+    Columns,
+    NamedColumns,
+    Row,
+    as_printed,
+    fetch_by_ids,
+    select_where,
+)
 from app.db.search import Search, contains_or_of_owner
 from app.db.session import now
 from app.db.sql.types import Money
@@ -40,21 +48,21 @@ _HAS_ID = and_(ORDERS.c.id == bindparam(WANTED), ORDERS.c.status != TRASH)
 _IS_OF_CUSTOMER = and_(ORDERS.c.customer_id == bindparam(WANTED), ORDERS.c.status != TRASH)
 _OLDEST_FIRST = (ORDERS.c.created_at, ORDERS.c.id)
 
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
+COLUMNS: NamedColumns = {
     **ORDER_COLUMNS,
     "total_tax": type_coerce(ORDERS.c.cart_tax + ORDERS.c.shipping_tax, Money),
 }
-TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+TRASH_COLUMNS: NamedColumns = {
     **COLUMNS,
     # The status before the trash, which a restored order gets again.
     "status": ORDERS.c.status_before_trash,
 }
-DOWNLOAD_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+DOWNLOAD_COLUMNS: NamedColumns = {
     **DOWNLOADS.c,
     "order_key": ORDERS.c.order_key,
     "file_file": DOWNLOADS.c.file_url,
 }
-SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
+SORT_KEYS: NamedColumns = {
     "date": ORDERS.c.created_at,
     "modified": ORDERS.c.updated_at,
     "id": ORDERS.c.id,

@@ -3,13 +3,13 @@
 The functions are pure and do not use the database. Amounts are in cents.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any
 
 from app.conversions.currencies import in_smallest_amounts
 from app.errors import InvalidInputs
 from app.models.order_refund import OrderRefundRow, RefundedItem
+from app.services.common.bulk import Data
 from app.services.orders.items import Item, OrderItems, amount_text, cents
 
 REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
@@ -53,7 +53,7 @@ _PARTS = ("quantity", "total", "total_tax")
 
 
 def refunded_items(
-    data: Mapping[str, Any],
+    data: Data,
     items: OrderItems,
     refunds: Sequence[OrderRefundRow],
     ids: Iterator[int],
@@ -132,9 +132,7 @@ def _stored(name: str, item: Item, parts: Left, item_id: int) -> RefundedItem:
     }
 
 
-def refunded_amount(
-    data: Mapping[str, Any], items: Sequence[RefundedItem], left: int, currency: str
-) -> int:
+def refunded_amount(data: Data, items: Sequence[RefundedItem], left: int, currency: str) -> int:
     """Return the amount of a new refund in cents.
 
     Args:
@@ -168,7 +166,7 @@ def require_refunds_covered(
     before: tuple[int, OrderItems],
     after: tuple[int, OrderItems],
     refunds: Sequence[OrderRefundRow],
-    data: Mapping[str, Any],
+    data: Data,
 ) -> None:
     """Raise an error if an update leaves less of an order than was refunded of it.
 

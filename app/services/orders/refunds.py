@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, cast
+from typing import cast
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select, update
 from sqlalchemy.orm import Session
@@ -16,7 +16,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch, RowStream
-from app.db.records import Columns, Row, as_printed
+from app.db.records import Columns, Record, Row, as_printed
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -24,7 +24,7 @@ from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
 from app.models.order_refund import OrderRefundRow
 from app.services.common import metadata as metadata_tables
-from app.services.common.bulk import Precondition, Record
+from app.services.common.bulk import Data, Precondition
 from app.services.common.filtering import ListQuery, Matching, between
 from app.services.common.metadata import METADATA
 from app.services.common.metadata_writes import delete_items, without_metadata
@@ -120,7 +120,7 @@ def refunds_of_orders(
 # --- writes ---
 
 
-def create_refund(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Record:
+def create_refund(actor: Principal, order_id: int, data: Data) -> Record:
     """Record a refund of an order; return it by its column names.
 
     If nothing is left of the total, the order becomes ``refunded``. No payment provider is called.

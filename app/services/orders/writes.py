@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from flask import current_app
 from sqlalchemy import delete, insert, select, update
@@ -15,6 +14,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.bulk_inserts import insert_rows
+from app.db.records import Record
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
@@ -22,8 +22,8 @@ from app.models.order_refund import OrderRefundRow
 from app.services.campaigns.locks import Held
 from app.services.common.bulk import (
     BulkItem,
+    Data,
     Precondition,
-    Record,
     WriteResult,
     Writes,
     save_items,
@@ -177,7 +177,7 @@ class _OrderWrites(Writes[Record]):
     notes: list[tuple[Record, Record]] = field(default_factory=list)
     new_refunds: list[tuple[Record, Record]] = field(default_factory=list)
 
-    def create(self, data: Mapping[str, Any]) -> Record:
+    def create(self, data: Data) -> Record:
         """Return a new order (orders 5, order of checks)."""
         session = self.session
         self.actor.require("shop_api_user_cannot_create_order")
@@ -405,7 +405,7 @@ def _require_refund(actor: Principal, status: str) -> None:
         actor.require("shop_api_user_cannot_create_order_refund")
 
 
-def _note_status(writes: _OrderWrites, order: Record, before: str, data: Mapping[str, Any]) -> None:
+def _note_status(writes: _OrderWrites, order: Record, before: str, data: Data) -> None:
     """Add the note of a new status, and the refund that a change to ``refunded`` means."""
     note = columns.status_note(order, before, data.get(columns.STATUS_NOTE, {}))
     writes.notes.append((order, note))
@@ -479,5 +479,5 @@ def _require_parent(writes: _OrderWrites, data: Mapping[str, object], own_id: in
         raise error.with_status(400)
 
 
-def _permission_items(data: Mapping[str, Any]) -> Sequence[Mapping[str, object]]:
+def _permission_items(data: Data) -> Sequence[Mapping[str, object]]:
     return data.get(DOWNLOAD_PERMISSIONS) or ()

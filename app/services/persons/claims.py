@@ -10,13 +10,13 @@ from app.auth.principals import Capability, Principal
 from app.catalog import Change
 from app.conversions.emails import comparable_email
 from app.conversions.numbers import INT64_MAX
+from app.db.records import Record
 from app.db.session import now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.errors import ShopError
 from app.models import ORDERS, REDEMPTIONS, USERS
 from app.services.campaigns.locks import hold_campaigns
-from app.services.common.bulk import Record
 from app.services.common.persons import guest_conditions
 from app.services.common.roles import capabilities_by_user
 from app.services.customers.queries import require_positive

@@ -14,7 +14,7 @@ from app.catalog import TRASH, Change, ErasedPerson, current_catalog
 from app.conversions.emails import comparable_email
 from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetch
-from app.db.records import row_dicts
+from app.db.records import Record, row_dicts
 from app.db.session import (
     now,
     reading_own_writes,
@@ -38,7 +38,6 @@ from app.models import (
 from app.models.refused_cart import REFUSED_CARTS
 from app.models.user import UserRow
 from app.services.campaigns.locks import hold_campaigns
-from app.services.common.bulk import Record
 from app.services.common.erased import USE_COLUMNS
 from app.services.common.persons import email_person, with_erased_emails, without_emails
 from app.services.common.roles import capabilities_by_user

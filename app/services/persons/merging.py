@@ -1,11 +1,9 @@
 """Merging two accounts of one person: one is kept, the other is removed (people 6)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
-    CursorResult,
-    Update,
     bindparam,
     case,
     exists,
@@ -21,7 +19,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.errors import TryAgain
-from app.db.records import row_dicts
+from app.db.records import Record, row_dicts
 from app.db.session import now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -38,7 +36,7 @@ from app.models.address import BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
 from app.models.user import with_normalized
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common import metadata
-from app.services.common.bulk import Precondition, Record, single_result
+from app.services.common.bulk import Precondition, single_result
 from app.services.common.metadata_rules import Metadata, found_text, json_text
 from app.services.common.metadata_writes import count_change
 from app.services.common.persons import guest_conditions
@@ -255,7 +253,7 @@ def _merge(
     moved = {**parameters, "moved": list(orders), "moved_at": timestamp}
     session.execute(_MOVE_ORDERS, moved)
     used = {**parameters, "address": removed["email_normalized"]}
-    redemptions = _number(session, _MOVE_REDEMPTIONS, used)
+    redemptions = session.connection().execute(_MOVE_REDEMPTIONS, used).rowcount
     after = _filled(kept, removed) | {"updated_at": timestamp}
     count_change(kept, after)
     _move_metadata(session, kept["id"], removed["id"], after)
@@ -271,10 +269,6 @@ def _merge(
     _report(session, actor, (kept, shown), removed, number)
     written = (metadata.METADATA, metadata.METADATA + metadata.BEFORE, metadata.WRITTEN)
     return {name: value for name, value in shown.items() if name not in written}
-
-
-def _number(session: Session, statement: Update, parameters: Mapping[str, object]) -> int:
-    return cast("CursorResult[Any]", session.execute(statement, parameters)).rowcount
 
 
 def _filled(kept: Record, removed: Record) -> Record:

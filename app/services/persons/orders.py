@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, delete, insert, or_, sel
 from sqlalchemy.orm import Session
 
 from app.catalog import Change
+from app.db.records import Record
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -25,7 +26,6 @@ from app.models import (
 )
 from app.models.imported_record import ERASED, USES
 from app.models.personal_data import POSTCODE_LENGTH, Remains, emptied
-from app.services.common.bulk import Record
 from app.services.customers.erasure import erase_redemptions, erase_reports
 from app.services.events.hooks import notify
 from app.services.orders.columns import derived_columns

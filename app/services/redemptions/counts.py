@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, func, update
+from sqlalchemy import bindparam, case, func, update
 from sqlalchemy.orm import Session
 
+from app.db.records import NamedColumns
 from app.db.session import now
 from app.db.sql.types import Id, UtcDateTime
 from app.models import COUPONS
@@ -19,7 +20,7 @@ from app.models import COUPONS
 _USED = COUPONS.c.usage_count + bindparam("usage", type_=Id)
 _LEAST = bindparam("least", type_=Id)
 
-TIMES: Mapping[str, ColumnElement[Any]] = {
+TIMES: NamedColumns = {
     "updated_at": func.coalesce(bindparam("used_at", type_=UtcDateTime), COUPONS.c.updated_at),
     "edited_at": func.coalesce(COUPONS.c.edited_at, COUPONS.c.updated_at),
 }

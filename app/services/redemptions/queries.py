@@ -22,7 +22,7 @@ from sqlalchemy import (
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
-from app.db.records import WANTED, Columns, Row, select_where
+from app.db.records import WANTED, Columns, NamedColumns, Row, select_where
 from app.db.search import email_key
 from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
@@ -43,7 +43,7 @@ from app.services.redemptions.stored import is_of_order
 _HAS_ID = REDEMPTIONS.c.id == bindparam(WANTED)
 
 # A reservation counts as released from the second in which it expires.
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
+COLUMNS: NamedColumns = {
     **USE_COLUMNS,
     "status": case(
         (IS_EXPIRED_RESERVATION, literal(RedemptionStatus.RELEASED.value)),
@@ -55,7 +55,7 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }
 _COUNTED = RowCountFilter("redemptions", REDEMPTIONS.c.created_at)
 _IS_AS_STORED = not_(func.coalesce(IS_EXPIRED_RESERVATION, false()))
-SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
+SORT_KEYS: NamedColumns = {
     "date": REDEMPTIONS.c.created_at,
     "id": REDEMPTIONS.c.id,
     "expires_at": REDEMPTIONS.c.expires_at,

@@ -23,6 +23,7 @@ from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.pricing.evaluation import Reason, redemption_reasons
 from app.services.campaigns.locks import Held, hold_known
+from app.services.common.bulk import Data
 from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.common.locks import hold_accounts
 from app.services.coupons.customers import (
@@ -62,7 +63,7 @@ _OF_CODE = _OF_REFERENCE.where(REDEMPTIONS.c.code == bindparam("code")).order_by
 
 
 @counting_refusals()
-def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[RedemptionRow, bool]:
+def reserve_use(actor: Principal, data: Data) -> tuple[RedemptionRow, bool]:
     """Reserve a use of a coupon for a reference.
 
     Args:
@@ -90,7 +91,7 @@ def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[RedemptionRo
     return run_in_transaction(work)
 
 
-def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, bool, list[Change]]:
+def _reserve(session: Session, data: Data) -> tuple[RedemptionRow, bool, list[Change]]:
     """Return the redemption, whether it is new, and the changes of its coupon."""
     customer = find_customer(
         fetch, data["customer_id"], data["email"], param="redemption.customer_id"
@@ -218,7 +219,7 @@ def _new(customer: Customer, data: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-def _given(customer: Customer, data: Mapping[str, Any]) -> dict[str, Any]:
+def _given(customer: Customer, data: Data) -> dict[str, Any]:
     """Return the columns of a new reservation that a request determines."""
     timestamp = now()
     return {

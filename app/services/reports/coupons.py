@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, or_, 
 
 from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
+from app.db.records import NamedColumns
 from app.db.sql.functions import is_one_of, person
 from app.errors import ShopError
 from app.models import COUPONS, DELETED_COUPONS, ORDERS, REDEMPTIONS
@@ -53,7 +54,7 @@ _USE_FIGURES: dict[str, object] = {
 }
 # The code of a coupon that was deleted permanently.
 _IS_DELETED = or_(REDEMPTIONS.c.coupon_id.is_(None), DELETED_COUPONS.c.id.is_not(None))
-_KEYS: Mapping[str, ColumnElement[Any]] = {
+_KEYS: NamedColumns = {
     "coupon_id": case((DELETED_COUPONS.c.id.is_(None), REDEMPTIONS.c.coupon_id)),
     "code": case((_IS_DELETED, REDEMPTIONS.c.code)),
 }

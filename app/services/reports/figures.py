@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 
 from app.db.read_pool import Fetch, on_postgresql
+from app.db.records import NamedColumns
 from app.db.sql.functions import id_list, json_list, json_record
 from app.services.orders.items import amount_text, divided
 from app.services.reports.period import text_of
@@ -179,9 +180,7 @@ def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[FigureRows]) -> dic
     return total
 
 
-def by_group(
-    parts: Iterable[FigureRows], keys: Mapping[str, ColumnElement[Any]], span: object
-) -> Subquery:
+def by_group(parts: Iterable[FigureRows], keys: NamedColumns, span: object) -> Subquery:
     """Return a subquery of the figures of a span by some columns of the rows.
 
     Each part has some of the figures; the others are added as nothing.

@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -22,6 +21,7 @@ from app.models.webhook import WebhookStatus
 from app.outbound.client import REFUSED, Outcome, ReceiverClient
 from app.outbound.network import REMEDY, parse_networks
 from app.outbound.signatures import new_secret
+from app.services.common.bulk import Data
 from app.services.webhooks.deliveries.requests import (
     DeliveryRequest,
     Sender,
@@ -111,7 +111,7 @@ def new_sender(url: str, secret: str | None) -> Sender:
     return Sender(0, url, (secret or new_secret(),))
 
 
-def example_request(sender: Sender, event_type: str, data: Mapping[str, Any]) -> DeliveryRequest:
+def example_request(sender: Sender, event_type: str, data: Data) -> DeliveryRequest:
     """Return a request with example data, signed like the delivery of an event.
 
     Its ``webhook-id`` starts with ``example_``, so that a receiver does not take it for an event.

@@ -1,8 +1,7 @@
 """The rules for reading webhooks and their deliveries (events 2 and 3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, case, exists, literal, select, text, type_coerce
 
@@ -10,7 +9,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
-from app.db.records import Columns, Row, as_printed
+from app.db.records import Columns, NamedColumns, Row, as_printed
 from app.errors import ShopError
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import FORM, WebhookFormat
@@ -26,7 +25,7 @@ Forms = Sequence[str] | None
 _NO_RESPONSE = literal("").label("response_body")
 # Also without what an event of a deleted account contained.
 _IS_HIDDEN = exists().where(EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id, IS_HIDDEN)
-_RESPONSES: Mapping[str, ColumnElement[Any]] = {
+_RESPONSES: NamedColumns = {
     name: type_coerce(
         case((_IS_HIDDEN, empty), else_=WEBHOOK_DELIVERIES.c[name]), WEBHOOK_DELIVERIES.c[name].type
     ).label(name)

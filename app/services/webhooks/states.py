@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
 from app.catalog import current_catalog
-from app.db.records import row_dicts, with_columns
+from app.db.records import Record, row_dicts, with_columns
 from app.db.session import call_after_commit, now
 from app.db.sql.index_hints import has_constant
 from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
@@ -20,8 +20,6 @@ from app.services.common.roles import capabilities_by_user
 from app.services.events.outbox import NewEvent, record
 from app.services.events.sequence import last_event_id
 from app.services.webhooks.deliveries.statistics import count_results
-
-Record = dict[str, Any]
 
 BY_A_USER = "Disabled by a user."
 UNREADABLE = "The secret cannot be read, because SECRET_KEY has changed. Set a new secret."

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 
 from flask import current_app
 from sqlalchemy import delete, insert, select, update
@@ -13,7 +12,7 @@ from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import is_delivery_url
-from app.db.records import row_dicts, with_columns
+from app.db.records import Record, row_dicts, with_columns
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import WEBHOOKS
@@ -21,13 +20,11 @@ from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus, columns
 from app.outbound.client import has_valid_host, require_receiver
 from app.outbound.network import REMEDY, RefusedAddressError, parse_networks
 from app.outbound.signatures import new_secret
-from app.services.common.bulk import Precondition
+from app.services.common.bulk import Data, Precondition
 from app.services.events.sequence import last_event_id
 from app.services.webhooks import states
 from app.services.webhooks.queries import Forms, has_form
 from app.services.webhooks.topics import require_readable, require_topics
-
-Record = dict[str, Any]
 
 OVERLAP = timedelta(hours=24)
 """Time after a rotation during which deliveries are signed with both secrets."""
@@ -38,7 +35,7 @@ SECRET = "secret"  # noqa: S105  # the key of a record
 
 def create_webhook(
     actor: Principal,
-    data: Mapping[str, Any],
+    data: Data,
     form: WebhookFormat = WebhookFormat.STANDARD,
 ) -> Record:
     """Create a webhook and return it by its column names.
@@ -108,7 +105,7 @@ def require_creator(actor: Principal, topics: Sequence[str]) -> None:
 def update_webhook(
     actor: Principal,
     webhook_id: int,
-    data: Mapping[str, Any],
+    data: Data,
     precondition: Precondition | None = None,
     forms: Forms = None,
 ) -> WebhookRow:

@@ -13,11 +13,12 @@ from sqlalchemy import bindparam, select
 
 from app.catalog import Catalog
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDER_REFUNDS
 from app.plugins.woocommerce.importer.context import ImportContext
-from app.plugins.woocommerce.importer.convert.converted import Converted, Record, edited_at
+from app.plugins.woocommerce.importer.convert.converted import Converted, edited_at
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.importer import Progress, plan_of, staged_shop

@@ -11,7 +11,7 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from app.conversions.numbers import INT64_MAX, whole_number
 from app.conversions.text import searchable
 from app.db.read_pool import fetch
-from app.db.records import Columns, fetch_by_ids
+from app.db.records import Columns, NamedColumns, fetch_by_ids
 from app.db.search import Search, contains, has_part
 from app.db.sql.functions import json_text
 from app.plugins.woocommerce.rest.site import Object
@@ -128,7 +128,7 @@ def fetch_records(
     find: Find,
     query: RecordListQuery,
     *,
-    keys: Mapping[str, ColumnElement[Any]],
+    keys: NamedColumns,
     may_read: bool,
 ) -> tuple[list[Object], int]:
     """Return a page of records by column name, and the number of all that match."""

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
 from app.catalog import current_catalog
+from app.db.records import Record
 from app.models import (
     COUPONS,
     ORDERS,
@@ -24,8 +25,6 @@ from app.models.webhook_delivery import DeliveryState, new_delivery
 from app.outbound.signatures import new_secret
 from app.services.campaigns.writes import BLANK, with_search_text
 from app.services.maintenance.demo.redemptions import GENERATED
-
-Record = dict[str, Any]
 
 _REFUNDED = Decimal("1.00")
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flask import current_app
 from sqlalchemy import Table, func, insert, or_, select, update
@@ -14,6 +14,7 @@ from app.auth.principals import Permission
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.db.session import Model, now, run_in_transaction
 from app.models import (
     COUPON_METADATA,
@@ -45,7 +46,6 @@ from app.services.maintenance.demo.shop import (
     EXAMPLE_EMAIL,
     MAX_ITEMS,
     DemoShop,
-    Record,
     with_addresses,
 )
 from app.services.maintenance.import_runs import record_import
@@ -239,8 +239,8 @@ def _insert(
     rows = make(session)
     loaded = DEMO_RUNS.c[f"{part.name}_loaded"]
     progress = update(DemoRun).where(DemoRun.id == run_id, loaded == done)
-    result: Any = session.execute(progress.values({loaded: done + len(rows)}))
-    if result.rowcount != 1:
+    progress = progress.values({loaded: done + len(rows)})
+    if session.connection().execute(progress).rowcount != 1:
         raise DemoError("Another process is loading this demo shop.")
     table = part.table
     before = session.scalar(select(func.coalesce(func.max(table.c.id), 0)))

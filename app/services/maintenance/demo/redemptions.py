@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
@@ -10,11 +9,10 @@ from sqlalchemy.orm import Session
 from app.catalog import RedemptionEffect, current_catalog
 from app.conversions.emails import comparable_email
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.db.search import search_text
 from app.models import COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
-
-Record = dict[str, Any]
 
 PERCENT = "demo-percent"
 """The coupon of carts."""

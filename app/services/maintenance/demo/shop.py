@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import itemgetter
-from typing import Any
 
+from app.db.records import Record
 from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
@@ -22,8 +22,6 @@ from app.services.orders.columns import BLANK as BLANK_ORDER
 from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import changed_items
 from app.services.orders.items import OrderItems
-
-Record = dict[str, Any]
 
 EXAMPLE = "grace"
 EXAMPLE_EMAIL = f"{EXAMPLE}@example.com"

@@ -10,6 +10,7 @@ from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import wants
 from app.db.bulk_inserts import insert_into
+from app.db.records import Record
 from app.db.session import now, precise_now, run_in_transaction
 from app.errors import ShopError
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
@@ -78,9 +79,6 @@ def _upsert(session: Session) -> Any:
     names = "state", "attempt_count", "next_attempt_at"
     again = {name: statement.excluded[name] for name in names}
     return statement.on_conflict_do_update(index_elements=["webhook_id", "event_id"], set_=again)
-
-
-Record = dict[str, Any]
 
 
 def redeliver(actor: Principal, webhook_id: int, delivery_id: int) -> Record:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
-from app.db.records import row_dicts
+from app.db.records import Record, row_dicts
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookRow, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
@@ -18,8 +18,6 @@ from app.services.webhooks.deliveries.chains import ClaimedDelivery
 from app.services.webhooks.deliveries.retries import MAX_FAILING, next_attempt, resume_time
 from app.services.webhooks.deliveries.statistics import count_results
 from app.services.webhooks.states import FAILING, GONE, disable
-
-Record = dict[str, Any]
 
 GONE_STATUS = 410
 KEPT_ATTEMPTS = 50

@@ -13,12 +13,13 @@ from app.auth.principals import Permission
 from app.conversions.numbers import whole_number
 from app.conversions.webhooks import is_delivery_url
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.db.session import now
 from app.models import API_KEYS
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.outbound.client import has_valid_host
 from app.outbound.signatures import new_secret
-from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut, Record
+from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations, whole
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix

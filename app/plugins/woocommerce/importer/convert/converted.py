@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
 
 import orjson
 
+from app.db.records import Record
 from app.models.coupon import CouponOptions
 from app.plugins.woocommerce.importer.convert.metadata import SourceEntry
 from app.plugins.woocommerce.importer.convert.stored_values import Alterations
-
-Record = dict[str, Any]
 
 ADDED: Mapping[str, object] = {"active": True, "starts_at": None, "options": CouponOptions()}
 """Columns that an earlier release did not import, with their defaults.

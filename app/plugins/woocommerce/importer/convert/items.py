@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
-from app.plugins.woocommerce.importer.convert.converted import Record
+from app.db.records import Record
 from app.plugins.woocommerce.importer.convert.coupons import code_of
 from app.plugins.woocommerce.importer.convert.metadata import (
     REPEATED,

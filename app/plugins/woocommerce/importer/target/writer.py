@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.conversions.numbers import MAX_COUNT
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records, insert_values
+from app.db.records import Record
 from app.db.session import Model, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -19,7 +20,6 @@ from app.plugins.woocommerce.importer.convert.converted import (
     Converted,
     Imported,
     Pending,
-    Record,
     edited_at,
 )
 from app.plugins.woocommerce.importer.report import ImportReport
