@@ -67,7 +67,7 @@ test-all: $(VENV)/ready-dev $(BIN)/shop-api ## run all tests, including the slow
 test-list: $(VENV)/ready-dev ## list what test deselects, and why; ARGS=-v lists each test
 	@$(BIN)/python -m pytest --list-rest --no-header $(ARGS)
 
-test-rest: $(VENV)/ready-dev $(BIN)/shop-api ## run what test-all runs in addition to test, but a test that is the same on PostgreSQL once there
+test-rest: $(VENV)/ready-dev $(BIN)/shop-api ## run only the tests that test-all runs in addition to test, as CI does
 	@$(PYTEST) --numprocesses $(MORE) --rest $(ARGS)
 
 histories: $(VENV)/ready-dev ## record what concurrent clients see, with faults, and check each operation; ARGS=--help

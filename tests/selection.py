@@ -28,11 +28,7 @@ WITH_POOLER = "copies behind PgBouncer of cases that ran without it"
 def pytest_addoption(parser):
     group = parser.getgroup("shop", "selection of cases (CONTRIBUTING.md, Tests)")
     group.addoption("--all", action="store_true", help="run every case, on both databases")
-    group.addoption(
-        "--rest",
-        action="store_true",
-        help="run what a default run deselects; of the copies on PostgreSQL one for each test",
-    )
+    group.addoption("--rest", action="store_true", help="run only what a default run deselects")
     group.addoption(
         "--list-rest",
         action="store_true",
@@ -117,8 +113,6 @@ def pytest_collection_modifyitems(config, items):
     reasons = config.stash[REASONS] = _reasons_to_deselect(items)
     if config.getoption("rest") or config.getoption("list_rest"):
         deselected = [item for item in items if not reasons[item] and not _is_random(item)]
-        if config.getoption("rest"):
-            deselected += _further_copies(items, reasons)
     else:
         deselected = [item for item in items if reasons[item]]
         config.stash[DESELECTED] = Counter(filter(None, reasons.values())) + _missing_copies(items)
@@ -139,17 +133,6 @@ def _missing_copies(items):
             copies = _engines(markers)[2 if _may_run_on_both(markers) else 1 :]
             missing.update(_reason(markers, database) for database in copies)
     return missing
-
-
-def _further_copies(items, reasons):
-    """Yield the copies on PostgreSQL after the first one of each test that is not marked as different."""
-    copied = set()
-    for item in items:
-        if reasons[item] == OTHER_DATABASE:
-            test = item.nodeid.partition("[")[0]
-            if test in copied:
-                yield item
-            copied.add(test)
 
 
 def _is_random(item):
@@ -249,5 +232,5 @@ def pytest_sessionfinish(session):
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal and reasons:
         parts = [f"{number} {reason}" for reason, number in sorted(reasons.items())]
-        terminal.write_line(f"Not run: {', '.join(parts)}. `make test-all` runs them.")
+        terminal.write_line(f"Not run: {', '.join(parts)}. `make test-rest` runs them.")
     return result

@@ -36,10 +36,6 @@ def test_slow(database_url):
 def test_values(database_url, value):
     pass
 
-@pytest.mark.parametrize("value", [1, 2])
-def test_table(database_url, value):
-    pass
-
 @pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 def test_named(database_url):
     pass
@@ -71,7 +67,6 @@ QUICK = {
     "both[sqlite]", "both[postgresql]",
     "pooled[sqlite]", "pooled[postgresql]",
     "values[sqlite-1]", "values[sqlite-2]", "values[postgresql-2]",
-    "table[sqlite-1]", "table[sqlite-2]",
     "named[sqlite]", "named[postgresql]",
     "once[sqlite]", "twice[sqlite]", "twice[postgresql]",
     "sampled[sqlite-1]", "sampled[postgresql-1]",
@@ -79,12 +74,12 @@ QUICK = {
 }  # fmt: skip
 REST = {
     "plain[postgresql]", "pooled[pgbouncer]", "slow[sqlite]", "slow[postgresql]",
-    "values[postgresql-1]", "table[postgresql-1]", "random",
+    "values[postgresql-1]", "random",
     "sampled[sqlite-0]", "sampled[postgresql-0]", "sampled[sqlite-2]", "sampled[postgresql-2]",
 }  # fmt: skip
 NOT_RUN = (
-    "Not run: 1 copies behind PgBouncer of cases that ran without it, 4 copies on PostgreSQL of "
-    "cases that ran on SQLite, 2 further cases of tests of which a sample ran, 4 slow cases. `make test-all` runs them."
+    "Not run: 1 copies behind PgBouncer of cases that ran without it, 2 copies on PostgreSQL of "
+    "cases that ran on SQLite, 2 further cases of tests of which a sample ran, 4 slow cases. `make test-rest` runs them."
 )
 
 
@@ -109,8 +104,7 @@ def run_cases(pytester):
 
 
 @pytest.mark.parametrize(
-    ("options", "cases"),
-    [((), QUICK), (("--rest",), REST), (("--all",), QUICK | REST | {"table[postgresql-2]"})],
+    ("options", "cases"), [((), QUICK), (("--rest",), REST), (("--all",), QUICK | REST)]
 )
 def test_cases_of_each_run(run_cases, options, cases):
     assert run_cases(*options) == cases
