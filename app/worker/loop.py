@@ -318,21 +318,26 @@ class DeliveryWorker:
         if current - self._imported_at >= IMPORT_SECONDS:
             has_more = await self._in_database(self._import_part)
             self._imported_at = 0 if has_more else time.monotonic()
-            # The next part follows at once, or after POLL_SECONDS if others write meanwhile. Then
-            # few of their writes wait for the transaction of a part.
-            before, self._version = self._version, await self._in_database(version_of_others)
-            if has_more and before == self._version:
-                self._wake.set()
+            await self._hurry(has_more)
         if current - self._erased_at >= IMPORT_SECONDS:
             has_more = await self._in_database(clear_next_batch)
             self._erased_at = 0 if has_more else time.monotonic()
-            if has_more:
-                self._wake.set()
+            await self._hurry(has_more)
         if current - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = current
             self._sweeps.extend(cleanup.SWEEPS)
         if self._sweeps:  # one at a time, because leases are renewed between them
             await self._in_database(self._sweeps.popleft())
+
+    async def _hurry(self, has_more: bool) -> None:
+        """Let the next part follow at once, or after POLL_SECONDS if others write meanwhile.
+
+        Then few of their writes wait for the transaction of a part.
+        """
+        if has_more:
+            before, self._version = self._version, await self._in_database(version_of_others)
+            if before == self._version:
+                self._wake.set()
 
     async def _finish(self) -> None:
         """Finish the deliveries in flight, store the results and end the leases."""

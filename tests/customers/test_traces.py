@@ -1,14 +1,18 @@
 """A customer with more orders than a transaction clears: the worker clears the rest (people 5)."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import create_engine, func, select, update
 
 from app.db.read_pool import fetch
-from app.db.session import run_statement
+from app.db.session import db, run_statement
 from app.models import ERASED_ACCOUNTS, ERASURES, ORDERS, REDEMPTIONS, USERS
 from app.services.customers import traces
 from app.services.customers.traces import clear_next_batch, number_left
 from app.services.maintenance.figures import measure
+from app.worker.loop import DeliveryWorker
 from tests.customers.test_erasure import ADDRESS, EMAIL, stored_words
 from tests.events.feed import make_order
 from tests.redemptions.calls import expire, move, post, rejected, reserve
@@ -229,6 +233,33 @@ def test_a_slow_batch_ends_after_a_part(app, gwen, monkeypatch):
     assert numbers == [3, 2, 1, 0]
     clear_all(app)
     assert set(left(app).values()) == {0}
+
+
+@pytest.mark.parametrize("others_write", [False, True])
+def test_writes_of_others_delay_the_next_batch(app, gwen, database_url, others_write):
+    """Of their transactions in SQLite, most waited for one of the worker before."""
+    worker = DeliveryWorker(app)
+    with app.app_context():
+        other = create_engine(db.engine.url)
+
+    async def sweep():
+        with ThreadPoolExecutor(1) as worker._database:
+            worker._loop, worker._wake = asyncio.get_running_loop(), asyncio.Event()
+            worker._erased_at = 0
+            await worker._sweep()
+            worker._wake.clear()
+            if others_write:
+                with other.begin() as connection:
+                    connection.execute(update(USERS).values(first_name="Ada"))
+            await worker._sweep()
+            return worker._wake.is_set()
+
+    try:
+        is_next = asyncio.run(sweep())
+    finally:
+        other.dispose()
+    # On PostgreSQL, writes do not wait for each other.
+    assert is_next == (not others_write or "sqlite" not in database_url)
 
 
 def test_a_small_account_leaves_nothing_to_the_worker(app, admin, make_customer):
