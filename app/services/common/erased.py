@@ -52,7 +52,8 @@ def erased_email(email_normalized: str) -> str:
 ERASED_IDS = select(ERASED_ACCOUNTS.c.customer_id)
 """The IDs of these accounts."""
 
-_IS_ANY = exists(select(1).select_from(ERASED_ACCOUNTS))
+IS_ANY = exists(select(1).select_from(ERASED_ACCOUNTS))
+"""Whether there are any."""
 
 
 def is_erased(customer_id: ColumnElement[Any]) -> ColumnElement[bool]:
@@ -140,7 +141,7 @@ def _is_of_order(table: Table) -> ColumnElement[bool]:
 
 
 IS_HIDDEN: ColumnElement[bool] = and_(
-    _IS_ANY,
+    IS_ANY,
     or_(
         is_erased(EVENTS.c.customer_id),
         and_(EVENTS.c.resource == "order", _is_of_order(ORDERS)),
@@ -163,4 +164,4 @@ def of_erased_with(orders: Any, email: str) -> ColumnElement[bool]:
         orders.billing_email_normalized == email_key(email),
     )
     # Without such an account, no database reads any order.
-    return and_(_IS_ANY, is_erased(orders.customer_id), is_theirs)
+    return and_(IS_ANY, is_erased(orders.customer_id), is_theirs)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any
 
@@ -29,7 +29,7 @@ from app.db.records import WANTED, Columns, NamedColumns, Row, as_printed, selec
 from app.db.sql.types import Id, UtcDateTime
 from app.errors import InvalidParams, ShopError
 from app.models import API_KEYS, EVENT_FEED, EVENTS, USERS
-from app.services.common.erased import IS_HIDDEN
+from app.services.common.erased import IS_ANY, IS_HIDDEN
 from app.services.common.filtering import ListQuery
 from app.services.common.pagination import default_page_size
 from app.services.common.plans import FEW
@@ -129,10 +129,11 @@ def list_events(actor: Principal, query: EventQuery, columns: Columns) -> EventP
     since, until = ids_between(query)
     if query.before is not None:
         until = min(until, query.before)
-    rows = fetch(
-        _page(tuple(columns), tuple(conditions), descending=descending),
-        {"after": max(after, since), "until": until, "size": size + 1, **values},
-    )
+    values |= {"after": max(after, since), "until": until, "size": size + 1}
+    selected = partial(_page, tuple(columns), tuple(conditions), descending=descending)
+    rows = fetch(selected(is_hidden=IS_ANY), values)
+    if any(row.is_hidden for row in rows):  # rare, and PostgreSQL plans it for longer than it reads
+        rows = fetch(selected(is_hidden=IS_HIDDEN), values)
     removed_id = rows[0].removed_id
     if query.after is not None and after < removed_id:
         raise ShopError("shop_api_events_expired", removed_id=removed_id)
@@ -148,6 +149,7 @@ def _page(
     conditions: tuple[ColumnElement[bool], ...],
     *,
     descending: bool,
+    is_hidden: ColumnElement[bool],
 ) -> Select[Any]:
     """Return a select of a page of events and of the last event without data.
 
@@ -159,7 +161,7 @@ def _page(
         conditions = (*conditions, is_kept)
     after, until = (bindparam(name, type_=BigInteger) for name in ("after", "until"))
     page = (
-        select(*shown, EVENTS.c.id, IS_HIDDEN.label("is_hidden"))
+        select(*shown, EVENTS.c.id, is_hidden.label("is_hidden"))
         .where(EVENTS.c.id > after, EVENTS.c.id < until, *conditions)
         .order_by(EVENTS.c.id.desc() if descending else EVENTS.c.id)
         .limit(bindparam("size", type_=BigInteger))
