@@ -21,11 +21,21 @@ Message = tuple[int, str | None, str | tuple[str, ...], list[str]]
 
 APP = Path(__file__).parents[1] / "app"
 
-REJECTING = ("api", "auth", "conversions", "schemas", "services")
+REJECTING = ("api", "auth", "conversions", "import_export", "pricing", "schemas", "services")
 """The folders whose code raises the errors of the API, and states reasons in REASONS."""
 
-STATING = {"ValueError", "ValidationError", "with_message", "InvalidParams", "InvalidOrderItems"}
+STATING = {
+    "Line",
+    "ValueError",
+    "ValidationError",
+    "with_message",
+    "InvalidParams",
+    "InvalidOrderItems",
+}
 """The calls whose arguments state a reason."""
+
+NAMES = {"REASONS", "OTHER_REASONS"}
+"""The constants that state reasons."""
 
 _TEXT = re.compile(r"[A-Z](?!\w*[A-Z_]).*[a-z.]", re.DOTALL)
 """A label or a sentence: neither a name of a setting nor a name of a program."""
@@ -95,17 +105,23 @@ def _texts_of_api() -> Iterator[str]:
 def _reasons() -> Iterator[str]:
     """Yield the sentences with which errors state a reason, with ``{0}`` in place of a value."""
     for module in (path for folder in REJECTING for path in (APP / folder).rglob("*.py")):
+        if module.name == "restored_values.py":  # a command prints its errors
+            continue
         for node in ast.walk(ast.parse(module.read_text())):
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "REASONS":
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in NAMES:
                 yield from (each.value for each in _constants([node]) if " " in each.value)
             for value in _stated(node):
-                yield from (text for text in _sentences(value) if " " in text)
+                yield from (
+                    text
+                    for text in _sentences(value)
+                    if " " in text and re.search("[a-z]{3}", text)
+                )
 
 
 def _stated(node: ast.AST) -> Iterator[ast.expr]:
     """Yield what a statement or a call states as a reason."""
     if isinstance(node, ast.Assign) and re.search(
-        r"errors\[.*\]$|^reason$|^_LOSS$", ast.unparse(node.targets[0])
+        r"errors\[.*\]$|^reason$|^hint$|^_LOSS$|^_TOO_LONG$", ast.unparse(node.targets[0])
     ):
         yield node.value
     if isinstance(node, ast.FunctionDef) and node.name.endswith(("error", "loss")):

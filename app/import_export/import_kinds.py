@@ -72,7 +72,7 @@ def value_of_cell(field: ma.fields.Field[Any], cell: str) -> object:
     if isinstance(field, IdArray | EmailArray | TagArray):
         entries = split(cell) if isinstance(field, TagArray) else split_list(cell)
         if isinstance(field, IdArray):
-            return [_whole_number(entry, "an ID") for entry in entries]
+            return [_whole_number(entry, is_id=True) for entry in entries]
         return entries
     if isinstance(field, StrictTrue):
         if not text and field.load_default is ma.missing:  # true or false without the column
@@ -85,7 +85,7 @@ def value_of_cell(field: ma.fields.Field[Any], cell: str) -> object:
     return cell
 
 
-def _whole_number(text: str, meaning: str) -> int | str:
+def _whole_number(text: str, *, is_id: bool) -> int | str:
     """Return a number, or digits of a number that the schema rejects, or raise ValueError."""
     if re.fullmatch("[0-9]+", text):
         return int(text) if len(text) < 19 else text
@@ -94,7 +94,8 @@ def _whole_number(text: str, meaning: str) -> int | str:
         raise ValueError(
             f"{text[:100]!r} has two readings. Write {digits[:100]} without separators."
         )
-    raise ValueError(f"{text[:100]!r} is not {meaning}.")
+    shown = repr(text[:100])
+    raise ValueError(f"{shown} is not an ID." if is_id else f"{shown} is not a whole number.")
 
 
 def metadata_of_cell(cell: str) -> object:
@@ -116,7 +117,7 @@ def with_one_meaning(field: ma.fields.Field[Any], value: object) -> object:
             if str(entry).strip().startswith("-") or str(entry).strip() == "0":
                 raise ValueError(f"{str(entry)[:100]!r} is not an ID. An ID is 1 or more.")
     if isinstance(field, Count) and isinstance(value, str):
-        return _whole_number(value.strip(), "a whole number")
+        return _whole_number(value.strip(), is_id=False)
     if isinstance(field, DecimalInput):
         if isinstance(value, str):
             return _amount(value.strip()) or ("0" if isinstance(field, AmountInput) else "")

@@ -16,7 +16,7 @@ from app.pricing.carts import CampaignTerms, Cart, CartItem, CouponTerms, line_v
 from app.pricing.discounts import COUPON_TYPES, CouponType, apply_coupon, no_discount
 
 # redemptions 2, campaigns 3: code and message. Braces are filled by the check.
-REASONS: dict[str, str] = {
+REASONS = {
     "not_found": "No published coupon has this code.",
     "usage_limit": "The coupon has reached its usage limit of {limit}.",
     "usage_limit_per_user": "The customer has reached the usage limit per user of {limit}.",
@@ -35,11 +35,14 @@ REASONS: dict[str, str] = {
     "individual_use": "The coupon cannot be combined with the coupon {code}.",
     "not_combinable": "The coupon cannot be combined with the coupon {code}.",
 }
-_NO_MORE_USES = "The coupon has reached its usage limit."
-_NO_MORE_USES_BY_CUSTOMER = "The customer has reached the usage limit per user."
-_ENDED = "The coupon has expired."
-_NO_ELIGIBLE_ITEM = "No item meets the product conditions of the coupon."
-_NO_DISCOUNTED_UNIT = "The cart has too few units of the products of the coupon."
+# Of a campaign, without its numbers, and of types that discount single items.
+OTHER_REASONS = {
+    "usage_limit": "The coupon has reached its usage limit.",
+    "usage_limit_per_user": "The customer has reached the usage limit per user.",
+    "expired": "The coupon has expired.",
+    "product_excluded": "No item meets the product conditions of the coupon.",
+    "product_not_included": "The cart has too few units of the products of the coupon.",
+}
 _UNKNOWN_TYPE = CouponType(no_discount)
 
 
@@ -229,10 +232,10 @@ def campaign_limit_reasons(campaign: CampaignTerms | None) -> Iterator[Reason]:
     if campaign is None:
         return
     if campaign.usage_limit and campaign.uses >= campaign.usage_limit:
-        yield Reason("usage_limit", _NO_MORE_USES)
+        yield Reason("usage_limit", OTHER_REASONS["usage_limit"])
     of_customer = campaign.uses_by_customer
     if campaign.usage_limit_per_user and (of_customer or 0) >= campaign.usage_limit_per_user:
-        yield Reason("usage_limit_per_user", _NO_MORE_USES_BY_CUSTOMER)
+        yield Reason("usage_limit_per_user", OTHER_REASONS["usage_limit_per_user"])
 
 
 def budget_reasons(
@@ -270,7 +273,7 @@ def _time_reasons(
     if coupon.expiry_date and coupon.expiry_date <= latest_expired(now, expiry_zone):
         yield _reason("expired", date=coupon.expiry_date)
     elif campaign and campaign.ends_at and now >= campaign.ends_at:
-        yield Reason("expired", _ENDED)
+        yield Reason("expired", OTHER_REASONS["expired"])
 
 
 def _cart_reasons(
@@ -291,10 +294,10 @@ def _cart_reasons(
     elif coupon_type.units:
         lines = coupon_type.lines(coupon, items, left, sequential=False)
         if not any(coupon_type.units(coupon, lines)):
-            yield Reason("product_not_included", _NO_DISCOUNTED_UNIT)
+            yield Reason("product_not_included", OTHER_REASONS["product_not_included"])
     if not coupon_type.discounts_cart:
         if not any(coupon.accepts(item) for item in items):
-            yield Reason("product_excluded", _NO_ELIGIBLE_ITEM)
+            yield Reason("product_excluded", OTHER_REASONS["product_excluded"])
         return
     if any(coupon.excludes(item) for item in items):
         yield _reason("product_excluded")

@@ -3,6 +3,7 @@
 import pytest
 
 from app.services.events.changes import MAX_SIZE, difference
+from tests.api_client import without_key
 from tests.events.feed import feed, make_order
 
 __all__ = ["feed", "make_order"]  # fixtures
@@ -265,6 +266,33 @@ def test_large_changes_are_left_out(admin, coupon, latest):
 
 
 @pytest.mark.both_databases
+@pytest.mark.both_databases
+def test_an_update_with_changes_takes_no_statement_more(
+    admin, coupon, make_customer, make_order, statements
+):
+    """The numbers are those of the last version whose events had no ``changes``."""
+    customer_id = make_customer()["id"]
+    customer = f"/customers/{customer_id}"
+    order = make_order(customer_id=customer_id, metadata={"erp": 1}, status="completed")
+    line = {"id": order["line_items"][0]["id"], "quantity": 3}
+    path = f"/orders/{order['id']}"
+    refund = admin.post(f"{path}/refunds", {"order_refund": {"amount": "1.00"}}).get_json()
+    refund_path = f"{path}/refunds/{refund['order_refund']['id']}"
+    for url, key, data, number in (
+        (f"/coupons/{coupon['id']}", "coupon", {"description": "new"}, 3),
+        (f"/coupons/{coupon['id']}", "coupon", {"amount": "1.00", "metadata": {"erp": "x"}}, 5),
+        (customer, "customer", {"first_name": "Bo", "metadata": {"vip": True}}, 7),
+        (path, "order", {"note": "new"}, 5),
+        (path, "order", {"status": "processing"}, 6),
+        (path, "order", {"line_items": [line, {"name": "Cup", "price": "1.00"}]}, 7),
+        (path, "order", {"metadata": {"erp": 2}, "billing_address": {"phone": "1"}}, 7),
+        (refund_path, "order_refund", {"reason": "late"}, 6),
+    ):
+        statements.clear()
+        put(admin, url, key, data)
+        assert len(without_key(statements)) == number, (url, data, statements)
+
+
 def test_filters(admin, client_for, coupon, history):
     manager = client_for("shop_manager")
     path = f"/coupons/{coupon['id']}"

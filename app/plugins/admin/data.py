@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.csv_responses import csv_response
 from app.errors import InvalidParams, ShopError
+from app.errors.codes import ERRORS
 from app.import_export.csv_format import flattened
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.exports import records, whole_snapshot
@@ -21,6 +22,7 @@ from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import of_api, reason_text
 from app.services.imports.queries import is_late
 
 blp = AdminBlueprint("admin_data", "Import and export", "arrows", 600)
@@ -140,13 +142,18 @@ def upload() -> Response | BaseResponse:
     except RequestEntityTooLarge:
         return _page(_("The file is larger than %(limit)s bytes.", limit=html.number(limit)))
     except ValueError as error:
-        return _page(_(str(error)))
+        return _page(of_api(str(error)))
     except ShopError as error:
         if error.code not in _OF_FILE:
             raise
-        return _page(str(error))
+        return _page(of_api(str(error)))
     shown = {"show": "request"} if "_show" in request.form else {}
     return see_other("admin_data.show_import", import_id=sent.content["id"], **shown)
+
+
+def _error(row: Record) -> str:
+    """Return the error of a line in the language of the page, with the name of its column."""
+    return reason_text(row, {code: template for code, (_, template) in ERRORS.items()}, of_api)
 
 
 _OF_FILE = {
@@ -164,7 +171,7 @@ def show_import(import_id: int) -> Response:
     errors = call("list_import_errors", import_id=import_id, query={"limit": SHOWN_ERRORS}).content
     columns = [
         Column(_("Line"), lambda row: _("Line %(number)s", number=html.number(row["line"]))),
-        Column(_("Error"), lambda row: row["message"], on_phone=True),
+        Column(_("Error"), _error, on_phone=True),
     ]
     status = found["status"]
     sent = None

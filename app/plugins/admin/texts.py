@@ -85,11 +85,13 @@ def reason_text(
         messages: the messages by the codes, with placeholders.
         shown: returns how the page shows the value of a placeholder.
     """
-    template = messages[reason["code"]]
-    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*)", re.escape(template))
+    template = messages.get(reason["code"], "")
+    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*?)", re.escape(template))
     found = re.fullmatch(pattern, reason["message"], re.DOTALL)
-    values = found.groupdict() if found else {}
-    return gettext(template).format(**{name: shown(text) for name, text in values.items()})
+    if not found:  # a more precise message, or one of a plugin
+        return of_api(reason["message"])
+    values = {name: shown(text) for name, text in found.groupdict().items()}
+    return gettext(template).format(**values)
 
 
 def of_api(text: str) -> str:

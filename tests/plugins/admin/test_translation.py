@@ -3,15 +3,18 @@
 import io
 import re
 from gettext import GNUTranslations
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from app.import_export.stored_files import import_next_part
 from app.plugins import admin as admin_package
 from app.plugins.admin import texts
 from app.services.coupons.refusals import refusals_of
 from tests.plugins.admin.browser_client import Browser
+from tests.plugins.admin.test_data import send
 from tests.plugins.admin.test_rights import pages
 
 pytestmark = pytest.mark.one_database
@@ -220,6 +223,65 @@ def test_german_pages_state_reasons_in_german(make_app, admin):
     ):
         assert text in browser.get(path).text, path
     assert "rückgängig" not in browser.get(created).text
+
+
+LINES = {
+    ",percent,1,,,": "Der Gutschein kann nicht angelegt werden: der Code ist leer.",
+    "a,wrong,1,,,": "Ungültige Art des Gutscheins. Möglich sind: fixed_cart, percent,",
+    "b,percent,x,,,": "amount: Schreiben Sie eine Zahl mit Punkt, zum Beispiel 1000.50.",
+    "c,percent,1.005,,,": "amount: '1.005' ist mehrdeutig. Schreiben Sie 1005 oder einen Betrag",
+    "d,percent,1,-3,,": "usage_limit: '-3' ist keine ganze Zahl.",
+    "e,percent,1,,32.13.2020,": "expiry_date: ist kein gültiges Datum.",
+    "f,percent,1,,,x": "product_ids: 'x' ist keine ID.",
+    f"h,percent,1,,,{10**20}": "product_ids: der Eintrag an Stelle 0 ist zu groß.",
+    "taken,percent,1,,,": "Ein anderer veröffentlichter Gutschein hat schon diesen Code.",
+    "g,percent,1": "Die Zeile hat 3 Zellen, die Kopfzeile aber 6.",
+}
+"""Lines of a file, and the beginning of their errors on a German page."""
+
+
+def test_german_pages_say_in_german_what_is_wrong_with_a_file(app, admin, make_coupon):
+    make_coupon(code="taken")
+    header = "code,type,amount,usage_limit,expiry_date,product_ids"
+    sent = admin.request(
+        "POST", "/imports?kind=coupons", data="\n".join((header, *LINES)), content_type="text/csv"
+    )
+    with app.app_context():
+        assert import_next_part()
+    browser = Browser(app, admin.key)
+    browser.post("/language", {"language": "de"})
+    page = browser.get(f"/data/imports/{sent.get_json()['import']['id']}").text
+    page = unescape(page)
+    assert [text for text in LINES.values() if text not in page] == []
+    page, _path = send(browser, "code,kode\na,b\n", checks=False)
+    assert "Zeile 1: Die Spalte 'kode' wird nicht importiert. Ist 'code' gemeint?" in unescape(
+        page.text
+    )
+
+
+def test_try_it_states_its_reasons_in_german(app, admin, make_coupon):
+    first = {"code": "1", "type": "buy_x_get_y", "buy_quantity": 5, "get_quantity": 1}
+    coupons = [
+        make_coupon(minimum_amount="200.00", expiry_date="2020-01-01", product_ids=[7], **first),
+        make_coupon(code="2", usage_limit=1, active=False, customer_emails=["1@2.example"]),
+    ]
+    use = {"code": "2", "reference": "1", "email": "1@2.example"}
+    admin.put(f"/coupons/{coupons[1]['id']}", {"coupon": {"active": True}})
+    assert admin.post("/redemptions", {"redemption": use}).status_code == 201
+    browser = Browser(app, admin.key)
+    browser.post("/language", {"language": "de"})
+    found = ""
+    for coupon in coupons:
+        item = {"items.0.price": "100.00", "items.0.quantity": "1"}
+        found += browser.submit(f"/coupons/{coupon['id']}/try", "_form", **item).text
+    for text in (
+        "Die Zwischensumme von 100.00 liegt unter dem Mindestbetrag von 200.00.",
+        "Der Gutschein ist am 2020-01-01 abgelaufen.",
+        "Kein Artikel gehört zu den Produkten oder Kategorien des Gutscheins.",
+        "Der Gutschein hat seine Grenze von 1 Verwendungen erreicht.",
+        "Der Gutschein gilt nicht für die E-Mail-Adresse des Kunden.",
+    ):
+        assert text in found
 
 
 def untranslated(page):

@@ -1,6 +1,7 @@
 """*Try it*: a cart with a coupon, and what the customer would pay (admin 2 and 5)."""
 
 import re
+from functools import partial
 
 from flask import Response, request
 
@@ -13,6 +14,8 @@ from app.plugins.admin.frame import render
 from app.plugins.admin.nouns import FORM
 from app.plugins.admin.nouns.coupons import COUPONS, blp
 from app.plugins.admin.texts import gettext as _
+from app.plugins.admin.texts import reason_text
+from app.pricing.evaluation import REASONS
 from app.schemas.coupons.cart import CartItemSchema, CartSchema
 
 EXAMPLE = {"price": "100.00", "quantity": 1}
@@ -46,6 +49,7 @@ def try_it(coupon_id: int) -> Response:
         has_errors=bool(form.errors),
         result=_result(evaluation) if evaluation else "",
         fields=REASON_FIELDS,
+        reason_text=partial(reason_text, messages=REASONS),
         status=400 if form.errors and request.method == "POST" else 200,
     )
 
