@@ -23,8 +23,9 @@ from urllib.parse import unquote, unquote_plus
 from wsgiref.util import setup_testing_defaults
 
 from gunicorn.http import errors
+from gunicorn.http.message import Request
 from gunicorn.util import close_graceful
-from gunicorn.workers.gthread import ThreadWorker
+from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from server.client_socket import ClientSocket
 from server.slots import Slot, Slots
@@ -102,14 +103,14 @@ class Worker(ThreadWorker):
         self._lists = Slot(slots, max(threads // 2, 1))
         self._readiness = Slot(Slots(1), 1)
         self._notified, self._frozen_until = math.inf, 0.0  # until the app is loaded
-        self._handled: set[Any] = set()  # connections that have a thread
+        self._handled: set[TConn] = set()  # connections that have a thread
         self._stops_at: float | None = None
         self._accepted = 0.0
         # Half of the threads remain for rejections and health checks.
         self._queue = threading.Semaphore(max(self.cfg.worker_connections // 2, 1))
         return ThreadPoolExecutor(self.cfg.worker_connections)
 
-    def handle(self, conn: Any) -> object:
+    def handle(self, conn: TConn) -> object:
         """Handle the requests of a connection as long as the next one follows immediately."""
         self._handled.add(conn)
         try:
@@ -160,7 +161,7 @@ class Worker(ThreadWorker):
         else:
             self.nr_conns -= 1
 
-    def handle_request(self, req: Any, conn: Any) -> object:
+    def handle_request(self, req: Request, conn: TConn) -> object:
         """Run the application when fewer than ``threads`` requests run."""
         is_authorized = False
         for name, value in req.headers:
@@ -203,7 +204,7 @@ class Worker(ThreadWorker):
             return self._writes
         return self._lists if is_without_end(path, query) else self._reads
 
-    def _respond(self, req: Any, conn: Any) -> object:
+    def _respond(self, req: Request, conn: TConn) -> object:
         """Run the application, and send what is left of its response."""
         keep_alive = super().handle_request(req, conn)
         conn.sock.flush()
@@ -243,7 +244,7 @@ class Worker(ThreadWorker):
             for listener in self.sockets:
                 listener.close()
 
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+    def handle_error(self, req: Request, client: Any, addr: Any, exc: Exception) -> None:
         """Log and send an error in the API's format, without anything that the client sent."""
         with suppress(OSError, ValueError):  # the client may have gone
             received = getattr(client, "received", b"")
@@ -262,7 +263,7 @@ def is_without_end(path: str, query: str) -> bool:
     return bool(query) and _WITHOUT_END.search(unquote_plus(query)) is not None
 
 
-def _has_data(conn: Any) -> bool:
+def _has_data(conn: TConn) -> bool:
     """Return whether the next request of a connection arrives within KEEPALIVE_WAIT_MS."""
     if conn.parser.unreader.buf.getvalue():
         return True

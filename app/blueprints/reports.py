@@ -182,7 +182,7 @@ def _list(name: str, schema: Any, report: Report, period: Period, query: Query) 
     )
 
 
-def _batches(report: Report) -> Iterator[list[dict[str, Any]]]:
+def _batches(report: Report) -> Iterator[list[dict[str, object]]]:
     rows = report.page.rows
     if not isinstance(rows, RowStream):
         yield report.shown(rows)

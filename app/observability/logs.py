@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 import structlog
 from flask import Flask, Response, g, has_app_context, request
+from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 LIBRARIES = "psycopg", "sqlalchemy"
 """Libraries whose logs are also written as JSON, because database messages can contain values."""
@@ -37,13 +38,13 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _DETAIL = re.compile(r"DETAIL:.*?(?=\n\[SQL|\n\n|\Z)", re.DOTALL)
 
 
-def _add_request(_: Any, __: str, line: Any) -> Any:
+def _add_request(_: object, __: str, line: EventDict) -> EventDict:
     """Add the IDs of the current request, if there is a request."""
     start: RequestStart | None = g.get("request_start") if has_app_context() else None
-    return line | start.ids if start else line
+    return {**line, **start.ids} if start else line
 
 
-_HEAD: list[Any] = [
+_HEAD: list[Processor] = [
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
 ]
@@ -80,17 +81,18 @@ def init_app(app: Flask, observe: Observe | None = None) -> None:
     app.after_request(partial(_end, _RequestLogger(log.bind(), slow, observe)))
 
 
-def _tail() -> list[Any]:
+def _tail() -> list[Processor]:
     return [structlog.processors.EventRenamer("message"), _render]
 
 
-def line_logger() -> Any:
+def line_logger() -> FilteringBoundLogger:
     """Return a logger that writes JSON lines to standard output."""
-    return structlog.wrap_logger(
+    logger: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(sys.stdout),  # writes each line at once, for threads and workers
         processors=[*_HEAD, *_tail()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
     )
+    return logger
 
 
 class RequestStart(NamedTuple):
@@ -137,11 +139,11 @@ class _RequestLogger:
         observe: called with each line and the duration in seconds.
     """
 
-    log: Any
+    log: FilteringBoundLogger
     slow: float
     observe: Observe | None
 
-    def write(self, started: float, line: dict[str, Any]) -> None:
+    def write(self, started: float, line: dict[str, object]) -> None:
         """Write the log line of a request."""
         seconds = time.perf_counter() - started
         line["duration_ms"] = round(seconds * 1000, 2)
@@ -153,7 +155,7 @@ class _RequestLogger:
             self.observe(line, seconds)
 
 
-def _hide_values(_: Any, __: str, line: Any) -> Any:
+def _hide_values(_: object, __: str, line: EventDict) -> EventDict:
     """Remove values from a traceback, because PostgreSQL includes the rejected row."""
     if "exception" in line:
         line["exception"] = _DETAIL.sub("DETAIL: hidden", line["exception"])

@@ -31,7 +31,7 @@ class AccountEmailUpdate(inputs.Text):
 
     openapi = json_schema.EMAIL_IN
 
-    def loss(self, value: Any, converted: str) -> str:
+    def loss(self, value: object, converted: str) -> str:
         """Return why the address is ignored or changed."""
         address = emails.lower_domain(converted)
         is_kept = not address or emails.sanitize_email(converted) == address
@@ -41,7 +41,7 @@ class AccountEmailUpdate(inputs.Text):
 class UnchangeableText(inputs.Text):
     """Text that is ignored, because it cannot be updated."""
 
-    def loss(self, value: Any, converted: str) -> str:
+    def loss(self, value: object, converted: str) -> str:
         """Return that the text is ignored."""
         return "cannot be updated."
 

@@ -16,11 +16,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flask import Flask
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
+from structlog.typing import FilteringBoundLogger
 
 from app.db.locks import version_of_others
 from app.db.read_pool import on_postgresql, read_engine
@@ -359,7 +360,7 @@ class DeliveryWorker:
         return await asyncio.get_running_loop().run_in_executor(self._database, call)
 
 
-def _log_attempt(log: Any, attempt: Attempt, state: DeliveryState) -> None:
+def _log_attempt(log: FilteringBoundLogger, attempt: Attempt, state: DeliveryState) -> None:
     """Write the log line of an attempt whose result is stored (events 2).
 
     ``request_id`` is the ID of the request that caused the event.

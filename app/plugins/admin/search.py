@@ -1,17 +1,19 @@
 """The search in the head of every page (admin 2 and 5)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flask import Response, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
+from app.api.metadata import RecordSerializer
 from app.api.representations import CAMPAIGN, OrderSerializer, coupons, customers
 from app.api.serializers import Serializer
 from app.conversions.emails import comparable_email
 from app.conversions.text import coupon_code
+from app.db.records import Row
 from app.errors import InvalidParams
 from app.plugins.admin import html
 from app.plugins.admin.calls import ApiRequest, Record, api_request, can, loaded_query
@@ -43,8 +45,8 @@ class NounSearch(NamedTuple):
     """How a kind of records is searched, with one statement each (admin 5)."""
 
     noun: Noun
-    find: Callable[..., Any]  # of its service
-    serializer: Callable[[Record], Any]
+    find: Callable[..., Sequence[Row]]  # of its service
+    serializer: Callable[[Record], Serializer | RecordSerializer]
     fields: str
     more: Mapping[str, str] = MappingProxyType({})  # further parameters of its list
 

@@ -163,7 +163,7 @@ class Code(Text):
     def clean(self, value: str) -> str:
         return text.coupon_code(value)
 
-    def loss(self, value: Any, converted: str) -> str:
+    def loss(self, value: object, converted: str) -> str:
         """Return why a code is changed beyond letter case, blanks, and its form in Unicode."""
         same = text.folded_code(converted)
         return "" if self.clean(converted) == same else _CHANGED_TEXT
@@ -175,7 +175,7 @@ class CleanText(Text):
     def clean(self, value: str) -> str:
         return text.clean(value)
 
-    def loss(self, value: Any, converted: str) -> str:
+    def loss(self, value: object, converted: str) -> str:
         """Return why a text is changed beyond white space."""
         same = " ".join(converted.split())
         return "" if self.clean(converted) == same else _CHANGED_TEXT

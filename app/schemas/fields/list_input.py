@@ -1,6 +1,6 @@
 """Input fields of lists."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import marshmallow as ma
@@ -41,7 +41,7 @@ class _Array(Input):
                 raise ValueError("must not contain a NUL character.")
         return self.entry(value)
 
-    def entry(self, value: object) -> Any:
+    def entry(self, value: object) -> object:
         """Return a converted entry, or raise ValueError. Falsy entries are dropped."""
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class EmailArray(_Array):
     def clean(self, value: list[str]) -> list[str]:
         return [address for address in map(emails.sanitize_email, value) if address]
 
-    def loss(self, value: Any, converted: list[str]) -> str:
+    def loss(self, value: Sequence[object], converted: list[str]) -> str:
         """Return why an entry is dropped or changed beyond letter case."""
         same = [emails.lower_domain(entry) if isinstance(entry, str) else "" for entry in value]
         is_kept = self.clean(converted) == same
@@ -90,7 +90,7 @@ class CodeArray(_Array):
     def entry(self, value: object) -> str:
         return "" if value is None else text.coupon_code(text.to_string(value))
 
-    def loss(self, value: Any, converted: list[str]) -> str:
+    def loss(self, value: Sequence[object], converted: list[str]) -> str:
         """Return why an entry is dropped or changed beyond letter case and white space."""
         same = [text.folded_code(str(entry)) for entry in value]
         is_kept = None not in value and converted == same
@@ -116,7 +116,7 @@ class TagArray(_Array):
     def entry(self, value: object) -> str:
         return tag(text.coupon_code(text.to_string(value)))
 
-    def loss(self, value: Any, converted: list[str]) -> str:
+    def loss(self, value: Sequence[object], converted: list[str]) -> str:
         """Return why an entry is changed beyond letter case and white space."""
         same = list(dict.fromkeys(text.folded_code(str(entry)) for entry in value))
         return "" if converted == same else f"must contain only tags. {_LOSS}"
@@ -217,8 +217,8 @@ class ItemArray(ma.fields.List[Any]):
             raise ma.ValidationError("must be an array.")
         if len(value) > self.limit:
             raise self._too_large(limit=self.limit)
-        loaded: list[dict[str, Any]] = []
-        errors: dict[int, Any] = {}
+        loaded: list[dict[str, object]] = []
+        errors: dict[int, object] = {}
         for index, item in enumerate(value):
             if not isinstance(item, dict):
                 errors[index] = ["must be an object."]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from app.auth.api_keys import allowed_resources, authentication_error
 from app.auth.principal_cache import forget_principals
 from app.auth.principals import ALL_RESOURCES, UNKNOWN_KEY, Permission, Principal
 from app.catalog import current_catalog
 from app.conversions.text import did_you_mean
+from app.db.records import Record
 from app.db.session import now
 from app.errors import InvalidParams, ShopError
 from app.models.api_key import ApiKeyRow
@@ -32,7 +32,7 @@ class Rights:
     expires_at: datetime | None = None
 
     @property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> Record:
         """Return the rights as the columns of a key."""
         names = {ALL_RESOURCES} if self.resources is None else self.resources
         return {

@@ -23,7 +23,7 @@ from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import searchable
 from app.db.read_pool import fetch
-from app.db.records import WANTED, Columns, NamedColumns, Row, select_where
+from app.db.records import WANTED, Columns, NamedColumns, Record, Row, select_where
 from app.db.search import first_line_has_part, has_part
 from app.db.sql.functions import json_tuple, money_sum
 from app.db.sql.types import Money
@@ -170,7 +170,7 @@ def offered_names(actor: Principal, limit: int) -> dict[int, str]:
     return dict(fetch(select(CAMPAIGNS.c.id, CAMPAIGNS.c.name).order_by(*order).limit(limit)))
 
 
-def states_of(ids: Collection[int]) -> dict[int, dict[str, Any]]:
+def states_of(ids: Collection[int]) -> dict[int, Record]:
     """Return ``id``, ``name`` and ``state`` of campaigns by their ID."""
     if not ids:
         return {}

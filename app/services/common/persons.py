@@ -1,7 +1,6 @@
 """The persons in stored responses, so that their data can be erased (docs/privacy.md)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, literal
 
@@ -72,7 +71,7 @@ def with_erased_emails(value: object, persons: Collection[str], name: str = "") 
     return [with_erased_emails(inner, persons) for inner in value]
 
 
-def without_emails(emails: Sequence[object], persons: Collection[str]) -> list[Any]:
+def without_emails(emails: Sequence[object], persons: Collection[str]) -> list[object]:
     """Return the addresses in the conditions of a coupon, without those of some persons.
 
     ERASED_EMAIL replaces them, so that the coupon does not become open to everyone.

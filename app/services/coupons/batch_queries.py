@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, exists, func, literal_column, select
 
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
-from app.db.records import WANTED, Columns, NamedColumns, Row, select_where
+from app.db.records import WANTED, Columns, NamedColumns, Record, Row, select_where
 from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS, REDEMPTIONS
@@ -98,7 +97,7 @@ CODE_COLUMNS = (
 """Columns of the codes of a batch."""
 
 
-def codes_of(actor: Principal, batch_id: int, *, unused: bool = False) -> list[dict[str, Any]]:
+def codes_of(actor: Principal, batch_id: int, *, unused: bool = False) -> list[Record]:
     """Return the published coupons of a batch with code, uses and limit, in the order of their IDs.
 
     Args:

@@ -24,7 +24,7 @@ from app.conversions.expiry import latest_expired
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import coupon_code
 from app.db.read_pool import fetch
-from app.db.records import WANTED, Columns, Row, fetch_by_ids, select_where
+from app.db.records import WANTED, Columns, Record, Row, fetch_by_ids, select_where
 from app.db.search import Search, contains
 from app.db.session import now
 from app.db.sql.functions import is_one_of
@@ -307,7 +307,7 @@ def coupons_with_ids(actor: Principal, ids: Sequence[int], columns: Columns) -> 
     return fetch_by_ids(fetch, columns, COUPONS.c.id, ids)
 
 
-def states_of(ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+def states_of(ids: Sequence[int]) -> dict[int, Record]:
     """Return what else determines the state of coupons, by their ID.
 
     Returns:

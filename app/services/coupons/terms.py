@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 
 from app.db.read_pool import Fetch
+from app.db.records import Record
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import Id, IdList, TextList
 from app.models import CAMPAIGNS, COUPONS, MERGED_ACCOUNTS, REDEMPTIONS
@@ -244,7 +245,7 @@ def _campaign(row: Any) -> CampaignTerms | None:
     )
 
 
-def _terms_of(options: CouponOptions) -> dict[str, Any]:
+def _terms_of(options: CouponOptions) -> Record:
     """Return the terms of fields that few coupons use."""
     if options == _NO_OPTIONS:
         return {}

@@ -281,7 +281,7 @@ def lock_coupons(
     return {row["id"]: row for row in rows}
 
 
-def _named(session: Session, items: Sequence[BulkItem], statement: Select[Any]) -> list[Any]:
+def _named(session: Session, items: Sequence[BulkItem], statement: Select[Any]) -> list[CouponRow]:
     """Return the coupons that the items name by ID or code, by a statement with their IDs."""
     ids = {item.id for item in items if item.id and 0 < item.id <= INT64_MAX}
     codes = [item.data["code"] for item in items if "code" in item.data]

@@ -280,7 +280,7 @@ def lock_accounts(session: Session, items: Sequence[BulkItem]) -> list[UserRow]:
     return accounts
 
 
-def _names_of(items: Sequence[BulkItem]) -> dict[str, Any]:
+def _names_of(items: Sequence[BulkItem]) -> Record:
     """Return the IDs, normalized addresses and usernames that the items name or conflict with."""
     ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
     given = [item.data.get("email", "") for item in items]

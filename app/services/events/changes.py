@@ -15,17 +15,17 @@ _OF_DELETED_ORDER = ("order_number", "status", "currency", "total")
 """What remains of an order that was deleted permanently."""
 
 Values = Mapping[str, Any]
-Pair = tuple[dict[str, Any], dict[str, Any]]
+Pair = tuple[Values, Values]
 
 
-def changes_of(change: Change, undo_of: int | None) -> Mapping[str, Any] | None:
+def changes_of(change: Change, undo_of: int | None) -> Mapping[str, object] | None:
     """Return ``changes`` of the event of a change, or None if it has none.
 
     Args:
         undo_of: the event that the change undoes, which is always part of its changes.
     """
     before, after = _compared(change)
-    changes: dict[str, Any] = {"before": before, "after": after}
+    changes: dict[str, Values] = {"before": before, "after": after}
     if (not before and not after) or len(orjson.dumps(changes)) > MAX_SIZE:
         changes = {"before": {}, "after": {}}
     if undo_of is not None:
@@ -59,8 +59,7 @@ def difference(before: Values, after: Values) -> Pair:
     Of a nested object, these are the parts that differ; of metadata, the keys, null if absent; of a
     list of objects with an ``id``, the items that differ, each with its differences.
     """
-    old: dict[str, Any] = {}
-    new: dict[str, Any] = {}
+    old, new = dict[str, object](), dict[str, object]()
     for name in {**before, **after}:
         first, second = before.get(name), after.get(name)
         if first == second and name != METADATA:
@@ -97,8 +96,7 @@ def _has_items(value: object) -> bool:
 def _of_items(
     before: Sequence[Values], after: Sequence[Values]
 ) -> tuple[list[object], list[object]]:
-    old: list[Any] = []
-    new: list[Any] = []
+    old, new = list[object](), list[object]()
     first, second = ({item["id"]: item for item in items} for items in (before, after))
     for item_id in {**first, **second}:
         one, other = first.get(item_id), second.get(item_id)

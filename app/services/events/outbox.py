@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 from sqlalchemy import Select, func, insert, literal_column, select, table
@@ -12,6 +11,7 @@ from app.auth.principals import Principal
 from app.catalog import Change, current_catalog
 from app.db.bulk_inserts import insert_rows
 from app.db.locks import has_one_writer
+from app.db.records import Record
 from app.db.session import now
 from app.models import EVENTS
 from app.services.common.bulk import Data
@@ -40,7 +40,7 @@ Cause = Principal | Change
 """Who makes a change: the principal of a request, or a change that a hook is notified of."""
 
 
-def cause_of(cause: Cause | None) -> dict[str, Any]:
+def cause_of(cause: Cause | None) -> Record:
     """Return who makes a change, by the columns of events. A command has no values."""
     return {name: getattr(cause, name, None) for name in CAUSE}
 
@@ -60,7 +60,7 @@ class NewEvent:
     resource_id: int
     data: Data
     customer_id: int | None = None
-    changes: Mapping[str, Any] | None = None
+    changes: Mapping[str, object] | None = None
 
 
 def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) -> list[str]:
@@ -82,7 +82,7 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
         return []
     known = current_catalog().event_types
     timestamp, causes = now(), cause_of(cause)
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for event in events:
         known[event.type]
         rows.append(

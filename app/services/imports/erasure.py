@@ -3,7 +3,6 @@
 import re
 import zlib
 from collections.abc import Collection
-from typing import Any
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
@@ -11,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.conversions.emails import comparable_email
 from app.conversions.text import comparable
 from app.db.read_pool import Fetch, fetching
-from app.db.records import row_dicts
+from app.db.records import Record, row_dicts
 from app.models import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS, Upload
 from app.models.import_run import UNFINISHED, ImportStatus
 from app.services.imports.runs import end_import
@@ -68,7 +67,7 @@ def _erase(session: Session, import_ids: Collection[int]) -> None:
     """Cancel imports, and delete their files and errors."""
     found = IMPORT_RUNS.c.id.in_(import_ids)
     locked = select(IMPORT_RUNS).where(found).order_by(IMPORT_RUNS.c.id).with_for_update()
-    runs: list[Any] = row_dicts(session.execute(locked)) if import_ids else []
+    runs: list[Record] = row_dicts(session.execute(locked)) if import_ids else []
     for run in runs:
         if run["status"] in UNFINISHED:
             reason = "The personal data of a person in the file was erased."

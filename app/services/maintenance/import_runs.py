@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, insert, select, update
 from sqlalchemy.orm import Session
 
+from app.db.records import Record
 from app.db.session import call_after_commit, now, run_in_transaction
 from app.models import IMPORT_RUNS
 from app.models.import_run import ImportStatus
@@ -137,7 +138,7 @@ def _insert(session: Session, columns: Mapping[str, object]) -> int:
 
 def _report(session: Session, run: Mapping[str, Any], **more: object) -> None:
     summary = {name: run[name] for name in ("source", "kind", "created", "updated")} | more
-    changes: dict[str, Any] = {"finished_at": now()}
+    changes: Record = {"finished_at": now()}
     if more:
         changes |= {"status": ImportStatus.FAILED, "reason": "The process of the command ended."}
     session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id == run["id"]).values(changes))

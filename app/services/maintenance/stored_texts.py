@@ -11,7 +11,6 @@ Those of redemptions are, because lists of redemptions are filtered by them.
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -30,7 +29,7 @@ from sqlalchemy.orm import Session
 from app.conversions.numbers import MAX_COUNT
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.read_pool import fetch
-from app.db.records import row_dicts
+from app.db.records import Record, row_dicts
 from app.db.search import SEPARATOR, email_key, search_text
 from app.db.session import run_in_transaction, run_statement
 from app.db.sql.functions import has_unicode
@@ -91,7 +90,7 @@ def normalize(*, again: bool = False) -> list[str]:
 def _normalize_searches() -> None:
     """Store the search columns as ``searchable`` returns texts now."""
 
-    def of_coupon(row: dict[str, Any]) -> dict[str, Any]:
+    def of_coupon(row: Record) -> Record:
         return {"search_text": search_text(row["code"], row["description"])}
 
     _store_search(COUPONS, _is_unsearchable(COUPONS.c.search_text), of_coupon)
@@ -141,7 +140,7 @@ def accounts_with_one_address() -> Iterator[str]:
                 yield _same_address(row, other.id)
 
 
-def _rows(table: Table, condition: ColumnElement[bool]) -> Iterator[dict[str, Any]]:
+def _rows(table: Table, condition: ColumnElement[bool]) -> Iterator[Record]:
     """Yield the rows of a table with a condition by their IDs, one window after the other."""
     after: int | None = 0
     while after is not None:
@@ -167,7 +166,7 @@ def _is_unsearchable(column: ColumnElement[str]) -> ColumnElement[bool]:
     return or_(has_unicode(func.replace(column, SEPARATOR, "")), column.contains("xn--"))
 
 
-def _accounts() -> Iterator[dict[str, Any]]:
+def _accounts() -> Iterator[Record]:
     """Yield the accounts whose key of the e-mail address may change."""
     return _rows(USERS, _is_international(USERS.c.email_normalized))
 
@@ -212,7 +211,7 @@ def _set_code(session: Session, row: CouponRow, code: str) -> str:
     return code
 
 
-def _normalize_account(row: dict[str, Any]) -> str:
+def _normalize_account(row: Record) -> str:
     """Store the derived columns of an account, except for a key that another account has."""
     normalized, other = with_normalized(row), None
     key = normalized["email_normalized"]
@@ -224,7 +223,7 @@ def _normalize_account(row: dict[str, Any]) -> str:
     return _same_address(row, other.id) if other else ""
 
 
-def _same_address(row: dict[str, Any], other: int) -> str:
+def _same_address(row: Record, other: int) -> str:
     return (
         f"Account {row['id']} has the e-mail address {row['email']!r}, which account {other} has "
         "in another form. Lookups find the other account. Change one of them."
@@ -232,7 +231,7 @@ def _same_address(row: dict[str, Any], other: int) -> str:
 
 
 def _store(
-    table: Table, row: dict[str, Any], name: str, value: str | int | None, source: str = "id"
+    table: Table, row: Record, name: str, value: str | int | None, source: str = "id"
 ) -> None:
     """Set a derived column, unless it or its source has changed."""
     if value == row[name]:
@@ -245,7 +244,7 @@ def _store(
 def _store_search(
     table: Table,
     condition: ColumnElement[bool],
-    derived: Callable[[dict[str, Any]], dict[str, Any]],
+    derived: Callable[[Record], Record],
 ) -> None:
     """Set the search column of the rows with a condition, unless it has changed."""
     changes = (

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.conversions.numbers import INT64_MAX
+from app.db.records import Record
 from app.errors import InvalidOrderItems
 
 MAX_TOTAL = 10**15
@@ -199,7 +200,7 @@ class OrderItems:
         """Return the IDs of all items."""
         return frozenset(item["id"] for items in self.lists.values() for item in items)
 
-    def columns_with_sums(self, shipping_tax: int) -> dict[str, Any]:
+    def columns_with_sums(self, shipping_tax: int) -> Record:
         """Return the order columns that contain the items and the sums.
 
         Args:
@@ -219,7 +220,7 @@ class OrderItems:
             "items": sum(line["quantity"] for line in self.lists["line_items"]),
         }
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> Record:
         """Return the order columns that contain the items."""
         for line in self.lists["line_items"]:
             line["price"] = divided(line["total"], line["quantity"] or 1)

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
 from app.conversions.text import coupon_code
 from app.db.read_pool import Fetch
-from app.db.records import with_columns
+from app.db.records import Record, with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
 from app.models.campaign import is_limited
@@ -355,7 +355,7 @@ class CouponPlan:
         used = use_change(REDEEMED, redemption, usage=slot.uncounted, coupon=slot.coupon)
         return expiries(slot.expired) + used
 
-    def _columns(self, line: Item, stored: RedemptionRow | None) -> dict[str, Any]:
+    def _columns(self, line: Item, stored: RedemptionRow | None) -> Record:
         return {
             "customer_id": self.customer.customer_id,
             **email_columns(self.customer.email, stored, self.customer.customer_id),

@@ -1,7 +1,6 @@
 """Claiming orders of guests for the account whose address they have (people 6)."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from sqlalchemy import Select, and_, bindparam, func, select, union, update
 from sqlalchemy.orm import Session
@@ -147,7 +146,7 @@ def _claim(session: Session, actor: Principal, customer_id: int, orders: Sequenc
     uses = {"references": [f"order-{order_id}" for order_id in ids]}
     if campaigns := set(session.scalars(_CAMPAIGNS, uses)) - {None}:
         hold_campaigns(session, campaigns)  # their limits per customer compare the account
-    owner: dict[str, Any] = {"owner": customer_id}
+    owner: Record = {"owner": customer_id}
     claimed = {"customer_id": customer_id, "updated_at": now()}
     session.execute(_CLAIM, {**owner, "claimed": ids, "claimed_at": claimed["updated_at"]})
     session.execute(_CLAIM_USES, {**owner, **uses})

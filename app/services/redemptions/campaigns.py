@@ -16,6 +16,7 @@ from sqlalchemy import Boolean, and_, bindparam, exists, func, literal, or_, sel
 from sqlalchemy.orm import Session
 
 from app.db.errors import TryAgain
+from app.db.records import Record
 from app.db.sql.types import Id, Money
 from app.models import CAMPAIGNS, REDEMPTIONS
 from app.models.campaign import MOST_DISCOUNT, CampaignRow, is_limited
@@ -136,7 +137,7 @@ class CampaignUse:
         raise not_applicable(self.code, self._with_limits_of_coupon(reasons), self.param)
 
     def _reasons(
-        self, session: Session, campaign: CampaignRow, parameters: dict[str, Any]
+        self, session: Session, campaign: CampaignRow, parameters: Record
     ) -> Sequence[Reason]:
         row: Any = session.connection().execute(_NUMBERS, parameters).one()
         uses, discount, by_customer = row

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.catalog import Change
+from app.db.records import Record
 from app.models import COUPONS
 from app.models.redemption import RedemptionRow
 from app.services.events.hooks import described, notify
@@ -57,7 +58,7 @@ def expiries(expired: Iterable[RedemptionRow]) -> list[Change]:
 
 def shown_use(redemption: RedemptionRow) -> dict[str, object]:
     """Return a redemption as the events of its coupon contain it, without personal data."""
-    shown: dict[str, Any] = {
+    shown: Record = {
         "id": redemption["id"],
         "status": redemption["status"],
         "reference": redemption["reference"],

@@ -1,11 +1,11 @@
 """Locks of coupons, before those of their redemptions (redemptions 4)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import Boolean, Executable, and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
+from app.db.records import Record
 from app.models import COUPONS
 from app.services.coupons.queries import PUBLISHED
 
@@ -36,7 +36,7 @@ def hold_unlimited(session: Session, coupon_id: int) -> bool:
 
 
 def row_of(
-    session: Session, statement: Executable, parameters: dict[str, Any]
+    session: Session, statement: Executable, parameters: Record
 ) -> Mapping[str, object] | None:
     """Return the row of a statement by its column names, or None."""
     row = session.connection().execute(statement, parameters).mappings().first()

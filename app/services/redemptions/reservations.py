@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, cast
+from typing import cast
 
 from flask import current_app
 from sqlalchemy import bindparam
@@ -17,6 +17,7 @@ from app.conversions.currencies import in_smallest_amounts
 from app.db.bulk_inserts import insert_into
 from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetch
+from app.db.records import Record
 from app.db.session import now, run_in_transaction, savepoint
 from app.errors import InvalidParams, ShopError
 from app.models import REDEMPTIONS
@@ -207,7 +208,7 @@ def _reserve_again(
     return again, False, changes + _changes(slot, again)
 
 
-def _new(customer: Customer, data: Mapping[str, object]) -> dict[str, Any]:
+def _new(customer: Customer, data: Mapping[str, object]) -> Record:
     """Return the columns of a new reservation, without those of its slot."""
     given = _given(customer, data)
     return {
@@ -219,7 +220,7 @@ def _new(customer: Customer, data: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-def _given(customer: Customer, data: Data) -> dict[str, Any]:
+def _given(customer: Customer, data: Data) -> Record:
     """Return the columns of a new reservation that a request determines."""
     timestamp = now()
     return {

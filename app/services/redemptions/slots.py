@@ -32,6 +32,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetching
+from app.db.records import Record
 from app.db.session import now
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import (
@@ -172,7 +173,7 @@ def _take_locked(
     session: Session,
     coupon: FoundCoupon,
     customer: Customer,
-    parameters: dict[str, Any],
+    parameters: Record,
     param: str,
 ) -> tuple[Mapping[str, object], list[RedemptionRow]]:
     """Lock a coupon and take a slot of it, also one that only expired reservations have.

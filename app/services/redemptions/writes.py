@@ -1,7 +1,5 @@
 """The rules for confirming and releasing redemptions through the API (redemptions 4 and 6)."""
 
-from typing import Any
-
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
@@ -9,6 +7,7 @@ from app.auth.principals import Principal
 from app.catalog import Change
 from app.conversions.numbers import INT64_MAX
 from app.db.errors import TryAgain
+from app.db.records import Record
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
@@ -54,7 +53,7 @@ def confirm_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
         if redemption["status"] == RedemptionStatus.RELEASED and not has_expired(redemption):
             raise ShopError("shop_api_invalid_redemption_status", reason="it has been released.")
         changes: list[Change] = []
-        status: dict[str, Any] = {"status": RedemptionStatus.CONFIRMED, "expires_at": None}
+        status: Record = {"status": RedemptionStatus.CONFIRMED, "expires_at": None}
         if is_live(redemption):
             slots = int(redemption["holds_slot"])
             change_counts(session, redemption["coupon_id"], [(1, -slots)])

@@ -46,7 +46,7 @@ _IS_ERASED = func.substr(REDEMPTIONS.c.email_normalized, 1, len(ERASED)) == ERAS
 _HAS_ACCOUNT = REDEMPTIONS.c.customer_id.is_not(None)
 # A guest of a use, empty for accounts. The address of a deleted customer is empty.
 _GUEST = case((or_(_HAS_ACCOUNT, _IS_ERASED), ""), else_=REDEMPTIONS.c.email_normalized)
-_USE_FIGURES: dict[str, object] = {
+_USE_FIGURES: dict[str, ColumnElement[Any]] = {
     "uses": ONE,
     CUSTOMERS: person(REDEMPTIONS.c.customer_id, _GUEST),
     "discount": in_cents(REDEMPTIONS.c.amount),

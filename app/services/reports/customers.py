@@ -41,6 +41,9 @@ T = TypeVar("T")
 
 PERSON = ("id", "email", "first_name", "last_name")
 FIGURES = (*ORDER_SUMS, *REFUND_SUMS)
+_Key = tuple[int | None, str | None]
+"""The account or the guest of a row."""
+
 _ACCOUNT = ORDERS.c.customer_id
 _NO_GUEST = cast(null(), ORDERS.c.billing_email.type)
 
@@ -62,7 +65,7 @@ def customer_reports(actor: Principal, period: Period, currency: str, query: Rep
         ties = func.coalesce(found.customer_id, 0), found.guest
         return select(*found).order_by(in_order(found[query.orderby], query), *ties)
 
-    def shown_rows(rows: Sequence[Any], scope: Scope, fetch: Fetch) -> list[dict[str, Any]]:
+    def shown_rows(rows: Sequence[Any], scope: Scope, fetch: Fetch) -> list[dict[str, object]]:
         keys = [(row.customer_id, row.guest) for row in rows]
         accounts = [account for account, guest in keys if account is not None]
         guests = [guest for account, guest in keys if account is None]
@@ -169,14 +172,14 @@ def _by_orders(scope: Scope, period: Period, name: str) -> CompoundSelect[Any]:
     )
 
 
-def _accounts(ids: Sequence[int], fetch: Fetch) -> dict[Any, Sequence[Any]]:
+def _accounts(ids: Sequence[int], fetch: Fetch) -> dict[_Key, Sequence[object]]:
     """Return the values of PERSON of some accounts, by the key of a row."""
     columns = (USERS.c[name] for name in PERSON)
     found = fetch(select(*columns).where(is_one_of(USERS.c.id, literal([*ids], IdList))))
     return {(row.id, None): row for row in found}
 
 
-def _guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[Any, Sequence[Any]]:
+def _guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[_Key, Sequence[object]]:
     """Return the same of some guests."""
     names = _names_of_guests(guests, scope, fetch)
     return {

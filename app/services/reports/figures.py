@@ -10,6 +10,7 @@ import json
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -33,12 +34,13 @@ from sqlalchemy import (
     union_all,
 )
 
+from app.conversions.intervals import Interval
 from app.db.read_pool import Fetch, on_postgresql
 from app.db.records import NamedColumns
 from app.db.sql.functions import id_list, json_list, json_record
 from app.services.orders.items import amount_text, divided
-from app.services.reports.period import text_of
-from app.services.reports.scope import within
+from app.services.reports.period import Span, text_of
+from app.services.reports.scope import SpanColumns, within
 
 NUMBERS = {"orders", "items", "customers", "refunds", "new_customers", "uses"}
 """Figures that are numbers. All others except TIMES are amounts in cents."""
@@ -89,6 +91,10 @@ ONE: ColumnElement[int] = literal_column("1", BigInteger)
 """The value of each row in a number of rows."""
 
 
+Figures = dict[str, Any]
+"""Figures by their names: numbers, cents, times, and the set of customers."""
+
+
 class FigureRows(NamedTuple):
     """Figures of rows of one kind: a select of the rows of any time, their time, and their values.
 
@@ -96,13 +102,8 @@ class FigureRows(NamedTuple):
     """
 
     rows: Select[Any]
-    time: ColumnElement[Any]
+    time: ColumnElement[datetime]
     figures: dict[str, ColumnElement[Any]]
-
-
-class _Columns(NamedTuple):
-    since: Any
-    until: Any
 
 
 def with_figures(parts: Iterable[FigureRows], names: Iterable[str]) -> list[FigureRows]:
@@ -122,9 +123,7 @@ def in_cents(column: ColumnElement[Any]) -> ColumnElement[int]:
     return type_coerce(column, BigInteger)
 
 
-def by_span(
-    fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[object]
-) -> list[dict[str, Any]]:
+def by_span(fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Span]) -> list[Figures]:
     """Return the figures of each span, in one statement. Python counts the different customers."""
     table, place, span = _table_of(spans)
     each = (
@@ -137,10 +136,10 @@ def by_span(
     return [_read(row) for row in fetch(select(*each).select_from(table).order_by(place))]
 
 
-def _read(records: Iterable[str]) -> dict[str, Any]:
+def _read(records: Iterable[str]) -> Figures:
     """Return the figures of records that a database has written as JSON."""
-    values: dict[str, Any] = {}
-    customers: set[Any] = set()
+    values: Figures = {}
+    customers = set[object]()
     for record in records:
         values |= orjson.loads(record)
         customers.update(values.pop(CUSTOMERS, None) or ())
@@ -148,14 +147,12 @@ def _read(records: Iterable[str]) -> dict[str, Any]:
     return figures_of(values) | {CUSTOMERS: customers}
 
 
-def by_row(
-    fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Any]
-) -> list[dict[str, object]]:
+def by_row(fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Span]) -> list[Figures]:
     """Return the figures of consecutive spans from a few rows, which are added in Python."""
     starts = [span.since for span in spans]
-    found: list[list[dict[str, Any]]] = [[] for _ in spans]
+    found: list[list[Figures]] = [[] for _ in spans]
     for part in parts:
-        whole = within(part.time, _Columns(starts[0], spans[-1].until))
+        whole = within(part.time, SpanColumns(starts[0], spans[-1].until))
         rows = part.rows.add_columns(part.time, *part.figures.values()).where(*whole)
         for time, *values in fetch(rows):
             row = {
@@ -167,10 +164,10 @@ def by_row(
     return [added(rows, parts) for rows in found]
 
 
-def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[FigureRows]) -> dict[str, Any]:
+def added(rows: Iterable[Figures], parts: Iterable[FigureRows]) -> Figures:
     """Return figures together, of which each row can have some."""
     listed = list(rows)
-    total: dict[str, Any] = {}
+    total: Figures = {}
     for name in {name: None for part in parts for name in part.figures}:
         values = [row[name] for row in listed if row.get(name)]
         if name in TIMES:
@@ -180,7 +177,7 @@ def added(rows: Iterable[Mapping[str, Any]], parts: Iterable[FigureRows]) -> dic
     return total
 
 
-def by_group(parts: Iterable[FigureRows], keys: NamedColumns, span: object) -> Subquery:
+def by_group(parts: Iterable[FigureRows], keys: NamedColumns, span: Span) -> Subquery:
     """Return a subquery of the figures of a span by some columns of the rows.
 
     Each part has some of the figures; the others are added as nothing.
@@ -238,12 +235,12 @@ def _end(name: str, time: Any) -> ColumnElement[Any]:
     return end
 
 
-def figures_of(values: Mapping[str, Any]) -> dict[str, object]:
+def figures_of(values: Mapping[str, Any]) -> Figures:
     """Return figures from the values of a row: times, numbers and sums."""
     return {name: each if name in TIMES else int(each or 0) for name, each in values.items()}
 
 
-def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def shown(figures: Figures, names: Iterable[str]) -> dict[str, object]:
     """Return figures as the API shows them, with those that follow from others."""
     values = defaultdict(int, figures)  # figures that are not wanted are 0
     total, orders = values.get("total", values["revenue"]), values["orders"]
@@ -259,29 +256,37 @@ def shown(figures: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def with_intervals(
-    parts: Sequence[FigureRows], spans: Sequence[Any], each: Sequence[Any], names: Sequence[str]
+    parts: Sequence[FigureRows],
+    spans: Sequence[Span],
+    each: Sequence[Figures],
+    names: Sequence[str],
 ) -> dict[str, object]:
     """Return ``totals`` and ``intervals`` from the figures of the period before and of each one."""
     previous, *figures = each
+    intervals = [span for span in spans if isinstance(span, Interval)]
     return {
         "totals": shown(added(figures, parts), names) | {"previous": shown(previous, names)},
         "intervals": [
             {"start": text_of(interval.start), "label": interval.label} | shown(found, names)
-            for interval, found in zip(spans[1:], figures, strict=True)
+            for interval, found in zip(intervals, figures, strict=True)
         ],
     }
 
 
-def _table_of(spans: Sequence[Any]) -> tuple[FromClause, Any, _Columns]:
+def _table_of(spans: Sequence[Span]) -> tuple[FromClause, Any, SpanColumns]:
     """Return a table of spans, and the columns of their place and of their ends."""
     if on_postgresql():
         kind: Any = ARRAY(DateTime(timezone=True))
-        ends = (literal([getattr(span, end) for span in spans], kind) for end in _Columns._fields)
-        table = func.unnest(*ends).table_valued(*_Columns._fields, with_ordinality="n")
+        ends = (
+            literal([getattr(span, end) for span in spans], kind) for end in SpanColumns._fields
+        )
+        table = func.unnest(*ends).table_valued(*SpanColumns._fields, with_ordinality="n")
         table = table.render_derived()
-        return table, table.c.n, _Columns(table.c.since, table.c.until)
+        return table, table.c.n, SpanColumns(table.c.since, table.c.until)
     pairs = ((span.since, span.until) for span in spans)  # in UTC, as SQLite stores it
     stored = [[end.isoformat(" ", "microseconds")[:26] for end in pair] for pair in pairs]
     rows = func.json_each(literal(json.dumps(stored), String)).table_valued("key", "value")
-    columns = (type_coerce(func.json_extract(rows.c.value, f"$[{end}]"), String) for end in (0, 1))
-    return rows, rows.c.key, _Columns(*columns)
+    columns: Iterable[Any] = (
+        type_coerce(func.json_extract(rows.c.value, f"$[{end}]"), String) for end in (0, 1)
+    )
+    return rows, rows.c.key, SpanColumns(*columns)

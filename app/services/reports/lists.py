@@ -25,7 +25,7 @@ class Report:
     """A page of a report that is a list."""
 
     page: Page
-    shown: Callable[[Sequence[Any]], list[dict[str, Any]]]  # returns rows as the API shows them
+    shown: Callable[[Sequence[Any]], list[dict[str, object]]]  # returns rows as the API shows them
 
 
 def in_order(key: ColumnElement[Any], query: ReportQuery) -> ColumnElement[Any]:
@@ -42,7 +42,7 @@ def on_page(rows: Select[Any], query: ReportQuery, size: int | None) -> Select[A
 def fetch_list(
     actor: Principal,
     build: Callable[[Scope], Select[Any]],
-    shown: Callable[[Sequence[Any], Scope, Fetch], list[dict[str, Any]]],
+    shown: Callable[[Sequence[Any], Scope, Fetch], list[dict[str, object]]],
     currency: str,
     query: ReportQuery,
     *,

@@ -62,6 +62,9 @@ class Period:
         return [self.previous, *listed]
 
 
+Span = Period | Interval
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReportQuery(ListQuery):
     """What a report may ask (reports 1). Its period is in days of the shop's time zone."""

@@ -108,7 +108,7 @@ def refunds_of(scope: Scope) -> FigureRows:
     return FigureRows(rows, ORDER_REFUNDS.c.created_at, REFUND_SUMS)
 
 
-def uses_of(scope: Scope, figures: dict[str, Any]) -> FigureRows:
+def uses_of(scope: Scope, figures: dict[str, ColumnElement[Any]]) -> FigureRows:
     """Return figures of the uses of coupons."""
     rows = select().select_from(REDEMPTIONS).where(scope.counts_use())
     return FigureRows(rows, REDEMPTIONS.c.confirmed_at, figures)
@@ -138,7 +138,7 @@ def other_currencies(fetch: Fetch, scope: Scope, period: Period) -> list[str]:
     return [row[0] for row in found]
 
 
-def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[str, Any]]:
+def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[str, object]]:
     """Return the number and total of the orders of a period in each known status."""
     labels = current_catalog().order_statuses
     with reading(actor) as fetch:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import current_app
 from sqlalchemy import (
@@ -32,10 +32,17 @@ from app.db.sql.functions import email_is
 from app.errors import InvalidParams, unavailable
 from app.models import ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
-from app.services.reports.period import FROM, require_reports
+from app.services.reports.period import FROM, Span, require_reports
 
 OTHERS = ORDERS.alias("others")
 """Further orders of the customer of an order."""
+
+
+class SpanColumns(NamedTuple):
+    """The ends of the spans of a table, or of a whole."""
+
+    since: ColumnElement[datetime] | datetime
+    until: ColumnElement[datetime] | datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,8 @@ def scope_of(currency: str, statuses: Sequence[str] | None = None) -> Scope:
     return Scope(currency, tuple(dict.fromkeys(counted)))
 
 
-def within(column: ColumnElement[datetime], span: Any) -> tuple[ColumnElement[bool], ...]:
+def within(
+    column: ColumnElement[datetime], span: Span | SpanColumns
+) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions of a time from ``since``, and before ``until``, of a span."""
     return column >= span.since, column < span.until

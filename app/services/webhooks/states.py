@@ -3,9 +3,8 @@
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import ColumnElement, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
@@ -132,7 +131,7 @@ def _managers(session: Session, user_ids: Collection[int]) -> set[int]:
     return {user_id for user_id, held in found.items() if Capability.MANAGE_WEBHOOKS in held}
 
 
-def _locked(session: Session, condition: Any) -> list[WebhookRow]:
+def _locked(session: Session, condition: ColumnElement[bool]) -> list[WebhookRow]:
     rows = session.execute(
         select(WEBHOOKS)
         .where(condition, WEBHOOKS.c.status != WebhookStatus.DISABLED)

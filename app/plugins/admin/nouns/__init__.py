@@ -17,6 +17,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
+from app.api.metadata import RecordSerializer
 from app.api.serializers import Serializer
 from app.conversions.numbers import whole_number
 from app.db.read_pool import RowStream
@@ -55,6 +56,9 @@ UNDO_SECONDS = 60
 """How long a table offers to restore what was moved to the trash."""
 
 AnyResponse = Response | BaseResponse
+Listing = tuple[Serializer | RecordSerializer, Callable[..., Page]]
+"""The serializer of a loaded query, and the function of the service for its list."""
+
 FORM = ("GET", "POST")
 ACTIVE = FieldSpec("active", "Active", "checkbox")
 
@@ -174,7 +178,7 @@ class Noun:
         """Return the columns of the CSV file of what the table shows."""
         return self.columns(trashed=trashed)
 
-    def listing(self, query: Record, *, trashed: bool) -> tuple[Any, Callable[..., Page]]:
+    def listing(self, query: Record, *, trashed: bool) -> Listing:
         """Return the serializer of a loaded query and the function of the service for its list."""
         raise NotImplementedError
 
@@ -379,7 +383,9 @@ class Noun:
 
         return found, partial(self.converted, serializer)
 
-    def converted(self, serializer: Serializer, rows: Sequence[Any]) -> list[Record]:
+    def converted(
+        self, serializer: Serializer | RecordSerializer, rows: Sequence[Any]
+    ) -> list[Record]:
         """Return selected rows as the table shows them."""
         return self.prepared(orjson.loads(orjson.dumps(serializer.rows(rows))))
 

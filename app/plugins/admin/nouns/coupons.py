@@ -1,6 +1,6 @@
 """Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -17,7 +17,7 @@ from app.db.session import now
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
 from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, spec_of, specs_of
-from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
+from app.plugins.admin.nouns import NOUNS, AnyResponse, Listing, Noun
 from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
@@ -26,7 +26,6 @@ from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
 from app.services.campaigns import queries as campaign_queries
-from app.services.common.pagination import Page
 from app.services.coupons import queries
 from app.services.coupons.queries import CouponQuery
 from app.services.customers.queries import emails_of
@@ -185,7 +184,7 @@ class CouponPages(Noun):
             Column.of(_("Created"), "created_at", html.time),
         ]
 
-    def listing(self, query: Record, *, trashed: bool) -> tuple[Any, Callable[..., Page]]:
+    def listing(self, query: Record, *, trashed: bool) -> Listing:
         return coupons(query, TRASHED_COUPON if trashed else COUPON), queries.list_coupons
 
     def listed(self, operation: str, query: Record, rows: int | None) -> Reply:

@@ -1,8 +1,7 @@
 """Customers: the table, one customer, and the form (admin 2)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from flask import request
 from markupsafe import Markup
@@ -13,7 +12,7 @@ from app.auth.principals import ROLES
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import Record, call, can, record_of
 from app.plugins.admin.forms import FieldSpec, spec_of
-from app.plugins.admin.nouns import Noun
+from app.plugins.admin.nouns import Listing, Noun
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
 from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, person_buttons
@@ -23,7 +22,6 @@ from app.plugins.admin.texts import gettext as _
 from app.plugins.admin.texts import ngettext
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.queries import CustomerListQuery
-from app.services.common.pagination import Page
 from app.services.customers import queries
 from app.services.customers.queries import CustomerQuery
 from app.services.orders.queries import latest_downloads
@@ -80,7 +78,7 @@ class CustomerPages(Noun):
             Column.of(_("Registered"), "created_at", html.time),
         ]
 
-    def listing(self, query: Record, *, trashed: bool) -> tuple[Any, Callable[..., Page]]:
+    def listing(self, query: Record, *, trashed: bool) -> Listing:
         return customers(query), queries.list_customers
 
     def filters(self) -> list[Filter]:

@@ -1,7 +1,7 @@
 """Orders: the table, forms, one order, its notes and refunds, and several at once (admin 2)."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,7 @@ from app.conversions.numbers import whole_number
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import Record, Reply, call, can
 from app.plugins.admin.forms import CHOICES, FieldSpec, line_specs, specs_of, status_labels
-from app.plugins.admin.nouns import NOUNS, Noun
+from app.plugins.admin.nouns import NOUNS, Listing, Noun
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
@@ -35,7 +35,6 @@ from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.schemas.orders.item_input import CouponLineCreate, LineItemCreate, ShippingLineCreate
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
-from app.services.common.pagination import Page
 from app.services.orders import queries
 from app.services.orders.children import events_of_children
 from app.services.orders.columns import REFUNDED
@@ -143,7 +142,7 @@ class OrderPages(Noun):
             of_billing(_("Country"), "country"),
         ]
 
-    def listing(self, query: Record, *, trashed: bool) -> tuple[Any, Callable[..., Page]]:
+    def listing(self, query: Record, *, trashed: bool) -> Listing:
         serializer = TRASHED_ORDER if trashed else ORDER
         return OrderSerializer(query, serializer), queries.list_orders
 
@@ -240,7 +239,7 @@ class OrderPages(Noun):
         addresses = {name: customer[name] for name in ("billing_address", "shipping_address")}
         return {"customer_id": number, **addresses}
 
-    def body(self, values: dict[str, Any]) -> dict[str, Any]:
+    def body(self, values: Record) -> Record:
         for line in values.get("shipping_lines", ()):
             line["method_id"] = "manual"
         return values | {"created_via": "admin"}

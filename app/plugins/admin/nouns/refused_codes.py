@@ -1,13 +1,11 @@
 """The codes that were refused in the last days, on the pages of coupons and customers."""
 
-from typing import Any
-
 from flask import url_for
 from markupsafe import Markup
 
 from app.api.authentication import current_principal
 from app.plugins.admin import html
-from app.plugins.admin.calls import can
+from app.plugins.admin.calls import Record, can
 from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
 from app.services.reports.refusals import latest_refusals
@@ -23,7 +21,7 @@ REASONS = {
 """The first reason of a refusal, by its code."""
 
 
-def reason(row: dict[str, Any]) -> str:
+def reason(row: Record) -> str:
     """Return the text of the reason of a refusal."""
     return _(REASONS.get(row["reason"]) or row["reason"])
 
@@ -44,18 +42,18 @@ def refused_codes(*, code: str = "", customer: tuple[int, str] | None = None) ->
     return Table(_("Refused in the last days"), columns, [row._asdict() for row in found])
 
 
-def _cart(row: dict[str, Any]) -> str:
+def _cart(row: Record) -> str:
     return html.money(row["total"], row["currency"])
 
 
-def _coupon(row: dict[str, Any]) -> Markup | str:
+def _coupon(row: Record) -> Markup | str:
     text = row["code"] or _("Other codes")
     if row["coupon_id"] is None:
         return text
     return html.link(url_for("admin_coupons.show", coupon_id=row["coupon_id"]), text)
 
 
-def _customer(row: dict[str, Any]) -> Markup | str:
+def _customer(row: Record) -> Markup | str:
     if row["customer_id"] is None:
         return row["email"] or _("Guest")
     name = row["email"] or f"#{row['customer_id']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -15,6 +15,8 @@ from werkzeug.wrappers import Request
 
 from app.plugins.woocommerce.rest.arguments import Problem
 from app.plugins.woocommerce.rest.errors import RestError, invalid
+
+Names = dict[str, "Names"]
 
 MAX_NAMES, MAX_DEPTH = 1000, 5
 """Names in a query or a form, and brackets in a name."""
@@ -154,7 +156,7 @@ def names_in(fields: object) -> list[str]:
 
 def selected(body: object, fields: object) -> Any:
     """Return an object or a list with only the fields of ``_fields``, which can have dots."""
-    tree: dict[str, Any] = {}
+    tree: Names = {}
     for name in names_in(fields):
         place = tree
         for part in name.split("."):
@@ -166,7 +168,7 @@ def selected(body: object, fields: object) -> Any:
     return _pick(body, tree)
 
 
-def _pick(value: object, tree: Mapping[str, Any]) -> object:
+def _pick(value: object, tree: Names) -> object:
     if not isinstance(value, dict):
         return value
     picked = {}

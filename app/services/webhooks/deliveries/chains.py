@@ -8,7 +8,7 @@ from sqlalchemy import Result, and_, exists, or_, select
 from sqlalchemy.orm import Session
 
 from app.catalog import WebhookForm
-from app.db.records import row_dicts
+from app.db.records import Record, row_dicts
 from app.db.session import reading_own_writes
 from app.db.sql.index_hints import has_constant
 from app.models import EVENTS, WEBHOOK_DELIVERIES
@@ -109,7 +109,7 @@ def add_bodies(form: WebhookForm, chains: Sequence[Sequence[ClaimedDelivery]]) -
 
 def event_of(delivery: ClaimedDelivery) -> SentEvent:
     """Return the event of a delivery that is not a ping."""
-    event: dict[str, Any] = {
+    event: Record = {
         "id": delivery["event_id"],
         "type": delivery["event_type"],
         "created_at": delivery["event_created_at"],
