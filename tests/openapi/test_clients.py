@@ -12,7 +12,7 @@ import pytest
 
 from tests.databases import SHARED_FOLDER
 from tests.npm import install, needs_node
-from tests.serving import ROOT, running_service
+from tests.serving import ROOT
 
 CLIENTS = Path(__file__).parents[1] / "clients"
 DOCS = (ROOT / "docs" / "clients.md").read_text()
@@ -53,20 +53,6 @@ def run(*command, **over):
     )
     assert done.returncode == 0, f"{shlex.join(done.args)}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-@pytest.fixture
-def shop(tmp_path):
-    """The environment of a client: where the service is, and a key."""
-    limits = {"SHOP_PAGE_SIZE": "2", "SHOP_BULK_LIMIT": "3", "SHOP_MAX_BODY_BYTES": "20000"}
-    folder = tmp_path / "service"
-    folder.mkdir()
-    with running_service(folder, **limits) as service:
-        yield {
-            "SHOP_URL": service.url,
-            "SHOP_CONSUMER_KEY": service.consumer_key,
-            "SHOP_CONSUMER_SECRET": service.consumer_secret,
-        }
 
 
 @pytest.mark.slow

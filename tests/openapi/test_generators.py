@@ -19,7 +19,7 @@ from tests.openapi.generators import (
     needs_javac,
     use_npm,
 )
-from tests.openapi.test_clients import run, shop  # noqa: F401  # a fixture
+from tests.openapi.test_clients import run
 from tests.serving import ROOT
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def npm_folder(folder):
 
 
 @needs_node
-def test_orval(npm_folder, shop):  # noqa: F811  # the imported fixture
+def test_orval(npm_folder, shop):
     (npm_folder / "orval.config.mjs").write_text(
         "export default {shop: {input: 'openapi.json', output: {target: 'client/shop.ts', "
         f"client: 'fetch', baseUrl: '{shop['SHOP_URL']}'}}}}}}"
@@ -57,7 +57,7 @@ def test_orval(npm_folder, shop):  # noqa: F811  # the imported fixture
 
 
 @needs_node
-def test_hey_api(npm_folder, shop):  # noqa: F811  # the imported fixture
+def test_hey_api(npm_folder, shop):
     output = run("npx", "openapi-ts", "-i", "openapi.json", "-o", "client", cwd=npm_folder)
     assert "warning" not in output.lower()
     types = (npm_folder / "client" / "types.gen.ts").read_text()
@@ -65,14 +65,14 @@ def test_hey_api(npm_folder, shop):  # noqa: F811  # the imported fixture
     check_and_run(npm_folder, "hey-api.ts", shop)
 
 
-def test_datamodel_code_generator(folder, shop):  # noqa: F811  # the imported fixture
+def test_datamodel_code_generator(folder, shop):
     shutil.copy(GENERATORS / "pydantic_models.py", folder)
     generate_models(folder, "pydantic_models.py")
     run("python", "-W", "error", "pydantic_models.py", cwd=folder, env=shop)
 
 
 @needs_java
-def test_openapi_generator(folder, shop):  # noqa: F811  # the imported fixture
+def test_openapi_generator(folder, shop):
     generate_client(folder)
     shutil.copy(GENERATORS / "openapi_generator.py", folder)
     run("python", "openapi_generator.py", cwd=folder, env=shop)
@@ -80,13 +80,13 @@ def test_openapi_generator(folder, shop):  # noqa: F811  # the imported fixture
 
 @needs_java
 @needs_node
-def test_openapi_generator_for_typescript(npm_folder, shop):  # noqa: F811  # the imported fixture
+def test_openapi_generator_for_typescript(npm_folder, shop):
     generate_client(npm_folder, "typescript-fetch", "client")
     check_and_run(npm_folder, "typescript-fetch.ts", shop)
 
 
 @needs_javac
-def test_openapi_generator_for_java(folder, shop):  # noqa: F811  # the imported fixture
+def test_openapi_generator_for_java(folder, shop):
     generate_client(folder, "java")
     sources = [*folder.glob("src/main/java/**/*.java"), *GENERATORS.glob("java/**/*.java")]
     path = f"{GENERATOR_JAR}:classes"

@@ -20,7 +20,7 @@ from tests.openapi.generators import (
     needs_java,
     use_npm,
 )
-from tests.openapi.test_clients import CLIENTS, run, shop  # noqa: F401  # a fixture
+from tests.openapi.test_clients import CLIENTS, run
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ DIALECTS = {"legacy": "/wc-api/v3", "wc3": "/wp-json/wc/v3"}
 
 
 @pytest.fixture(params=DIALECTS)
-def folder(request, shop, tmp_path):  # noqa: F811  # the imported fixture
+def folder(request, shop, tmp_path):
     """A folder with the document of a dialect, and the programs that use it."""
     with urlopen(f"{shop['SHOP_URL']}{DIALECTS[request.param]}/openapi.json") as response:
         (tmp_path / "openapi.json").write_bytes(response.read())
@@ -38,7 +38,7 @@ def folder(request, shop, tmp_path):  # noqa: F811  # the imported fixture
 
 
 @needs_node
-def test_orval(folder, shop):  # noqa: F811  # the imported fixture
+def test_orval(folder, shop):
     use_npm(folder)
     root = shop["SHOP_URL"] + ("/wp-json/wc/v3" if "wc3" in folder.name else "")
     (folder / "orval.config.mjs").write_text(
@@ -50,7 +50,7 @@ def test_orval(folder, shop):  # noqa: F811  # the imported fixture
 
 
 @needs_node
-def test_hey_api(folder, shop):  # noqa: F811  # the imported fixture
+def test_hey_api(folder, shop):
     use_npm(folder)
     output = run("npx", "openapi-ts", "-i", "openapi.json", "-o", "client", cwd=folder)
     assert "warning" not in output.lower()
@@ -58,13 +58,13 @@ def test_hey_api(folder, shop):  # noqa: F811  # the imported fixture
 
 
 @needs_node
-def test_openapi_typescript(folder, shop):  # noqa: F811  # the imported fixture
+def test_openapi_typescript(folder, shop):
     use_npm(folder, CLIENTS / "typescript")
     run("npx", "openapi-typescript", "openapi.json", "-o", "shop.ts", cwd=folder)
     check_and_run(folder, "openapi-fetch.ts", shop)
 
 
-def test_openapi_python_client(folder, shop):  # noqa: F811  # the imported fixture
+def test_openapi_python_client(folder, shop):
     command = "openapi-python-client", "generate", "--path=openapi.json", "--meta=none"
     output = run(*command, "--output-path=shop_client", cwd=folder)
     assert "warning" not in output.lower()
@@ -74,13 +74,13 @@ def test_openapi_python_client(folder, shop):  # noqa: F811  # the imported fixt
     run("python", "-W", "error", "python_client.py", cwd=folder, env=shop)
 
 
-def test_datamodel_code_generator(folder, shop):  # noqa: F811  # the imported fixture
+def test_datamodel_code_generator(folder, shop):
     generate_models(folder, "pydantic_models.py")
     run("python", "-W", "error", "pydantic_models.py", cwd=folder, env=shop)
 
 
 @needs_java
-def test_openapi_generator(folder, shop):  # noqa: F811  # the imported fixture
+def test_openapi_generator(folder, shop):
     generate_client(folder)
     run("python", "openapi_generator.py", cwd=folder, env=shop)
 

@@ -14,7 +14,7 @@ import pytest
 from app.outbound.signatures import new_secret, sign
 from app.schemas.examples.events import event_data
 from tests.npm import install, needs_node
-from tests.openapi.test_clients import CLIENTS, run, shop  # noqa: F401  # a fixture
+from tests.openapi.test_clients import CLIENTS, run
 from tests.serving import ROOT
 
 PACKAGES = ROOT / "clients"
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def env(shop):  # noqa: F811  # the imported fixture
+def env(shop):
     """The environment of a program whose first request loses its response and is rejected twice."""
     target = urlsplit(shop["SHOP_URL"])
     posts = []
