@@ -1,7 +1,11 @@
 """POST /coupons/evaluate: discounts and reasons (redemptions 1, 2 and 6)."""
 
+from decimal import Decimal
+
 import pytest
 
+from app.schemas.coupons.cart import CartItems
+from app.schemas.fields.input import Quantity
 from tests.api_client import codes, refusal, refused_params, reply, without_key
 
 ITEM = {
@@ -240,3 +244,13 @@ def test_one_statement_for_coupons_and_one_for_the_customer(
         statements.clear()
         assert evaluate(admin, "a", "b", "c", items=[ITEM] * 10, **cart).status_code == 200
         assert len(without_key(statements)) == number
+
+
+def test_missing_keys_of_items_are_not_converted(monkeypatch):
+    """Their conversion took a tenth of the time of an evaluation."""
+    monkeypatch.setattr(Quantity, "deserialize", None)
+    defaults = {"product_id": 0, "product_category_ids": [], "quantity": 1, "on_sale": False}
+    assert CartItems().load_item({"product_id": 7, "price": "2.00"}) == defaults | {
+        "product_id": 7,
+        "price": Decimal(2),
+    }

@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 from sqlalchemy import event, update
+from sqlalchemy.sql.dml import Insert
 
 from app.db.session import db, run_in_transaction
 from app.models import Redemption
@@ -362,3 +363,16 @@ def test_same_reference_takes_no_second_slot(admin, make_coupon):
     assert rejected(post(admin, reference="late")) == USED_UP
     query = {"filter[coupon_id]": coupon["id"], "filter[status]": "reserved"}
     assert admin.get("/redemptions/count", query).get_json() == {"count": 3}
+
+
+def test_reservation_builds_no_statement_and_looks_for_no_metadata(admin, make_coupon, monkeypatch):
+    """Both took a tenth of its time."""
+    make_coupon(code="summer")
+    reserve(admin, reference="cart-1")  # the first one compiles its statements
+    work = []
+    build = Insert.__init__
+    monkeypatch.setattr(
+        Insert, "__init__", lambda *given, **more: work.append(given) or build(*given, **more)
+    )
+    reserve(admin, reference="cart-2")
+    assert work == []

@@ -43,10 +43,18 @@ class CartItems(list_inputs.ItemArray):
             too_large=partial(_TOO_LARGE, what="items"),
             load_default=list,
         )
+        fields = CartItemSchema().load_fields.items()
+        self._required = {name: None for name, field in fields if field.required}
+        self._defaults = {
+            name: field.load_default for name, field in fields if name not in self._required
+        }
 
     def load_item(self, item: Mapping[str, object]) -> dict[str, object]:
-        """Convert the keys of an item, and add the defaults of those that are not supplied."""
-        loaded: dict[str, object] = self.inner.schema.load(item)  # type: ignore[attr-defined]  # a Nested
+        """Convert the supplied keys of an item, and add the defaults of the others."""
+        loaded = super().load_item({**self._required, **item})
+        for name, default in self._defaults.items():
+            if name not in loaded:
+                loaded[name] = default() if callable(default) else default
         return loaded
 
 

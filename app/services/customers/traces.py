@@ -350,21 +350,20 @@ def _clear_orders(session: Session, traces: Traces, _: int, size: int) -> Done:
     """Make orders of the account those of a guest, whose events do not name it."""
     if not traces.with_orders:
         return Done(0, None)
-    found: list[int] = []
+    held: list[Row[int, int]] = []
     # Sorted by ID, all that are left would be read for each part. Their dates are in an index.
     in_order = ORDERS.c.created_at, ORDERS.c.id
     for customer_id in traces.customer_ids:
         theirs = select(ORDERS.c.id).where(ORDERS.c.customer_id == customer_id).order_by(*in_order)
-        found += session.scalars(theirs.limit(size - len(found)))
-    if not found:
+        held += _lock_orders(session, ORDERS.c.id.in_(theirs.limit(size - len(held))))
+    if not held:
         return Done(0, None)
-    held = _lock_orders(session, ORDERS.c.id.in_(found))
     # Some may have become those of another customer meanwhile.
     ids = [row.id for row in held if row.customer_id in traces.customer_ids]
     erase_reports(session, ids)
     these = is_one_of(ORDERS.c.id, literal(ids, IdList))
     session.execute(update(ORDERS).where(these).values(customer_id=None))
-    return Done(len(found), None if len(found) < size else 0)
+    return Done(len(held), None if len(held) < size else 0)
 
 
 def _clear_guest_orders(session: Session, traces: Traces, after: int, size: int) -> Done:

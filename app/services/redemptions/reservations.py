@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Principal
 from app.catalog import Change
 from app.conversions.currencies import in_smallest_amounts
-from app.db.bulk_inserts import insert_into
+from app.db.bulk_inserts import insert_unless_stored
 from app.db.errors import TryAgain
 from app.db.read_pool import Fetch, fetch
 from app.db.records import Record
@@ -61,6 +61,7 @@ _LOCK_OF_COUPON = _OF_COUPON.with_for_update()
 _OF_CODE = _OF_REFERENCE.where(REDEMPTIONS.c.code == bindparam("code")).order_by(
     REDEMPTIONS.c.id.desc()
 )
+_INSERT = insert_unless_stored(REDEMPTIONS, REDEMPTIONS.c.id)
 
 
 @counting_refusals()
@@ -169,8 +170,7 @@ def _insert(
         "holds_slot": slot.is_counted,
         "campaign_id": coupon.campaign_id,
     }
-    inserting = insert_into(session, REDEMPTIONS).on_conflict_do_nothing()
-    new_id = connection.execute(inserting.returning(REDEMPTIONS.c.id), columns).scalar()
+    new_id = connection.execute(_INSERT(session), columns).scalar()
     return slot, cast("RedemptionRow", columns | {"id": new_id}) if new_id is not None else None
 
 
