@@ -293,6 +293,23 @@ def test_an_update_with_changes_takes_no_statement_more(
         assert len(without_key(statements)) == number, (url, data, statements)
 
 
+def test_the_actor_without_its_key_and_its_user(app, admin, client_for, coupon, history):
+    path = f"/coupons/{coupon['id']}"
+    manager = client_for("shop_manager")
+    put(manager, path, "coupon", {"description": "new"})
+    key = {"user_id": manager.key.user_id, "key_id": manager.key.key_id, "origin": "api"}
+
+    def actor():
+        return history("coupon", coupon["id"], "actor")[0]["actor"]
+
+    assert actor() == {**key, "username": "shop_manager", "key_description": ""}
+    assert admin.delete(f"/keys/{manager.key.key_id}").status_code == 200
+    assert actor() == {**key, "username": "shop_manager", "key_description": None}
+    gone = admin.delete(f"/customers/{manager.key.user_id}", {"force": "true"})
+    assert gone.status_code == 200, gone.text
+    assert actor() == {**key, "username": None, "key_description": None}
+
+
 def test_filters(admin, client_for, coupon, history):
     manager = client_for("shop_manager")
     path = f"/coupons/{coupon['id']}"

@@ -421,8 +421,26 @@ def test_a_body_names_exactly_one_person(admin):
         assert response.get_json()["errors"][0]["param"] == "person.customer_id"
 
 
+def test_settings_name_the_statuses_and_the_metadata_that_stay(client_with, admin):
+    """The defaults are in the other tests: ``processing`` is open, and all metadata goes."""
+    client = client_with(
+        SHOP_ERASABLE_STATUSES="completed,processing", SHOP_ERASURE_KEEPS_METADATA="erp,gift"
+    )
+    admin.post("/coupons", {"coupon": {"code": "summer"}})
+    person = Person(client, "mark", has_account=False)
+    path = f"/orders/{person.order_id}"
+    client.put(path, {"order": {"status": "processing", "metadata": {"other": "mark"}}})
+    erased = client.post("/persons/erase", {"person": person.names}).get_json()["erasure"]
+    assert (erased["complete"], erased["erased"]["orders"]) == (True, 1)
+    order = client.get(path, {"fields": "metadata,line_items.metadata"}).get_json()["order"]
+    assert order["metadata"] == {"erp": {"name": "mark"}}
+    assert order["line_items"][0]["metadata"] == {"gift": "mark"}
+
+
 def test_rights_of_persons(client_for, persons):
     manager = client_for("shop_manager")
+    read = client_for("customer").get("/persons/data", persons[0].names)
+    assert codes(read) == (401, "shop_api_user_cannot_read_person")
     assert manager.get("/persons/data", persons[0].names).status_code == 200
     for response in (
         manager.get("/persons/erasure", persons[0].names),
