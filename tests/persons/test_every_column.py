@@ -100,8 +100,11 @@ def fill_tables(app, admin, person, import_id):
     """Store what needs a browser, a receiver or a worker: rows of its own tables."""
     hook = {"name": "all", "topics": ["order.*"], "delivery_url": "https://1.1.1.1/"}
     webhook_id = admin.post("/webhooks", {"webhook": hook}).get_json()["webhook"]["id"]
-    query = {"resource": "order", "resource_id": person.order_id, "limit": 1}
-    event_id = admin.get("/events", query).get_json()["events"][0]["id"]
+    of_order = {"resource": "order", "resource_id": person.order_id, "limit": 1}
+    reported = [  # also the removal of the merged account
+        admin.get("/events", query).get_json()["events"][0]
+        for query in (of_order, {"type": "customer.deleted"})
+    ]
 
     def work(session):
         (key,) = fetch(select(API_KEYS).where(API_KEYS.c.id == admin.key.key_id))
@@ -117,12 +120,13 @@ def fill_tables(app, admin, person, import_id):
         session.execute(insert(SIGN_IN_LINKS).values(**of_key, login=MARK))
         notes = update(ORDER_NOTES).where(ORDER_NOTES.c.order_id == person.order_id)
         session.execute(notes.values(author=MARK))
-        delivery = new_delivery(webhook_id, now()) | {
-            "event_id": event_id, "resource": "order", "resource_id": person.order_id,
-            "state": "delivered", "next_attempt_at": None,
-            "response_body": MARK, "response_headers": {MARK: MARK},
-        }  # fmt: skip
-        session.execute(insert(WEBHOOK_DELIVERIES).values(delivery))
+        for event in reported:
+            delivery = new_delivery(webhook_id, now()) | {
+                "event_id": event["id"], "resource": event["resource"],
+                "resource_id": event["resource_id"], "state": "delivered", "next_attempt_at": None,
+                "response_body": MARK, "response_headers": {MARK: MARK},
+            }  # fmt: skip
+            session.execute(insert(WEBHOOK_DELIVERIES).values(delivery))
         error = {"line": 2, "code": "shop_api_invalid_param", "message": f"{person.email} is."}
         session.execute(insert(IMPORT_ERRORS).values(import_id=import_id, **error))
 

@@ -54,6 +54,21 @@ _BLANK_RESPONSES = (
     .where(is_one_of(WEBHOOK_DELIVERIES.c.event_id, bindparam("events", type_=IdList)))
     .values(response_body="", response_headers={})
 )
+# No other event of an account is without its ID.
+_OF_MERGED = (
+    update(WEBHOOK_DELIVERIES)
+    .where(
+        WEBHOOK_DELIVERIES.c.event_id.in_(
+            select(EVENTS.c.id).where(
+                EVENTS.c.resource == "customer",
+                is_one_of(EVENTS.c.resource_id, bindparam("merged", type_=IdList)),
+                EVENTS.c.type == "customer.deleted",
+                EVENTS.c.id.is_not(None),
+            )
+        )
+    )
+    .values(response_body="", response_headers={})
+)
 
 Convert = Callable[[Any], Any]
 """Function that returns a JSON value without personal data."""
@@ -83,6 +98,8 @@ def erase_events_of(
     Returns:
         The positions of the events, and the IDs of the records that they report, by resource.
     """
+    if len(customer_ids) > 1 and not after:
+        session.execute(_OF_MERGED, {"merged": list(customer_ids)})
     given = {"ids": list(customer_ids), "after": after}
     found = _OF_CUSTOMERS.limit(size)
     events: Sequence[Any] = session.execute(found, given).all() if customer_ids else ()
