@@ -10,6 +10,7 @@ from app.db import search
 from app.services.common import plans
 from app.services.common.pagination import Page
 from tests.api_client import refused_params
+from tests.factories import insert_order
 
 AT = "https://shop.example/coupons"
 
@@ -251,6 +252,33 @@ def test_matches_of_a_search_are_counted_up_to_a_number(
     assert admin.get("/customers", query | {"filter[limit]": -1}).headers["X-Total"] == "7"
     rare = admin.get("/customers", query | {"filter[q]": f"{text}*1"})
     assert (rare.headers["X-Total"], len(rare.get_json()["customers"])) == ("1", 1)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("text", ["xy", "xyz"])
+@pytest.mark.parametrize(
+    ("mount", "search_name", "limit_name", "total"),
+    [
+        ("", "filter[q]", "filter[limit]", "X-Total"),
+        ("/wc-api/v2", "filter[q]", "filter[limit]", "X-WC-Total"),
+        ("/wc-api/v3", "filter[q]", "filter[limit]", "X-WC-Total"),
+        ("/wp-json/wc/v3", "search", "per_page", "X-WP-Total"),
+    ],
+)
+@pytest.mark.parametrize("noun", ["customers", "orders", "coupons"])
+def test_the_count_of_a_search_ends_in_each_dialect(
+    app, monkeypatch, make_customer, make_coupon, admin,
+    noun, mount, search_name, limit_name, total, text
+):  # fmt: skip
+    for number in range(5):
+        make_customer(first_name=f"xyz {number}")
+        make_coupon(code=f"xyz-{number}")
+        insert_order(app, billing_first_name="xyz", search_text="xyz")
+    for name, most in (("MOST_COUNTED", 4), ("MOST_OF_LETTERS", 3)):
+        monkeypatch.setattr(search, name, most)
+    page = admin.get(f"{mount}/{noun}", {search_name: text, limit_name: 2})
+    assert page.status_code == 200, page.get_json()
+    assert page.headers[total] == ("3" if len(text) < 3 else "4")
 
 
 def test_a_search_has_at_most_ten_wildcards(admin):
