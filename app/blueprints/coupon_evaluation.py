@@ -1,11 +1,9 @@
 """Evaluation of carts, in the native API only (redemptions 1)."""
 
-from typing import Any
-
 from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body
 from app.api.responses import json_response
 from app.schemas.coupons.cart import CartRequest, EvaluationResponse
 from app.schemas.examples import redemptions as examples
@@ -31,7 +29,7 @@ init_app = blp.init_app
 @blp.errors_as(400, "shop_api_invalid_customer_id")
 @blp.arguments(CartRequest, example={"cart": examples.CART})
 @blp.response(200, EvaluationResponse, example={"evaluation": examples.EVALUATION})
-def evaluate_coupons(body: dict[str, Any]) -> Response:
+def evaluate_coupons(body: Body) -> Response:
     """Evaluate coupons against a cart.
 
     Returns the discount of each coupon and each item, and all reasons why a coupon does not apply.

@@ -1,7 +1,6 @@
 """Reports, natively only (reports 1)."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from flask import Response
 
@@ -12,6 +11,7 @@ from app.api.openapi.document import PAGE_HEADERS
 from app.api.responses import json_response, page_headers, page_response
 from app.db.read_pool import RowStream
 from app.schemas import reports as schemas
+from app.schemas.base import Base
 from app.schemas.examples import reports as examples
 from app.services.reports.coupons import coupon_report, coupon_reports
 from app.services.reports.customers import customer_reports
@@ -172,7 +172,7 @@ def list_refusal_reports(query: Query) -> Response:
     return _list("refusal", schemas.RefusalReportSchema, report, period, query)
 
 
-def _list(name: str, schema: Any, report: Report, period: Period, query: Query) -> Response:
+def _list(name: str, schema: type[Base], report: Report, period: Period, query: Query) -> Response:
     if not _is_csv(query):
         return page_response(f"{name}_reports", report.shown, report.page)
     file, page = _file(f"{name}s", period), report.page

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 import structlog
@@ -25,7 +25,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor
 LIBRARIES = "psycopg", "sqlalchemy"
 """Libraries whose logs are also written as JSON, because database messages can contain values."""
 
-Observe = Callable[[Mapping[str, Any], float], None]
+Observe = Callable[[Mapping[str, object], float], None]
 
 _VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")  # decisions 13
 # W3C Trace Context: rejects version ff, extra fields in version 00 and IDs of only zeros.

@@ -1,8 +1,6 @@
 """Examples of persons."""
 
-from typing import Any
-
-PERSON: dict[str, Any] = {"customer_id": 2}
+PERSON: dict[str, object] = {"customer_id": 2}
 _NUMBERS = {
     "customers": 1,
     "orders": 1,

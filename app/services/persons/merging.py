@@ -1,7 +1,6 @@
 """Merging two accounts of one person: one is kept, the other is removed (people 6)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlalchemy import (
     bindparam,
@@ -242,7 +241,7 @@ def _reasons(
 
 
 def _merge(
-    session: Session, actor: Principal, kept: Record, removed: Record, orders: Any
+    session: Session, actor: Principal, kept: Record, removed: Record, orders: Collection[int]
 ) -> Record:
     """Write the merge of two locked accounts, and return the kept one."""
     timestamp, parameters = now(), {"kept": kept["id"], "other": removed["id"]}

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 
 from flask import current_app
 from sqlalchemy import ColumnElement, Table, bindparam, delete, insert, or_, select, update
@@ -107,7 +106,7 @@ def erase_orders(session: Session, orders: Sequence[Record]) -> list[Change]:
 
 def _erase_metadata(session: Session, ids: Mapping[str, object]) -> None:
     kept = current_app.config["SHOP_ERASURE_KEEPS_METADATA"]
-    found: Sequence[tuple[Table, Any]] = (
+    found: Sequence[tuple[Table, ColumnElement[bool]]] = (
         (ORDER_METADATA, is_one_of(ORDER_METADATA.c.order_id, _IDS)),
         (ITEM_METADATA, is_one_of(ITEM_METADATA.c.order_id, _IDS)),
         (REFUND_METADATA, REFUND_METADATA.c.refund_id.in_(_REFUNDS)),

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Boolean, and_, bindparam, exists, func, literal, or_, select
 from sqlalchemy.orm import Session
@@ -139,7 +138,7 @@ class CampaignUse:
     def _reasons(
         self, session: Session, campaign: CampaignRow, parameters: Record
     ) -> Sequence[Reason]:
-        row: Any = session.connection().execute(_NUMBERS, parameters).one()
+        row = session.connection().execute(_NUMBERS, parameters).one()
         uses, discount, by_customer = row
         terms = CampaignTerms(
             id=campaign["id"],

@@ -1,7 +1,8 @@
 """Orders in the form of the legacy API, which lacks newer fields (records 3 and 5)."""
 
 from collections.abc import Mapping
-from typing import Any
+
+from app.db.records import Record
 
 Item = Mapping[str, object]
 
@@ -40,7 +41,7 @@ def legacy_items(name: str, items: list[dict[str, object]]) -> list[dict[str, ob
     return shown
 
 
-def legacy_order(order: Mapping[str, Any]) -> dict[str, Any]:
+def legacy_order(order: Record) -> Record:
     """Return an order of the native API without newer fields."""
     return {
         name: legacy_items(name, value) if name in NEWER_ITEM_FIELDS else value

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
@@ -161,7 +160,7 @@ def _schedules(session: Session, attempts: Iterable[Attempt]) -> dict[int, Recor
     return {row.id: {name: row._mapping[name] for name in _SCHEDULE} for row in rows}
 
 
-def _changes(attempt: Attempt, schedule: Mapping[str, Any] | None) -> Record:
+def _changes(attempt: Attempt, schedule: Record | None) -> Record:
     """Return the columns of a delivery after an attempt."""
     claimed, next_attempt_at = attempt.delivery, attempt.next_attempt_at
     if attempt.delivered:
