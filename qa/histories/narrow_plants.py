@@ -36,9 +36,7 @@ from qa.histories.planting import cached, take_with
 
 def reserved_uncounted(_: Any) -> None:
     """The limit per user counts confirmed uses, and not reserved ones."""
-    count = terms.number_of_redemptions(
-        terms.IS_OF_CUSTOMER, terms._IS_OF_ANOTHER_ORDER, IS_CONFIRMED
-    )
+    count = terms.number_by_customer(terms._IS_OF_COUPON, terms._IS_OF_ANOTHER_ORDER, IS_CONFIRMED)
     per_user = COUPONS.c.usage_limit_per_user
     terms._OF_CUSTOMER = terms._terms(case((per_user > 0, count), else_=null()), null())
     terms._WITH_CODES = terms._OF_CUSTOMER.where(terms.HAS_ONE_OF_CODES)
