@@ -87,6 +87,9 @@ SOURCES = {
 }
 """The figures from which others follow."""
 
+ENDS = ("since", "until")
+"""The ends of a span."""
+
 ONE: ColumnElement[int] = literal_column("1", BigInteger)
 """The value of each row in a number of rows."""
 
@@ -277,10 +280,8 @@ def _table_of(spans: Sequence[Span]) -> tuple[FromClause, Any, SpanColumns]:
     """Return a table of spans, and the columns of their place and of their ends."""
     if on_postgresql():
         kind: Any = ARRAY(DateTime(timezone=True))
-        ends = (
-            literal([getattr(span, end) for span in spans], kind) for end in SpanColumns._fields
-        )
-        table = func.unnest(*ends).table_valued(*SpanColumns._fields, with_ordinality="n")
+        ends = (literal([getattr(span, end) for span in spans], kind) for end in ENDS)
+        table = func.unnest(*ends).table_valued(*ENDS, with_ordinality="n")
         table = table.render_derived()
         return table, table.c.n, SpanColumns(table.c.since, table.c.until)
     pairs = ((span.since, span.until) for span in spans)  # in UTC, as SQLite stores it
