@@ -1,6 +1,6 @@
 """The configuration: every setting, their types, loading, and the server secret."""
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 """API version, ``info.version`` in the OpenAPI document (decisions 9)."""
 
 PLUGINS = "shop_api.plugins"

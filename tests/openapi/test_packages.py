@@ -103,7 +103,7 @@ def test_python_package(env, tmp_path):
         cwd=package,
     )
     run("hatchling", "build", "-t", "wheel", cwd=package)
-    (wheel,) = (package / "dist").glob("shop_api_client-1.0.0-*.whl")
+    (wheel,) = (package / "dist").glob("shop_api_client-1.1.0-*.whl")
     folder = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as file:
         file.extractall(folder)
