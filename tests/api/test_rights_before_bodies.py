@@ -101,7 +101,7 @@ def test_the_largest_body_without_the_capability_gets_the_specified_error(app, c
 
 
 def test_a_large_body_is_read_with_one_of_the_capabilities(app, client_for, monkeypatch):
-    monkeypatch.setitem(ROLES, "subscriber", frozenset({Capability.EDIT_SHOP_ORDERS}))
+    monkeypatch.setitem(ROLES, "subscriber", frozenset({Capability.PROCESS_SHOP_ORDERS}))
     key = client_for("subscriber").key
     long = "x" * 2 * LARGEST
     for path, body in (
