@@ -176,7 +176,7 @@ def test_role_of_a_new_user_is_asked_for_on_a_terminal(app):
     assert json.loads(out)["role"] == "shop_manager"
     assert "User 'erp' does not exist and will be created." in err
     # No role is the default: a wrong answer is asked for again.
-    assert err.count("Role (shop_manager manages coupons, customers and orders, ") == 2
+    assert err.count("Role (shop_manager manages the shop, ") == 2
     status, out, err = on_a_terminal(app, "", "create", "--login", "erp", "--json")
     assert (status, json.loads(out)["role"], err) == (0, "shop_manager", "")
 
