@@ -143,7 +143,8 @@ def act(noun: Noun) -> Response:
             _run(noun, action, states.get(record_id), record_id, body)
         except ShopError as error:
             failed += 1
-            failures.append((str(record_id), error.text(translate=of_api)))
+            if len(failures) < MAX_FAILURES:
+                failures.append((str(record_id), error.text(translate=of_api)))
             continue
         done += 1
         changed.append(str(record_id))

@@ -6,7 +6,7 @@ there and an entry of LANGUAGES.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from gettext import NullTranslations, translation
@@ -32,6 +32,9 @@ COOKIE = "shop_language"
 
 MAX_SENTENCE = 1000
 """The length of a sentence of the API that is compared with those with values."""
+
+MAX_NESTING = 5
+"""How many sentences within each other are translated."""
 
 COOKIE_DAYS = 400
 """The longest time for which browsers keep a cookie."""
@@ -86,30 +89,65 @@ def reason_text(
         shown: returns how the page shows the value of a placeholder.
     """
     template = messages.get(reason["code"], "")
-    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.*?)", re.escape(template))
-    found = re.fullmatch(pattern, reason["message"], re.DOTALL)
-    if not found:  # a more precise message, or one of a plugin
+    values = _values(_VALUE.split(template), reason["message"])
+    if values is None:  # a more precise message, or one of a plugin
         return of_api(reason["message"])
-    values = {name: shown(text) for name, text in found.groupdict().items()}
-    return gettext(template).format(**values)
+    return _filled(gettext(template), {name: shown(text) for name, text in values.items()})
 
 
-def of_api(text: str) -> str:
+def of_api(text: str, nesting: int = MAX_NESTING) -> str:
     """Return a sentence of an error of the API in the language of the page.
 
     The message of a sentence with values has ``{0}`` in place of the first one. Values that are
-    sentences themselves are translated, too.
+    sentences themselves are translated, too, ``nesting`` times.
     """
     found = gettext(text)
-    if found != text or language() not in LANGUAGES[1:] or len(text) > MAX_SENTENCE:
+    if found != text or " " not in text or not nesting or len(text) > MAX_SENTENCE:
         return found
-    with (FOLDER / language() / "LC_MESSAGES" / "admin.mo").open("rb") as file:
-        shown = {str(each.id): str(each.string) for each in read_mo(file) if "{0}" in each.id}
-    for template in sorted(shown, key=len, reverse=True):
-        pattern = re.sub(r"\\\{[0-9]\\\}", "(.+?)", re.escape(template))
-        if values := re.fullmatch(pattern, text, re.DOTALL):
-            return shown[template].format(*map(of_api, values.groups()))
+    for template, parts in _TEMPLATES:
+        if (values := _values(parts, text)) is not None:
+            shown = {name: of_api(value, nesting - 1) for name, value in values.items()}
+            return _filled(gettext(template), shown)
     return text
+
+
+_VALUE = re.compile(r"\{(\w+)\}")
+
+
+def _values(parts: Sequence[str], text: str) -> dict[str, str] | None:
+    """Return the values of a text by their names, or None if it is another sentence.
+
+    Args:
+        parts: the text of a template before its first value, the name of the value, and so on.
+    """
+    if len(parts) == 1:
+        return {} if text == parts[0] else None
+    first, *between, last = parts[::2]
+    start, end = len(first), len(text) - len(last)
+    if start > end or not (text.startswith(first) and text.endswith(last)):
+        return None
+    values = {}
+    for name, literal in zip(parts[1::2], between, strict=False):
+        if (found := text.find(literal, start, end)) < 0:
+            return None
+        values[name] = text[start:found]
+        start = found + len(literal)
+    return values | {parts[-2]: text[start:end]}
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with its values."""
+    return _VALUE.sub(lambda found: values[found[1]], text)
+
+
+def _templates() -> list[tuple[str, list[str]]]:
+    """Return the sentences with values and their parts. All catalogs have the same ones."""
+    with (FOLDER / LANGUAGES[1] / "LC_MESSAGES" / "admin.mo").open("rb") as file:
+        found = [str(each.id) for each in read_mo(file) if "{0}" in each.id]
+    return [(each, _VALUE.split(each)) for each in sorted(found, key=len, reverse=True)]
+
+
+_TEMPLATES = _templates()  # read once, because of_api compares each sentence with them
 
 
 def ngettext(singular: str, plural: str, number: int, **values: object) -> str:

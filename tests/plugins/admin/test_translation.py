@@ -197,6 +197,18 @@ def test_sentences_with_values_are_translated(app, language):
             assert texts.of_api(template.format(*values)) == translated.format(*values)
 
 
+def test_sentences_with_values_are_read_once_and_translated_to_a_depth(app, monkeypatch):
+    hint, nested = "line 3: the column 'abc' is not imported.", "line 7: " * 4
+    with app.test_request_context(headers={"Accept-Language": "de"}):
+        catalog = texts._catalog()
+        monkeypatch.setattr(texts, "FOLDER", None)  # no file is read
+        monkeypatch.setattr(texts, "_catalog", lambda: catalog)
+        assert texts.of_api(hint) == "Zeile 3: Die Spalte 'abc' wird nicht importiert."
+        assert texts.of_api(f"{nested}is required.") == f"{'Zeile 7: ' * 4}ist erforderlich."
+        deep = texts.of_api("line : " * 120)
+        assert (deep.count("Zeile"), deep.count("line")) == (texts.MAX_NESTING, 115)
+
+
 def test_german_pages_state_reasons_in_german(make_app, admin):
     customer = admin.post("/customers", {"customer": {"email": "1@2.example"}}).json["customer"]
     order = {"customer_id": customer["id"], "order_number": "7", "status": "processing"}

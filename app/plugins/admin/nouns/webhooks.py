@@ -1,6 +1,5 @@
 """Webhooks and their deliveries (admin 2)."""
 
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import orjson
@@ -137,14 +136,6 @@ class WebhookPages(Noun):
             Column(_("Last result"), result),
             Column.of(_("Created"), "created_at", html.time, on_phone=True),
         ]
-
-    def _delivery_buttons(self, webhook_id: int) -> Callable[[Record], list[Button]]:
-        def buttons(row: Record) -> list[Button]:
-            path: Record = {"webhook_id": webhook_id, "delivery_id": row["id"]}
-            endpoint = self.endpoint("redeliver")
-            return [Button(_("Send again"), endpoint, path, name=_sent(row))]
-
-        return buttons
 
 
 def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
