@@ -88,6 +88,8 @@ class ShopError(Exception):
         self, template: str, name: Callable[[str], str], translate: Callable[[str], str]
     ) -> str:
         sentences = {key: translate(self.details[key]) for key in _SENTENCES & self.details.keys()}
+        if self.reasons and "reason" in sentences:  # which joins them
+            sentences["reason"] = " ".join(translate(each["message"]) for each in self.reasons)
         param = self.param and name(self.param)
         return translate(template).format(param=param, **{**self.details, **sentences})
 

@@ -37,7 +37,6 @@ from app.plugins.admin.calls import (
     record_of,
 )
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import of_api
 from app.schemas.base import Base
 from app.schemas.coupons.batch import CodeCount
 from app.schemas.fields import input as inputs
@@ -469,6 +468,7 @@ class Form:
         if error.status not in {400, 401, 409, 413, 422}:
             raise error
         names = {spec.name for spec in self.specs}
+        labels = {spec.name.rpartition(".")[2]: spec.label for spec in self.specs}
         if error.code == "shop_api_idempotency_key_reused":
             self.errors[""] = _("This form was already sent with other values. Open a new one.")
             return
@@ -485,9 +485,9 @@ class Form:
                 key=lambda each: each.rpartition(".")[2] not in stated,
             )
             name = next((each for each in (*places, *of_line) if each in names), "")
-            reason = part.translated_reason(lambda text: of_api(_REASONS.get(text, text)))
-            labels = {spec.name.rpartition(".")[2]: spec.label for spec in self.specs}
-            reason = html.in_words(reason, labels)
+            reason = part.translated_reason(
+                lambda text: html.of_api(_REASONS.get(text, text), labels)
+            )
             reason = reason[:1].upper() + reason[1:]
             if param and name not in {*own, *of_line}:
                 reason = f"{html.words(own[1])}: {reason}"  # the form lacks the field

@@ -23,7 +23,6 @@ from app.plugins.admin.calls import can, require, require_reading
 from app.plugins.admin.sessions import cookies, held
 from app.plugins.admin.sessions.cookies import Session, find_session
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import of_api
 
 ADMIN = "shop_api_admin"  # on app.extensions
 
@@ -349,7 +348,7 @@ def error_page(error: ShopError) -> Response:
         title=_(title),
         status=error.status,
         error=error,
-        messages=[html.in_words(part.text(_name_of, of_api)) for part in error.parts],
+        messages=[part.text(_name_of, html.of_api) for part in error.parts],
         advice=_(advice, seconds=seconds),
         request_id=g.request_start.ids["request_id"],
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -103,19 +104,32 @@ def words(*names: str | None) -> str:
     return ", ".join(_((name or NONE).replace("_", " ").capitalize()) for name in names)
 
 
-_API_NAME = re.compile(r"(?<![\w'\"@./-])`?([a-z]+(?:_[a-z]+)+)\b`?(?!['\"@/:=]|[.-]\w)")
+_QUOTED = r"""(?<!\w)'[^']*'(?!\w)|(?<!\w)"[^"]*"(?!\w)"""
+_API_NAME = re.compile(
+    _QUOTED
+    + r"|`([a-z]+(?:_[a-z]+)+)`|(?<![\w'\"@./{-])([a-z]+(?:_[a-z]+)+)\b(?!['\"@/:=}]|[.-]\w)"
+)
 
 
-def in_words(text: str, labels: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return a message of the API with labels, or words, in place of names of fields.
+def of_api(text: str, labels: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return a sentence of an error of the API in the language of the page, with labels for names.
 
-    Text in quotation marks is that of a user.
+    Args:
+        text: the sentence. Its values are those of a user, and stay as they are.
+        labels: the labels of fields by their names. Other names of the API become words.
     """
 
-    def shown(found: re.Match[str]) -> str:
-        return f"“{_(labels[found[1]]) if found[1] in labels else words(found[1])}”"
+    def in_words(found: re.Match[str], *, is_value: bool) -> str:
+        name = found[1] or found[2]
+        if not name or (is_value and not found[1] and name not in labels):
+            return found[0]
+        return f"“{_(labels[name]) if name in labels else words(name)}”"
 
-    return _API_NAME.sub(shown, text)
+    return texts.of_api(
+        text,
+        lambda sentence: _API_NAME.sub(partial(in_words, is_value=False), sentence),
+        lambda value: _API_NAME.sub(partial(in_words, is_value=True), value),
+    )
 
 
 def badge(text: str, tone: str = "") -> Markup:

@@ -6,7 +6,7 @@ there and an entry of LANGUAGES.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from gettext import NullTranslations, translation
@@ -95,20 +95,33 @@ def reason_text(
     return _filled(gettext(template), {name: shown(text) for name, text in values.items()})
 
 
-def of_api(text: str, nesting: int = MAX_NESTING) -> str:
+def of_api(
+    text: str,
+    sentence: Callable[[str], str] = str,
+    value: Callable[[str], str] = str,
+    nesting: int = MAX_NESTING,
+) -> str:
     """Return a sentence of an error of the API in the language of the page.
 
-    The message of a sentence with values has ``{0}`` in place of the first one. Values that are
-    sentences themselves are translated, too, ``nesting`` times.
+    Args:
+        text: the sentence. Its message in the catalog has ``{0}`` or a name in braces in place of
+            a value. Values that are sentences themselves are translated, too.
+        sentence: returns how the page shows a sentence of the API, without its values.
+        value: returns how it shows another text, or a value. Values with names stay as they are.
+        nesting: how many times sentences within others are translated.
     """
-    found = gettext(text)
-    if found != text or " " not in text or not nesting or len(text) > MAX_SENTENCE:
-        return found
-    for template, parts in _TEMPLATES:
+    if text in _SENTENCES:
+        return sentence(gettext(text))
+    for template, parts in _TEMPLATES if nesting and len(text) <= MAX_SENTENCE else ():
         if (values := _values(parts, text)) is not None:
-            shown = {name: of_api(value, nesting - 1) for name, value in values.items()}
-            return _filled(gettext(template), shown)
-    return text
+            shown = {
+                name: of_api(each, sentence, value, nesting - 1)
+                if name.isdecimal() or name in {"reason", "remedy"}
+                else each
+                for name, each in values.items()
+            }
+            return _filled(sentence(gettext(template)), shown)
+    return value(text)
 
 
 _VALUE = re.compile(r"\{(\w+)\}")
@@ -140,14 +153,20 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return _VALUE.sub(lambda found: values[found[1]], text)
 
 
-def _templates() -> list[tuple[str, list[str]]]:
-    """Return the sentences with values and their parts. All catalogs have the same ones."""
+def _sentences() -> Iterator[str]:
+    """Yield the sentences of the catalogs, which all have the same ones."""
     with (FOLDER / LANGUAGES[1] / "LC_MESSAGES" / "admin.mo").open("rb") as file:
-        found = [str(each.id) for each in read_mo(file) if "{0}" in each.id]
-    return [(each, _VALUE.split(each)) for each in sorted(found, key=len, reverse=True)]
+        for message in read_mo(file):
+            if isinstance(message.id, str) and " " in message.id:
+                yield message.id
 
 
-_TEMPLATES = _templates()  # read once, because of_api compares each sentence with them
+_SENTENCES = frozenset(_sentences())  # read once, because each error is compared with them
+_TEMPLATES = [
+    (each, _VALUE.split(each))
+    for each in sorted(_SENTENCES, key=lambda each: (-len(each), each))
+    if _VALUE.search(each) and re.search("[a-z]{3}", _VALUE.sub("", each))
+]
 
 
 def ngettext(singular: str, plural: str, number: int, **values: object) -> str:

@@ -12,14 +12,17 @@ import app as package
 from app.api.view_docs import documented
 from app.auth.principals import Capability, Principal
 from app.errors import ERRORS, InvalidOrderItems, ShopError
+from app.plugins.admin import html
 from app.plugins.admin.calls import operations
 from app.plugins.admin.forms import Form, specs_of
 from app.plugins.admin.nouns import NOUNS, coupon_uses, try_it
+from app.pricing.evaluation import REASONS, Reason
 from app.schemas.base import Base
 from app.schemas.coupons.cart import CartSchema
 from app.schemas.fields.input import InputPart
 from app.schemas.orders.refund import OrderRefundCreate
 from app.schemas.redemptions import RedemptionCreate
+from app.services.coupons.refusals import not_applicable
 
 SERVICES = Path(package.__file__).parent / "services"
 API_NAME = re.compile(r"[a-z]+_[a-z_]+|\w\.\w|filter\[|\bsubtotal|[{}]")
@@ -111,3 +114,46 @@ def test_reasons_name_no_parameters(session):
             form = noted(specs, key, InvalidOrderItems({f"{key}.line_items[0]": reason}))
             ((_, text),) = form.errors.items()
             assert not API_NAME.search(text), (name, reason, text)
+
+
+@pytest.mark.parametrize(
+    ("language", "reasons"),
+    [
+        ("en", "The coupon expired on 7. The coupon cannot be combined with the coupon {}."),
+        (
+            "de",
+            "Der Gutschein ist am 7 abgelaufen. Der Gutschein ist nicht mit dem Gutschein {} kombinierbar.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("code", ["big_spring_sale", "usage_limit", "product_id", "is required."])
+def test_messages_keep_the_codes_of_coupons(session, language, reasons, code):
+    values = {"expired": {"date": "7"}, "individual_use": {"code": code}}
+    found = [Reason(each, REASONS[each].format(**values[each])) for each in values]
+    error = not_applicable("a_b `c_d`", found, "order.coupon_lines[0].code")
+    (specs,) = (specs for name, _, specs, _ in forms() if name == "create_order")
+    g.admin_language = language
+    (shown,) = noted(specs, "order", error).errors.values()
+    assert "a_b `c_d`" in shown
+    assert shown.endswith(reasons.format(code))
+    assert shown.endswith(error.text(translate=html.of_api))
+    assert str(error).endswith(f"combined with the coupon {code}.")
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("needs the metadata erp_id of blue_shirt.", "needs the metadata erp_id of blue_shirt."),
+        ("knows no 'my customer_id of' it.", "knows no 'my customer_id of' it."),
+        (
+            "needs `payment_method` or a customer_id.",
+            "needs “Payment method” or a “Customer number”.",
+        ),
+        ("must be one of erp_id, a_b.", "must be one of erp_id, a_b."),
+        ("requires metadata_key.", "requires “Metadata key”."),
+    ],
+)
+def test_only_names_of_the_api_become_words(session, reason, text):
+    (specs,) = (specs for name, _, specs, _ in forms() if name == "create_order")
+    form = noted(specs, "order", ShopError("shop_api_cannot_create_order", reason=reason))
+    assert form.errors == {"": f"The order cannot be created: {text}"}
