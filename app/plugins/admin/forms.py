@@ -5,6 +5,7 @@ the fields whose text differs from what the form showed. The API then loads them
 request, so the tolerance of the API for other clients has no place here.
 """
 
+import copy
 import json
 import re
 from collections import Counter
@@ -507,36 +508,49 @@ class Form:
         self.sent = api_request(operation, body={self.key: values}, **path)
         if "_show" in request.form:
             return None
-        if self.errors or self.unconfirmed:
-            self._try(operation, path)
-            return None
-        try:
-            return call(operation, body=self.sent.body, headers=form_headers(self.etag), **path)
-        except ShopError as error:
-            self.note(error)
-            return None
+        if not (self.errors or self.unconfirmed):
+            try:
+                return call(operation, body=self.sent.body, headers=form_headers(self.etag), **path)
+            except ShopError as error:
+                self.note(error)
+        # Without the values of a wrong form, the API can find others, and then what the shop
+        # forbids.
+        while self._try(operation, values, path):
+            pass
+        return None
 
-    def _try(self, operation: str, path: Record) -> None:
-        """Note the further errors that the API would find, so that all are shown at once."""
+    def _try(self, operation: str, values: Record, path: Record) -> bool:
+        """Note the further errors of the values without known errors, so that all are shown.
+
+        Returns:
+            Whether there are any.
+        """
         found = dict(self.errors)
+        values = copy.deepcopy(values)
+        for spec in self.specs:
+            *outer, last = spec.name.split(".")
+            holder = _within(values, ".".join(outer)) if outer else values
+            if spec.name in found and not spec.line and isinstance(holder, dict):
+                holder.pop(last, None)
 
         def work(_session: Session) -> None:
             headers = {"If-Match": self.etag} if self.etag else {}
-            call(operation, body=self.sent and self.sent.body, headers=headers, **path)
+            call(operation, body={self.key: values}, headers=headers, **path)
 
         try:
             try_in_transaction(work)
         except ShopError as error:
             self.note(error)
         # Without a value that could not be read, its item can have errors that nobody made.
-        places = {name.rpartition(".")[0] for name in found}
+        places = {s.name.rpartition(".")[0] for s in self.specs if s.line and s.name in found}
         self.errors = found | {
             name: text
             for name, text in self.errors.items()
             if name not in found
             and not (found and not name)
-            and not (name.rpartition(".")[0] and name.rpartition(".")[0] in places)
+            and name.rpartition(".")[0] not in places
         }
+        return len(self.errors) > len(found)
 
     def save(self, read: str, update: str, **path: Any) -> list[Difference]:
         """Send the changed fields, and note errors of the API.

@@ -737,6 +737,13 @@ def test_all_errors_of_a_form_are_shown_at_once(admin, browser):
     assert page.status == 400
     assert page.html.count('aria-invalid="true"') == 2
     assert "The discount is 0." in page.text
+    for amount, count in (("5", 3), ("1,5", 4)):
+        fields = {"code": "taken", "amount": amount, "usage_limit": "-3", "customer_emails": "no"}
+        page = browser.submit("/coupons/new", "code", **fields)
+        assert page.html.count('aria-invalid="true"') == count
+    fields = {"count": "x", "coupon.amount": "1,5", "coupon.usage_limit": "-3"}
+    page = browser.submit("/batches/new", "count", **fields)
+    assert page.html.count('aria-invalid="true"') == 3
     page = browser.submit("/coupons/new", "code", code="taken", amount="0")
     assert page.html.count('aria-invalid="true"') == 1
     assert "The discount is 0." in page.text
