@@ -81,6 +81,7 @@ def show() -> Response:
         tiles=_tiles(report) if report else [],
         plots=reports.plots(report["intervals"], labels) if report else [],
         currencies=report["currencies"] if report else [],
+        definitions=_(reports.DEFINITIONS),
         compared=_("Compared with the %(days)s days before", days=days),
         may_view=may_view,
         **(best_coupons(reports.period_query(days, with_interval=False)) if may_view else {}),

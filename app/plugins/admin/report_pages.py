@@ -28,12 +28,6 @@ COMPARED = {
 }
 """The labels of the figures that the period before has, too, by their names in the report."""
 
-DEFINITIONS = (
-    "Revenue is the sum of the orders before refunds. Refunds count on their own day. Net revenue "
-    "is revenue without shipping, taxes and refunds. Orders count in the statuses that the shop "
-    "counts as paid, and when they are refunded."
-)
-
 INTERVALS = {DAY: "By day", "week": "By week", "month": "By month", "year": "By year"}
 
 
@@ -135,7 +129,7 @@ def show() -> Response:
         title=_("Reports"),
         table=_table(report, columns, filters, reply),
         tiles=_tiles(reply.content["totals"]) if reply and not name else [],
-        definitions=_(DEFINITIONS) if not name else "",
+        definitions=_(reports.DEFINITIONS) if not name else "",
         problem="" if reply else _(reports.SLOW),
     )
 

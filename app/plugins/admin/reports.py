@@ -27,6 +27,12 @@ WIDTH, HEIGHT = 1000, 160
 DATES = 5
 """The number of dates below a plot."""
 
+DEFINITIONS = (
+    "Revenue is the sum of the orders before refunds. Refunds count on their own day. Net revenue "
+    "is revenue without shipping, taxes and refunds. Orders count in the statuses that the shop "
+    "counts as paid, and when they are refunded."
+)
+
 
 class Point(NamedTuple):
     """A point of a plot."""

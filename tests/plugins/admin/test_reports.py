@@ -42,7 +42,9 @@ def test_sales_have_figures_before_and_after_refunds(browser):
     assert "Refunds $9.00" in page.text
     assert "before: $0.00" in page.text
     assert "30 entries" in page.text, "each day of the period"
-    assert "$65.00 after refunds" in browser.get("/").text
+    page = browser.get("/")
+    assert "$65.00 after refunds" in page.text
+    assert "? Revenue is the sum of the orders before refunds." in page.text
 
 
 def test_coupons_of_one_campaign(browser, sold):
