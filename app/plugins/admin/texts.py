@@ -174,9 +174,12 @@ def ngettext(singular: str, plural: str, number: int, **values: object) -> str:
     return _ngettext(singular, plural, number) % {"num": decimal(number), **values}
 
 
-def decimal(value: int | Decimal, places: int = 0) -> str:
-    """Return a number with the separators of the language: ``1,234.50`` or ``1.234,50``."""
-    pattern = f"#,##0.{'0' * places}" if places else "#,##0"
+def decimal(value: int | Decimal, places: int = 0, *, trimmed: bool = False) -> str:
+    """Return a number with the separators of the language: ``1,234.50`` or ``1.234,50``.
+
+    ``trimmed`` leaves out the zeros at its end: ``12.5``.
+    """
+    pattern = f"#,##0.{('#' if trimmed else '0') * places}" if places else "#,##0"
     return format_decimal(value, pattern, locale=language())
 
 

@@ -2,6 +2,7 @@
 
 import io
 import re
+from decimal import Decimal
 from gettext import GNUTranslations
 from html import unescape
 from html.parser import HTMLParser
@@ -11,7 +12,7 @@ import pytest
 
 from app.import_export.stored_files import import_next_part
 from app.plugins import admin as admin_package
-from app.plugins.admin import texts
+from app.plugins.admin import reports, texts
 from app.services.coupons.refusals import refusals_of
 from tests.plugins.admin.browser_client import Browser
 from tests.plugins.admin.test_data import send
@@ -160,11 +161,17 @@ def test_choosing_a_language_returns_to_the_page(make_app, admin):
 def test_german_pages_write_numbers_dates_and_errors_in_german(make_app, admin):
     admin.post("/coupons", {"coupon": {"code": "a", "type": "fixed_cart", "amount": "1234.5",
                                        "expiry_date": "2031-03-02"}})  # fmt: skip
-    browser = Browser(make_app(SHOP_CURRENCY="EUR", SHOP_TIMEZONE="UTC"), admin.key)
+    admin.post("/coupons", {"coupon": {"code": "half", "type": "percent", "amount": "12.50"}})
+    app = make_app(SHOP_CURRENCY="EUR", SHOP_TIMEZONE="UTC")
+    with app.test_request_context(headers={"Accept-Language": "de"}):
+        assert reports.change(Decimal("100.5"), Decimal(100)) == "↑ 0,5% mehr"
+        assert reports.short(Decimal(1500)) == "1,5k"
+    browser = Browser(app, admin.key)
     browser.post("/language", {"language": "de"})
     page = browser.get("/coupons").html
     assert "1.234,50\N{NO-BREAK SPACE}€" in page
     assert "1. März 2031" in page
+    assert "12,5%" in page
     page = browser.submit("/coupons/new", "_form", code="a", amount="5").html
     assert "Ein anderer veröffentlichter Gutschein hat schon diesen Code." in page
     page = browser.submit("/coupons/new", "_form", code="b", usage_limit="x").html

@@ -22,6 +22,7 @@ from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
 from app.plugins.admin.tables import Column, Filter, Tab, Table, page_number
+from app.plugins.admin.texts import decimal
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
@@ -57,7 +58,7 @@ A search finds all that match before it returns the first ID.
 def amount_of(coupon: Record) -> str:
     """Return the discount of a coupon: ``10%`` or an amount of money."""
     if is_percent(coupon["type"]):
-        return f"{coupon['amount'].rstrip('0').rstrip('.') or '0'}%"
+        return f"{decimal(Decimal(coupon['amount']), 2, trimmed=True)}%"
     return html.money(coupon["amount"])
 
 
