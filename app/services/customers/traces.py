@@ -177,13 +177,17 @@ def begin_erasure(session: Session, traces: Traces) -> None:
         # Waits for concurrent updates of the orders, whose events and uses are then cleared, too.
         for condition in (traces.has_order, *stored_guest_conditions(traces.emails)):
             _lock_orders(session, condition)
-    # Those of the account leave with it.
-    erase_refused_carts(session, map(email_key, traces.emails))
     # What is left of a guest would not be hidden.
     size = BATCH if traces.customer_ids else INT64_MAX
     place, number = _clear(session, traces, Place(), size)
-    if place is None:
-        return
+    if place:
+        _leave_to_worker(session, traces, place, number)
+    # Those of the account leave with it. Last, because this takes a lock after those of campaigns.
+    erase_refused_carts(session, map(email_key, traces.emails))
+
+
+def _leave_to_worker(session: Session, traces: Traces, place: Place, number: int) -> None:
+    """Store an erasure that begins at a place, after a number of cleared records."""
     values = {
         "created_at": now(),
         "traces_encrypted": encrypt(orjson.dumps(asdict(traces)).decode()),
@@ -363,7 +367,7 @@ def _clear_orders(session: Session, traces: Traces, _: int, size: int) -> Done:
     erase_reports(session, ids)
     these = is_one_of(ORDERS.c.id, literal(ids, IdList))
     session.execute(update(ORDERS).where(these).values(customer_id=None))
-    return Done(len(held), None if len(held) < size else 0)
+    return Done(len(held), 0)  # fewer than were found, if another request deleted one meanwhile
 
 
 def _clear_guest_orders(session: Session, traces: Traces, after: int, size: int) -> Done:

@@ -75,7 +75,7 @@ def customer_reports(actor: Principal, period: Period, currency: str, query: Rep
             (row.customer_id, row.guest): figures_of({name: row._mapping[name] for name in FIGURES})
             for row in rows
         }
-        persons = _accounts(accounts, fetch) | _guests(guests, scope, fetch)
+        persons = _accounts(accounts, scope, fetch) | _guests(guests, scope, fetch)
         return [
             {"customer": dict(zip(PERSON, persons[key], strict=True))}
             | shown(figures[key], ORDER_FIGURES)
@@ -172,11 +172,21 @@ def _by_orders(scope: Scope, period: Period, name: str) -> CompoundSelect[Any]:
     )
 
 
-def _accounts(ids: Sequence[int], fetch: Fetch) -> dict[_Key, Sequence[object]]:
-    """Return the values of PERSON of some accounts, by the key of a row."""
+def _accounts(ids: Sequence[int], scope: Scope, fetch: Fetch) -> dict[_Key, Sequence[object]]:
+    """Return the values of PERSON of some accounts, by the key of a row.
+
+    Orders of a deleted account, which the worker has not cleared yet, are those of a guest.
+    """
     columns = (USERS.c[name] for name in PERSON)
-    found = fetch(select(*columns).where(is_one_of(USERS.c.id, literal([*ids], IdList))))
-    return {(row.id, None): row for row in found}
+    rows = fetch(select(*columns).where(is_one_of(USERS.c.id, literal([*ids], IdList))))
+    found: dict[_Key, Sequence[object]] = {(row.id, None): row for row in rows}
+    for missing in {*ids} - {row.id for row in rows}:
+        billing = (ORDERS.c[f"billing_{name}"] for name in PERSON[1:])
+        latest = select(*billing).where(scope.counts(), ORDERS.c.customer_id == missing)
+        in_order = ORDERS.c.created_at.desc(), ORDERS.c.id.desc()
+        ((email, *names),) = fetch(latest.order_by(*in_order).limit(1)) or [("", "", "")]
+        found[missing, None] = (0, comparable_email(email), *names)
+    return found
 
 
 def _guests(guests: Sequence[str], scope: Scope, fetch: Fetch) -> dict[_Key, Sequence[object]]:
