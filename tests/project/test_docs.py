@@ -242,6 +242,8 @@ def test_commands_are_written_in_one_way(name):
     blocks = re.findall(r"^( *)```(\w*)\n(.*?)^\1```$", read(name), re.DOTALL | re.MULTILINE)
     for block in (text for _, language, text in blocks if language in {"", "console"}):
         assert re.findall(r"^ *(?:curl|make|mysqldump|\S*shop-api) .*", block, re.MULTILINE) == []
+        # Without the secret key, which `shop-api backup` includes, no API key works.
+        assert re.findall(r"\bpg_(?:dump|restore) .*", block) == []
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "CHANGELOG.md"])
