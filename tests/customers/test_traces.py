@@ -4,18 +4,17 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import create_engine, delete, func, select, update
+from sqlalchemy import create_engine, func, select, update
 
 from app.db.read_pool import fetch
 from app.db.session import db, run_statement
-from app.models import ERASED_ACCOUNTS, ERASURES, EVENTS, ORDERS, REDEMPTIONS, USERS
+from app.models import ERASED_ACCOUNTS, ERASURES, ORDERS, REDEMPTIONS, USERS
 from app.services.customers import traces
 from app.services.customers.traces import clear_next_batch, number_left
 from app.services.maintenance.figures import measure
 from app.worker.loop import DeliveryWorker
 from tests.customers.test_erasure import ADDRESS, EMAIL, stored_words
 from tests.events.feed import make_order
-from tests.factories import insert_order
 from tests.redemptions.calls import expire, move, post, rejected, reserve
 
 __all__ = ["expire", "make_order", "stored_words"]  # fixtures
@@ -110,26 +109,6 @@ def test_nothing_shows_the_account_meanwhile(app, admin, gwen):
     person = admin.get(f"/persons/erasure?order_id={gwen['orders'][4]['id']}")
     assert shown(person)["erasure"]["customer_id"] is None
     assert shown(person)["erasure"]["erased"]["orders"] == 5
-
-
-def test_an_order_that_is_deleted_meanwhile_leaves_no_other_behind(
-    app, admin, make_customer, monkeypatch
-):
-    gwen = make_customer(email=EMAIL)["id"]
-    for _ in range(5):
-        insert_order(app, customer_id=gwen)
-    with app.app_context():
-        run_statement(delete(EVENTS))  # they would be another batch
-    lock = traces._lock_orders
-
-    def lock_fewer(session, condition):
-        return lock(session, condition)[: traces.BATCH - 1]
-
-    monkeypatch.setattr(traces, "_lock_orders", lock_fewer)
-    assert admin.delete(f"/customers/{gwen}").status_code == 200
-    clear_all(app)
-    with app.app_context():
-        assert fetch(select(ORDERS.c.id).where(ORDERS.c.customer_id == gwen)) == []
 
 
 def test_campaigns_are_locked_before_the_refused_carts(
