@@ -370,6 +370,13 @@ def test_an_erased_order_accepts_no_personal_data(admin, persons, make_customer)
     headers = {"Authorization": f"Basic {b64encode(pair).decode()}"}
     rest = admin.http.put(f"/wp-json/wc/v3{path}", json={"customer_note": "Ann"}, headers=headers)
     assert (rest.status_code, "must stay empty" in rest.text) == (400, True)
+    url = f"/wp-json/wc/v3{path}"
+    fee = {"fee_lines": [{"name": "Gift wrap", "total": "1.00"}]}
+    read = admin.http.put(url, json=fee, headers=headers).get_json()
+    read["billing"].pop("email")  # these two that API never takes back
+    read.pop("coupon_lines")
+    rest = admin.http.put(url, json=read, headers=headers)
+    assert (rest.status_code, rest.get_json()["fee_lines"]) == (200, read["fee_lines"]), rest.text
 
 
 def test_undo_of_a_change_that_was_erased(admin, persons):

@@ -322,13 +322,18 @@ def _shipping_line(line: Record, record: Record, site: Site) -> Object:
     }
 
 
+def fee_tax_status(line: Record, record: Record) -> object:
+    """Return the tax status of a fee of an order."""
+    return _fields_of(line, record).get("_tax_status", "taxable")
+
+
 def _fee_line(line: Record, record: Record, site: Site) -> Object:
     fields = _fields_of(line, record)
     return {
         "id": line["id"],
         "name": line["title"],
         "tax_class": line["tax_class"] or "",
-        "tax_status": fields.get("_tax_status", "taxable"),
+        "tax_status": fee_tax_status(line, record),
         "amount": fields.get("_fee_amount", ""),
         "total": site.amount(line["total"]),
         "total_tax": site.amount(line["total_tax"]),

@@ -26,6 +26,7 @@ from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, 
 from app.plugins.woocommerce.rest.order_objects import (
     KNOWN_CURRENCIES,
     Customers,
+    fee_tax_status,
     order_object,
     symbol_of,
 )
@@ -456,7 +457,7 @@ def _native_lines(name: str, given: Sequence[Record], before: Record) -> list[Ob
             raise RestError(f"woocommerce_rest_invalid_{kind}_item", _TITLES[kind])
         if name == "shipping_lines" and not item_id:
             item.setdefault("method_title", "Shipping")
-        item["meta_data"] = _metadata_of(each)
+        item["meta_data"] = _metadata_of(name, each, before)
         if item_id:
             item["id"] = item_id
             if name == "line_items":
@@ -481,10 +482,12 @@ def _keep_totals(item: Object, given: Record, before: Record) -> None:
         item["total"] = stored["total"]
 
 
-def _metadata_of(item: Record) -> list[Object]:
-    """Return the metadata of an item, with the tax status of a fee."""
-    status = item.get("tax_status")
-    own = [{"key": "_tax_status", "value": status}] if status else []
+def _metadata_of(name: str, item: Record, before: Record) -> list[Object]:
+    """Return the metadata of an item, with the tax status of a fee that gets another one."""
+    status = item.get("tax_status") if name == "fee_lines" else None
+    # An erased order accepts what a program has read, but no new metadata.
+    is_read = bool(item.get("id")) and status == fee_tax_status(item, before)
+    own = [{"key": "_tax_status", "value": status}] if status and not is_read else []
     return [*(item.get("meta_data") or ()), *own]
 
 
