@@ -95,7 +95,7 @@ def _configure(connection: sqlite3.Connection, _: object) -> None:
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
     connection.execute("PRAGMA foreign_keys = ON")
-    # Deleted personal data is overwritten, and does not remain in free parts of the file.
+    # Deleted personal data is overwritten. Copies of rows that SQLite moves within pages remain.
     connection.execute("PRAGMA secure_delete = ON")
 
 
