@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Select,
-    and_,
     bindparam,
     case,
     func,
@@ -30,24 +29,16 @@ from app.models.coupon import CouponOptions, CouponStatus
 from app.models.redemption import IS_LIVE, IS_LIVE_RESERVATION, IS_RESERVED, IS_STORED_LIVE
 from app.pricing.carts import CampaignTerms, CouponTerms
 from app.services.campaigns.queries import COLUMNS
-from app.services.common.erased import ERASED, is_counted_for, is_erased
+from app.services.common.erased import is_counted_for
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import HAS_ONE_OF_CODES
 
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
 _CUSTOMERS = bindparam("customer_ids", type_=IdList)
 _EMAILS = bindparam("emails_normalized", type_=TextList)
-# A use by an ID alone, which a merge gave the address of the removed account, counts only for its
-# account, also if another one has the address (people 6). ``IS_CURRENT`` finds a merge meanwhile.
-_IS_BY_ID_ALONE = and_(
-    REDEMPTIONS.c.email == "",
-    REDEMPTIONS.c.customer_id.is_not(None),
-    ~REDEMPTIONS.c.email_normalized.startswith(ERASED),
-    ~is_erased(REDEMPTIONS.c.customer_id),
-)
 _WAYS_TO_BE_OF_CUSTOMER = (
     is_one_of(REDEMPTIONS.c.customer_id, _CUSTOMERS),
-    and_(is_one_of(REDEMPTIONS.c.email_normalized, _EMAILS), ~_IS_BY_ID_ALONE),
+    is_one_of(REDEMPTIONS.c.email_normalized, _EMAILS),
     is_counted_for(_EMAILS),
 )
 _MERGES = select(func.count()).where(
