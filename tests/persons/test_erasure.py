@@ -10,6 +10,7 @@ from sqlalchemy import select
 from app.db.read_pool import fetch
 from app.db.session import db, truncate_write_ahead_log
 from app.models.personal_data import PERSONAL
+from app.services.persons import erasure
 from tests.api_client import codes, reply
 from tests.factories import insert_order
 from tests.redemptions.calls import post, rejected, reserve
@@ -442,6 +443,25 @@ def test_settings_name_the_statuses_and_the_metadata_that_stay(client_with, admi
     order = client.get(path, {"fields": "metadata,line_items.metadata"}).get_json()["order"]
     assert order["metadata"] == {"erp": {"name": "mark"}}
     assert order["line_items"][0]["metadata"] == {"gift": "mark"}
+
+
+def test_an_erasure_is_an_event_although_a_new_use_replaces_what_it_erased(admin, monkeypatch):
+    """A guest redeems a code between the two counts of an erasure."""
+    make = {"coupon": {"code": "summer"}}
+    assert admin.post("/coupons", make).status_code == 201
+    assert reserve(admin, "summer", "cart", email="guest@example.com")["id"]
+    numbers = erasure._numbers
+    found = []
+
+    def numbers_of_the_first(*args):
+        found.append(numbers(*args))
+        return found[0]
+
+    monkeypatch.setattr(erasure, "_numbers", numbers_of_the_first)
+    erased = admin.post("/persons/erase", {"person": {"email": "guest@example.com"}})
+    assert set(erased.get_json()["erasure"]["erased"].values()) == {0}
+    (event,) = admin.get("/events", {"type": "person.erased"}).get_json()["events"]
+    assert event["data"]["person"]["complete"] is True
 
 
 def test_rights_of_persons(client_for, persons):

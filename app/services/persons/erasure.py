@@ -325,7 +325,8 @@ class _Erasure:
         )
         hooks = current_catalog().person_hooks.values()
         after = _numbers(fetch, person)
-        erased = {name: before[name] - after[name] for name in before}
+        # Another request can write a use of a guest meanwhile.
+        erased = {name: max(before[name] - after[name], 0) for name in before}
         erased |= {"coupons": len(replaced), **{each.name: each.erase(given) for each in hooks}}
         notify(session, self.actor, changes)
         shown = {
@@ -333,7 +334,7 @@ class _Erasure:
             "complete": self.is_complete,
             "erased": erased,
         }
-        if has_refusals or any(erased.values()):
+        if has_refusals or any(before.values()) or any(erased.values()):
             self._publish(shown)
         return shown
 
