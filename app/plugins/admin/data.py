@@ -151,9 +151,12 @@ def upload() -> Response | BaseResponse:
     return see_other("admin_data.show_import", import_id=sent.content["id"], **shown)
 
 
+_MESSAGES = {code: template for code, (_status, template) in ERRORS.items()}
+
+
 def _error(row: Record) -> str:
     """Return the error of a line in the language of the page, with the name of its column."""
-    return reason_text(row, {code: template for code, (_, template) in ERRORS.items()}, of_api)
+    return reason_text(row, _MESSAGES, of_api)
 
 
 _OF_FILE = {

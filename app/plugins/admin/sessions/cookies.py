@@ -110,7 +110,7 @@ class Session:
 
 
 def find_session(token: str) -> Session | None:
-    """Return the session of the token in a cookie, or None if there is none or it has ended."""
+    """Return the session that the token of a cookie belongs to, or None if it has ended."""
     rows = fetch(_SESSION, {"token_hash": keyed_hash(token)})
     if not rows:
         return None
