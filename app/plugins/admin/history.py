@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,8 +15,9 @@ from app.catalog import current_catalog
 from app.db.session import now
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, call, can, operations
-from app.plugins.admin.forms import may_refund
+from app.plugins.admin.forms import is_percent, may_refund
 from app.plugins.admin.frame import may_open
+from app.plugins.admin.texts import decimal
 from app.plugins.admin.texts import gettext as _
 from app.services.campaigns.queries import states_of
 from app.services.orders.columns import REFUNDED
@@ -50,6 +53,21 @@ TITLES = {
 CHILD_FIELDS = {"amount": "Amount", "reason": "Reason", "note": "Note"}
 """Labels of what the entry of a new one shows, and of a changed one beside what has changed."""
 
+AMOUNTS = {
+    "amount", "budget", "discount", "minimum_amount", "maximum_amount", "maximum_discount",
+    "total", "subtotal", "price", "total_tax", "subtotal_tax", "cart_tax", "shipping_tax",
+    "discount_tax", "total_shipping", "total_discount", "total_refunded",
+}  # fmt: skip
+"""Names of the fields of records and of their items that are amounts of money."""
+
+NUMBERS = {
+    "quantity", "usage_count", "usage_limit", "usage_limit_per_user", "limit_usage_to_x_items",
+    "buy_quantity", "get_quantity", "total_line_items_quantity",
+}  # fmt: skip
+"""Names of the fields of records and of their items that are numbers of something."""
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
 Event = dict[str, object]
 
 ANCHOR = "undo"
@@ -83,6 +101,7 @@ def history(
     resource_id: int,
     labels: Mapping[str, str],
     with_children: Callable[[list[Event]], list[Event]] = lambda events: events,
+    currency: object = None,
 ) -> History:
     """Return the history of a record, for a session that may read events.
 
@@ -91,11 +110,12 @@ def history(
         resource_id: its ID.
         labels: the labels of fields by their names.
         with_children: adds the events of what belongs to the record to its latest events.
+        currency: that of the amounts of an order.
     """
     of_record: Record = {"resource": resource, "resource_id": resource_id}
     query = {**of_record, "order": "desc", "limit": LIMIT + 1, "fields": FIELDS}
     events = call("list_events", query=query).content
-    entries = [entry(event, labels) for event in with_children(events[:LIMIT])]
+    entries = [entry(event, labels, currency) for event in with_children(events[:LIMIT])]
     if len(events) > LIMIT:
         before = events[LIMIT - 1]["id"]
         older = url_for("admin_events.show_list", **of_record, before=before)
@@ -106,8 +126,13 @@ def history(
     return History(entries, "", "" if is_complete else html.short_date(since.date()))
 
 
-def entry(event: Record, labels: Mapping[str, str]) -> Entry:
-    """Return the entry of an event with FIELDS."""
+def entry(event: Record, labels: Mapping[str, str], currency: object = None) -> Entry:
+    """Return the entry of an event with FIELDS.
+
+    Args:
+        labels: the labels of fields by their names.
+        currency: that of the amounts of an order, unless the event has another one.
+    """
     verb, changes = event["type"].partition(".")[2], event["changes"] or {}
     redemption, data = event["data"].get("redemption"), event["data"]
     if isinstance(redemption, Mapping) and redemption.get("status") == "reserved":
@@ -122,14 +147,25 @@ def entry(event: Record, labels: Mapping[str, str]) -> Entry:
         undo = url_for("admin_events.show", event_id=event["id"], _anchor=ANCHOR)
     if event["type"] in TITLES:
         labels = CHILD_FIELDS
-    listed = differences(changes.get("before", {}), changes.get("after", {}), labels)
-    child = data.get(event["resource"], {}) if event["type"] in TITLES else {}
+    record = {"currency": currency} | record_of(event)
+    listed = differences(changes.get("before", {}), changes.get("after", {}), labels, record)
+    child = record if event["type"] in TITLES else {}
     listed += [
-        (_(label), "", shown(child[name]))
+        (_(label), "", _text(name, child[name], record))
         for name, label in CHILD_FIELDS.items()
         if child.get(name) and name not in changes.get("after", {})
     ]
     return Entry(title or html.words(verb), event["created_at"], _who(event), listed, undo)
+
+
+def record_of(event: Record) -> Record:
+    """Return the record that an event contains, empty if the event has no data any more.
+
+    Amounts of a record without a currency of its own, such as a coupon, are in that of the shop.
+    """
+    found: Record = event["data"].get(event["resource"], {})
+    own = found and event["resource"] in {"campaign", "coupon"}
+    return {"currency": current_app.config["SHOP_CURRENCY"]} | found if own else found
 
 
 def _may_undo(event: Record, changes: Record) -> bool:
@@ -165,9 +201,17 @@ def _who(event: Record) -> str:
 
 
 def differences(
-    before: Mapping[str, object], after: Mapping[str, object], labels: Mapping[str, str]
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+    labels: Mapping[str, str],
+    record: Mapping[str, object] = NOTHING,
 ) -> list[tuple[str, str, str]]:
-    """Return label, value before and value after of the fields and parts of ``changes``."""
+    """Return label, value before and value after of the fields and parts of ``changes``.
+
+    Args:
+        labels: the labels of fields by their names.
+        record: what the values belong to. Its ``currency`` and ``type`` are the units of amounts.
+    """
     found = []
     for name in {**before, **after}:
         old, new = before.get(name), after.get(name)
@@ -176,17 +220,43 @@ def differences(
             found += [(f"{name}.{part}", old.get(part), new.get(part)) for part in parts]
         else:
             found.append((name, old, new))
-    texts = []
-    for name, old, new in found:
-        text = _time if name.endswith(("_at", "_date")) else shown
-        text = _campaign if name == "campaign_id" else text
-        texts.append((label_of(name, labels), text(old), text(new)))
-    return texts
+    was, is_now = {**record, **before}, {**record, **after}
+    return [
+        (label_of(name, labels), _text(name, old, was), _text(name, new, is_now))
+        for name, old, new in found
+    ]
 
 
 def label_of(name: str, labels: Mapping[str, str]) -> str:
     """Return the label of a field or of a part of one."""
     return _(labels[name]) if name in labels else html.words(*name.split("."))
+
+
+def _text(name: str, value: object, record: Mapping[str, object]) -> str:
+    """Return the value of a field, an item or a part of one as the pages show it.
+
+    Args:
+        record: what the value belongs to, with the units of its amounts.
+    """
+    if "." in name:  # such as a key of metadata, which can have any name
+        return shown(value)
+    if name == "campaign_id":
+        return _campaign(value)
+    if name.endswith(("_at", "_date")):
+        return _time(value)
+    if name in AMOUNTS and isinstance(value, str) and value:
+        return _amount(name, value, record)
+    if name in NUMBERS and isinstance(value, int):
+        return html.number(value)
+    return shown(value, record)
+
+
+def _amount(name: str, value: str, record: Mapping[str, object]) -> str:
+    """Return an amount with its unit. That of an order whose currency is unknown has none."""
+    kind, currency = record.get("type"), record.get("currency")
+    if name == "amount" and isinstance(kind, str) and is_percent(kind):
+        return f"{decimal(Decimal(value), 2, trimmed=True)}%"
+    return html.money(value, str(currency)) if currency else decimal(Decimal(value), 2)
 
 
 def _campaign(value: object) -> str:
@@ -208,14 +278,18 @@ def _time(value: Any) -> str:
     return html.short_time(moment)
 
 
-def shown(value: object) -> str:
-    """Return a JSON value as short text."""
+def shown(value: object, record: Mapping[str, object] = NOTHING) -> str:
+    """Return a JSON value as short text.
+
+    Args:
+        record: what the items of a list belong to, with the units of their amounts.
+    """
     if value is None or value in ("", []):
         return html.NONE
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, list):
-        text = ", ".join(map(_item, value))
+        text = ", ".join(_item(each, record) for each in value)
     else:
         text = value if isinstance(value, str) else orjson.dumps(value).decode()
     return text if len(text) <= 200 else f"{text[:200]}…"
@@ -224,12 +298,13 @@ def shown(value: object) -> str:
 _NAMES = ("name", "title", "method_title", "code")
 
 
-def _item(value: object) -> str:
+def _item(value: object, record: Mapping[str, object]) -> str:
     """Return a value of a list: of an item its name and quantity, or what differs."""
     if not isinstance(value, Mapping) or "id" not in value:
         return shown(value)
+    parts = {key: _text(key, each, record) for key, each in value.items() if key != "id"}
     name = next((value[key] for key in _NAMES if value.get(key)), None)
     if name is not None:
-        return f"{name}: {value['quantity']}" if "quantity" in value else str(name)
-    parts = [f"{html.words(key)} {shown(each)}" for key, each in value.items() if key != "id"]
-    return f"#{value['id']} {', '.join(parts)}"
+        return f"{name}: {parts['quantity']}" if "quantity" in value else str(name)
+    texts = [f"{html.words(key)} {text}" for key, text in parts.items()]
+    return f"#{value['id']} {', '.join(texts)}"

@@ -431,11 +431,11 @@ def test_the_history_shows_what_changed(admin, browser):
     admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": "6"}})
     text = browser.get(f"/coupons/{coupon['id']}").text
     assert "Changed" in text
-    assert "Amount 5.00 → 6.00 administrator · by the API" in text
+    assert "Amount $5.00 → $6.00 administrator · by the API" in text
     assert "are not kept" not in text
     browser.submit(f"/coupons/{coupon['id']}/edit", "_form", amount="7")
     text = browser.get(f"/coupons/{coupon['id']}").text
-    assert "Amount 6.00 → 7.00 administrator · on a page" in text
+    assert "Amount $6.00 → $7.00 administrator · on a page" in text
 
 
 def test_the_history_of_the_trash_and_of_a_use_lists_no_other_fields(admin, browser):

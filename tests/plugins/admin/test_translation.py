@@ -12,7 +12,12 @@ import pytest
 
 from app.import_export.stored_files import import_next_part
 from app.plugins import admin as admin_package
-from app.plugins.admin import reports, texts
+from app.plugins.admin import history, html, reports, texts
+from app.schemas.campaigns import CampaignSchema
+from app.schemas.coupons.coupon import CouponSchema
+from app.schemas.fields import output as fields
+from app.schemas.orders.order import OrderSchema
+from app.schemas.orders.refund import OrderRefundSchema
 from app.services.coupons.refusals import refusals_of
 from tests.plugins.admin.browser_client import Browser
 from tests.plugins.admin.test_data import send
@@ -176,6 +181,58 @@ def test_german_pages_write_numbers_dates_and_errors_in_german(make_app, admin):
     assert "Ein anderer veröffentlichter Gutschein hat schon diesen Code." in page
     page = browser.submit("/coupons/new", "_form", code="b", usage_limit="x").html
     assert "Schreiben Sie eine ganze Zahl ohne Trennzeichen" in page
+
+
+def test_the_history_shows_values_in_the_language_of_the_page(make_app, admin):
+    coupon = {"code": "10.00", "type": "percent", "amount": "12.5", "usage_limit": 1000,
+              "metadata": {"total": "1234.50", "end_date": "2031-03-02T00:00:00Z"}}  # fmt: skip
+    coupon_id = admin.post("/coupons", {"coupon": coupon}).json["coupon"]["id"]
+    after = {"code": "20.00", "type": "fixed_cart", "amount": "1234.5", "usage_limit": 2000,
+             "minimum_amount": "3000", "expiry_date": "2031-03-02", "product_ids": [1234],
+             "metadata": {"total": "2.50", "end_date": "2031-04-02T00:00:00Z"}}  # fmt: skip
+    admin.put(f"/coupons/{coupon_id}", {"coupon": after})
+    line = {"name": "Cup", "price": "1500", "quantity": 2000}
+    shipping = {"method_id": "post", "total": "5"}
+    order = {"currency": "CHF", "line_items": [line], "shipping_lines": [shipping]}
+    order = admin.post("/orders", {"order": order}).json["order"]
+    path = f"/orders/{order['id']}"
+    lines = {name: [{"id": order[name][0]["id"], "total": total}]
+             for name, total in (("line_items", "1000"), ("shipping_lines", "2500"))}  # fmt: skip
+    admin.put(path, {"order": lines})
+    admin.post(f"{path}/refunds", {"order_refund": {"amount": "1100"}})
+    browser = Browser(make_app(SHOP_CURRENCY="EUR", SHOP_TIMEZONE="UTC"), admin.key)
+    browser.post("/language", {"language": "de"})
+    eur, chf = "\N{NO-BREAK SPACE}€", "\N{NO-BREAK SPACE}CHF"
+    event = admin.get("/events?filter[type]=coupon.updated").json["events"][-1]["id"]
+    for page in (f"/coupons/{coupon_id}", f"/events/{event}"):
+        shown = browser.get(page).html
+        for old, new in (("12,5%", f"1.234,50{eur}"), (f"0,00{eur}", f"3.000,00{eur}"),
+                         ("1.000", "2.000"), (html.NONE, "2. März 2031"), ("10.00", "20.00"),
+                         (html.NONE, "1234"), ("1234.50", "2.50"),
+                         ("2031-03-02T00:00:00Z", "2031-04-02T00:00:00Z")):  # fmt: skip
+            assert f"<del>{old}</del> → <ins>{new}</ins>" in shown, (page, new)
+    shown = browser.get(path).html
+    assert f"3.000.000,00{chf}, " in shown
+    assert f"<del>3.000.005,00{chf}</del> → <ins>3.500,00{chf}</ins>" in shown
+    assert f"<ins>1.100,00{chf}</ins>" in shown
+    assert re.search(rf"<ins>#\d+ \w+ 2\.500,00{chf}</ins>", shown)
+
+
+def test_every_amount_and_number_of_a_record_is_one_in_its_history():
+    found = {fields.Amount: set(), fields.Number: set(), fields.Limit: set()}
+
+    def search(schema):
+        for name, field in schema._declared_fields.items():
+            found.get(type(field), set()).add(name)
+            for each in ("line", "part", "nested", "described_by"):
+                search(getattr(field, each)) if hasattr(field, each) else None
+
+    for schema in (CampaignSchema, CouponSchema, OrderSchema, OrderRefundSchema):
+        search(schema)
+    computed = {"uses", "total_spent"}
+    ids = {"rate_id", "variation_id"}
+    assert found[fields.Amount] - computed <= history.AMOUNTS
+    assert (found[fields.Number] | found[fields.Limit]) - computed - ids <= history.NUMBERS
 
 
 def test_german_forms_state_reasons_with_values_in_german(make_app, admin):

@@ -460,7 +460,8 @@ class Noun:
         if not can("list_events"):
             return None
         add = partial(self.with_children, record)
-        return history.history(self.resource, record["id"], self.labels(), add)
+        currency = record.get("currency")
+        return history.history(self.resource, record["id"], self.labels(), add, currency)
 
     def _trash_button(self, record: Record) -> Button:
         return self.button(_("Move to the trash"), "trash", record, shown=self._shown(record))

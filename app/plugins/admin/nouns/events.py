@@ -14,7 +14,14 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, api_request, call, form_headers
-from app.plugins.admin.history import FIELDS, History, differences, entry, label_of
+from app.plugins.admin.history import (
+    FIELDS,
+    History,
+    differences,
+    entry,
+    label_of,
+    record_of,
+)
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
 from app.plugins.admin.tables import Column, Filter, Table
 from app.plugins.admin.texts import gettext as _
@@ -130,7 +137,8 @@ def _undo(record: Record) -> dict[str, object]:
         reason = reason_text(undo["reasons"][0], REASONS, partial(_fields, labels=_labels(record)))
         return {"problem": _("This change cannot be undone.") + f" {reason}"}
     changes = undo["changes"]
-    found = differences(changes["before"], changes["after"], _labels(record))
+    labels, shown = _labels(record), record_of(record)
+    found = differences(changes["before"], changes["after"], labels, shown)
     return {"undoes": [(label, f"{now} → {then}") for label, now, then in found]}
 
 

@@ -292,11 +292,10 @@ class OrderPages(Noun):
         found = events_of_children(record["id"], requests, serializer.columns)
         rows = orjson.loads(orjson.dumps(serializer.rows(found)))  # which have JSON text
         children = [each for each in rows if each["created_at"] >= since]
-        amounts: dict[int, str] = {}  # a deletion has none, so the first event says it
+        amounts: dict[int, str | None] = {}  # a deletion has none, so the first event says it
         for refund in (each["data"].get("order_refund") for each in children):
             if refund:
-                amount = html.money(refund.get("amount"), record["currency"])
-                refund["amount"] = amounts.setdefault(refund["id"], amount)
+                refund["amount"] = amounts.setdefault(refund["id"], refund.get("amount"))
         refunded = {each["request_id"] for each in children if each["resource"] == "order_refund"}
         own = [  # without those that only repeat a refund
             each
