@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
 from typing import Any, Self
+from uuid import uuid4
 
 import marshmallow as ma
 from flask import current_app, request
-from sqlalchemy.orm import Session
 
 from app.api.authentication import current_principal
 from app.auth.principals import ROLES
@@ -513,18 +513,25 @@ class Form:
                 return call(operation, body=self.sent.body, headers=form_headers(self.etag), **path)
             except ShopError as error:
                 self.note(error)
-        # Without the values of a wrong form, the API can find others, and then what the shop
-        # forbids.
-        while self._try(operation, values, path):
-            pass
+        headers = {"If-Match": self.etag} if self.etag else {}
+        self.note_all(
+            values, lambda rest: call(operation, body={self.key: rest}, headers=headers, **path)
+        )
         return None
 
-    def _try(self, operation: str, values: Record, path: Record) -> bool:
-        """Note the further errors of the values without known errors, so that all are shown.
+    def note_all(self, values: Record, write: Callable[[Record], object]) -> None:
+        """Note all errors of values, so that a form shows them at once. Nothing is written.
 
-        Returns:
-            Whether there are any.
+        Without the wrong values of a form, the API can find others, and then what the shop forbids.
+
+        Args:
+            write: sends values, or raises ShopError.
         """
+        while self._try(values, write):
+            pass
+
+    def _try(self, values: Record, write: Callable[[Record], object]) -> bool:
+        """Note the further errors of the values without known errors; return whether any are."""
         found = dict(self.errors)
         values = copy.deepcopy(values)
         for spec in self.specs:
@@ -532,13 +539,10 @@ class Form:
             holder = _within(values, ".".join(outer)) if outer else values
             if spec.name in found and not spec.line and isinstance(holder, dict):
                 holder.pop(last, None)
-
-        def work(_session: Session) -> None:
-            headers = {"If-Match": self.etag} if self.etag else {}
-            call(operation, body={self.key: values}, headers=headers, **path)
-
+                if spec.required:
+                    holder[last] = _accepted(spec)
         try:
-            try_in_transaction(work)
+            try_in_transaction(lambda _session: write(values))
         except ShopError as error:
             self.note(error)
         # Without a value that could not be read, its item can have errors that nobody made.
@@ -603,6 +607,15 @@ class Form:
 
 ATTEMPTS = 3
 """How often a save is tried with a new entity tag, if no field of the form has changed."""
+
+
+def _accepted(spec: FieldSpec) -> object:
+    """Return a value that the API accepts in a required field, and that no record has."""
+    if spec.kind == "checks":
+        return [*spec.options][:1]
+    unique = uuid4().hex
+    text = f"https://{unique}.com" if spec.name.endswith("_url") else f"{unique}@example.com"
+    return 1 if spec.kind == "number" else text
 
 
 def _within(record: Mapping[str, object], name: str) -> object:

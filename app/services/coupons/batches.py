@@ -12,7 +12,7 @@ from app.db.bulk_inserts import insert_ignore
 from app.db.read_pool import fetch
 from app.db.records import Record
 from app.db.search import search_text
-from app.db.session import now, run_in_transaction
+from app.db.session import is_trial, now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS
 from app.models.coupon import CouponStatus
@@ -73,7 +73,6 @@ def generate(
     if len(orjson.dumps(coupon, default=str)) * min(count, CHUNK) > MAX_BYTES_PER_CHUNK:
         reason = "the fields of all coupons together are too large. Shorten the description."
         raise ShopError("shop_api_cannot_create_coupon", reason=reason)
-
     campaign_id = coupon.get("campaign_id") or None
 
     def work(session: Session) -> Record:
@@ -86,7 +85,8 @@ def generate(
             "updated_at": batch["created_at"],
             "batch_id": batch["id"],
         }
-        _insert_coupons(session, pattern, shared, count, note_progress)
+        number = 1 if is_trial() else count  # so that others do not wait for a form with errors
+        _insert_coupons(session, pattern, shared, number, note_progress)
         _require_campaign(session, campaign_id)  # at the end only, so that it can be paused
         _report(session, actor, batch)
         return batch

@@ -7,10 +7,13 @@ from string import Formatter
 
 import pytest
 from flask import g
+from sqlalchemy import func, select
 
 import app as package
 from app.api.view_docs import documented
 from app.auth.principals import Capability, Principal
+from app.db.read_pool import fetch
+from app.db.session import db
 from app.errors import ERRORS, InvalidOrderItems, ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import operations
@@ -157,3 +160,48 @@ def test_only_names_of_the_api_become_words(session, reason, text):
     (specs,) = (specs for name, _, specs, _ in forms() if name == "create_order")
     form = noted(specs, "order", ShopError("shop_api_cannot_create_order", reason=reason))
     assert form.errors == {"": f"The order cannot be created: {text}"}
+
+
+LATE = "2020-01-01T00:00"
+REQUIRED = [
+    ("/coupons/new", {"code": "", "amount": "x", "campaign_id": "99"}, {"code", "amount", "campaign_id"}),
+    ("/coupons/new", {"code": "taken", "amount": "x", "tags": "-1", "campaign_id": "99"},
+     {"code", "amount", "tags", "campaign_id"}),
+    ("/customers/new", {"email": "", "username": "grace"}, {"email", "username"}),
+    ("/customers/new", {"email": "x", "username": "a/b"}, {"email", "username"}),
+    ("/customers/new", {"email": "grace@example.com", "username": "grace"}, {"email", "username"}),
+    ("/batches/new", {"count": "", "pattern": "-"}, {"count", "pattern"}),
+    ("/batches/new", {"count": "x", "coupon.amount": "x", "coupon.campaign_id": "99"},
+     {"count", "coupon.amount", "coupon.campaign_id"}),
+    ("/campaigns/new", {"name": "", "starts_at": "2031-01-02T00:00", "ends_at": "2031-01-01T00:00"},
+     {"name", "ends_at"}),
+    ("/webhooks/new", {"delivery_url": "", "topics": "coupon.other"}, {"delivery_url", "topics"}),
+    ("/webhooks/new", {"delivery_url": "ftp://x", "topics": "coupon.other"}, {"delivery_url", "topics"}),
+    ("/webhooks/new", {"topics": "", "delivery_url": "http://127.0.0.1:80/"}, {"delivery_url", "topics"}),
+    ("/orders/new", {"customer_id": "99", "line_items.-1.name": "Cup", "line_items.-1.quantity": "0",
+                     "line_items.-1.price": "1"}, {"customer_id", "line_items.-1.quantity"}),
+    ("/invitations/new", {"login": "", "expires_at": LATE}, {"login", "expires_at"}),
+    ("/invitations/new", {"login": "a/b", "expires_at": LATE}, {"login", "expires_at"}),
+]  # fmt: skip
+"""Forms with a wrong value of a required field and others: the fields with an error."""
+
+
+@pytest.mark.both_databases
+def test_a_form_shows_all_errors_behind_a_wrong_required_value_at_once(app, admin, browser):
+    admin.post("/coupons", {"coupon": {"code": "taken"}})
+    customer = {"email": "grace@example.com", "username": "grace"}
+    assert admin.post("/customers", {"customer": customer}).status_code == 201
+
+    def number_of_rows():
+        with app.app_context():
+            counts = {name: select(func.count()).select_from(each) for name, each in tables.items()}
+            return {name: fetch(count)[0][0] for name, count in counts.items()}
+
+    tables = db.metadata.tables
+    before = number_of_rows()
+    for path, values, fields in REQUIRED:
+        page = browser.submit(path, "_form", **values)
+        assert page.status == 400, (path, values)
+        found = {*re.findall(r'href="#field-([^"]+)"', page.html)}
+        assert found == {each.replace(".", "-") for each in fields}, (path, values)
+    assert number_of_rows() == before

@@ -131,20 +131,17 @@ def invite() -> Response:
         form.sent = api_request("create_api_key", body={"key": key})
         try:
             if not form.errors and "_show" not in request.form:
-                loaded = instance_of(Invitation).load(values)
-                form_id = request.form.get("_form", "")
-                token = links.invite(current_principal(), loaded, form_id)
-                link = url_for("admin_sign_in.sign_in", token=token, _external=True)
+                link = url_for("admin_sign_in.sign_in", token=_invite(values), _external=True)
                 note = _(
                     "Send this link to your colleague. It works once within 48 hours, and is "
                     "shown only here."
                 )
                 secrets = [(_("Link"), link)]
                 return record_page("record.html", title, back, secrets=secrets, note=note)
-        except ValidationError as error:
-            form.note(invalid_params(error, depth=0))
         except ShopError as error:
             form.note(error)
+        if form.errors:
+            form.note_all(values, _invite)
     return form_page(
         form,
         title,
@@ -156,6 +153,15 @@ def invite() -> Response:
             "They cannot exceed the rights of your key."
         ),
     )
+
+
+def _invite(values: Record) -> str:
+    """Store an invitation with the values of its form, and return the token of its link."""
+    try:
+        loaded = instance_of(Invitation).load(values)
+    except ValidationError as error:
+        raise invalid_params(error, depth=0) from None
+    return links.invite(current_principal(), loaded, request.form.get("_form", ""))
 
 
 @blp.action("/invitations/<id:link_id>/withdraw", "delete_api_key")
