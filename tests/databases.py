@@ -259,9 +259,10 @@ class StoredShop:
 
 
 def _restart_item_ids(connection):
-    """Let items of orders have the IDs 1, 2 and so on."""
+    """Let items of orders have the IDs 1, 2 and so on, in a file without erasures."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'item_ids'")
+        connection.exec_driver_sql("PRAGMA user_version = 0")  # see app/db/erased_rows.py
     else:
         connection.exec_driver_sql("ALTER SEQUENCE item_ids_id_seq RESTART")
 

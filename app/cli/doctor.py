@@ -22,6 +22,7 @@ from app.cli.failures import diagnose
 from app.config.loading import unknown_settings
 from app.config.secret_key import MIN_LENGTH
 from app.config.settings import GUNICORN_SETTINGS
+from app.db.erased_rows import may_have_copies
 from app.db.migrations import REVISION, SchemaState
 from app.db.read_pool import fetch, on_postgresql, read_engine
 from app.db.replicas.monitor import State
@@ -261,6 +262,10 @@ def _webhooks() -> Finding:
 
 
 def _erasures() -> Iterator[Finding]:
+    if may_have_copies():
+        state = "the database file can still contain copies of erased rows"
+        remedy = f"A running worker removes them: {program.command('worker')}. See docs/privacy.md"
+        yield Finding("erased rows", state, remedy, is_warning=True)
     left = number_left()
     if not left["erasures"]:
         return

@@ -1,4 +1,4 @@
-"""Complete copies of a database in a file: the online backup of SQLite, the dump of PostgreSQL."""
+"""Complete copies of a database in a file: that of SQLite by VACUUM, the dump of PostgreSQL."""
 
 import os
 import shutil
@@ -46,11 +46,10 @@ def dump(engine: Engine, file: Path) -> Mapping[str, int]:
         BackupError: the file is damaged, or ``pg_dump`` fails or is not installed.
     """
     if uses_sqlite(engine):
-        with (
-            closing(sqlite3.connect(engine.url.database or "")) as source,
-            closing(sqlite3.connect(file)) as copy,
-        ):
-            source.backup(copy)
+        with closing(sqlite3.connect(engine.url.database or "")) as source:
+            source.execute("VACUUM INTO ?", [str(file)])  # without copies of erased rows
+        with closing(sqlite3.connect(file)) as copy:
+            copy.execute("PRAGMA user_version = 0")  # see erased_rows
         return _checked(file)
     with timeouts.unlimited(engine) as connection:
         begin_snapshot(connection)

@@ -266,7 +266,9 @@ def truncate_write_ahead_log() -> None:
     engine = db.engines[READ]
     if uses_sqlite(engine):
         with engine.connect() as connection, sqlite.without_waiting(connection):
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
+            # First what writers need not wait for. Only then few pages are left for the second.
+            for kind in ("PASSIVE", "TRUNCATE"):
+                connection.exec_driver_sql(f"PRAGMA wal_checkpoint({kind})").all()
 
 
 def has_committed() -> bool:

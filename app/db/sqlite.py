@@ -95,7 +95,7 @@ def _configure(connection: sqlite3.Connection, _: object) -> None:
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
     connection.execute("PRAGMA foreign_keys = ON")
-    # Deleted personal data is overwritten. Copies of rows that SQLite moves within pages remain.
+    # Deleted personal data is overwritten. See also ``erased_rows``.
     connection.execute("PRAGMA secure_delete = ON")
 
 

@@ -23,6 +23,7 @@ from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 from structlog.typing import FilteringBoundLogger
 
+from app.db.erased_rows import PAUSE_SECONDS, remove_copies
 from app.db.locks import version_of_others
 from app.db.read_pool import on_postgresql, read_engine
 from app.db.session import run_in_transaction
@@ -181,6 +182,7 @@ class DeliveryWorker:
         self._checked_at = 0.0
         self._swept_at = self._expired_at = self._imported_at = time.monotonic()
         self._erased_at = self._swept_at
+        self._vacuum_at = self._swept_at + PAUSE_SECONDS
         self._version: int | None = None
         self._sweeps: deque[Callable[[], object]] = deque()
         self._delivery_log = line_logger()
@@ -327,6 +329,9 @@ class DeliveryWorker:
         if current - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = current
             self._sweeps.extend(cleanup.SWEEPS)
+        if current >= self._vacuum_at:
+            pause = await self._in_database(remove_copies)
+            self._vacuum_at = time.monotonic() + pause
         if self._sweeps:  # one at a time, because leases are renewed between them
             await self._in_database(self._sweeps.popleft())
 

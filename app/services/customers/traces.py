@@ -33,6 +33,7 @@ from sqlalchemy.orm import Session
 from app.auth.encryption import decrypt, encrypt
 from app.conversions.emails import comparable_email
 from app.conversions.numbers import INT64_MAX
+from app.db.erased_rows import note_erasure
 from app.db.read_pool import fetch
 from app.db.search import email_key
 from app.db.session import now, run_in_transaction
@@ -173,6 +174,7 @@ def begin_erasure(session: Session, traces: Traces) -> None:
 
     Call this while the account is locked and still exists.
     """
+    note_erasure(session)
     if traces.with_orders:
         # Waits for concurrent updates of the orders, whose events and uses are then cleared, too.
         for condition in (traces.has_order, *stored_guest_conditions(traces.emails)):
@@ -259,6 +261,7 @@ def _clear_next(session: Session) -> bool:
     for row in rows:
         this = ERASURES.c.id == row.id
         traces = _loaded(row.traces_encrypted)
+        note_erasure(session)
         place, number = _clear_for_a_time(session, traces, Place(row.step, row.after))
         if place is None and _has_more(session, traces):
             place = Place()  # of a transaction that was running when the account was deleted

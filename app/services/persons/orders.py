@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, delete, insert, or_, sel
 from sqlalchemy.orm import Session
 
 from app.catalog import Change
+from app.db.erased_rows import note_erasure
 from app.db.records import Record
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
@@ -121,11 +122,12 @@ def mark_erased(
     orders: Collection[int],
     uses: Sequence[ColumnElement[bool]],
 ) -> None:
-    """Mark imported accounts, orders and uses of coupons as erased.
+    """Mark imported accounts, orders and uses of coupons as erased, and note the erasure.
 
     Args:
         uses: conditions of the redemptions. Call this before they change.
     """
+    note_erasure(session)
     kind, target = IMPORTED_RECORDS.c.kind, IMPORTED_RECORDS.c.target_id
     redemptions = select(REDEMPTIONS.c.id).where(or_(*uses))
     for is_erased in (
