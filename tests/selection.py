@@ -109,6 +109,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if _is_pooled(item)]
         return
     if config.getoption("all"):
+        items[:] = _spread(items)
         return
     reasons = config.stash[REASONS] = _reasons_to_deselect(items)
     if config.getoption("rest") or config.getoption("list_rest"):
@@ -121,7 +122,25 @@ def pytest_collection_modifyitems(config, items):
     elif deselected:
         config.hook.pytest_deselected(items=deselected)
     gone = set(deselected)
-    items[:] = [item for item in items if item not in gone]
+    items[:] = _spread([item for item in items if item not in gone])
+
+
+def _spread(items):
+    """Spread slow cases without a database evenly among the others, each file as a whole.
+
+    They start servers and browsers and wait for them. At the end of a run, where pytest puts them,
+    all processes would wait at the same time, and the last long ones would run alone.
+    """
+    files, others = {}, []
+    for item in items:
+        waits = _database(item) is None and item.get_closest_marker("slow")
+        (files.setdefault(item.path, []) if waits else others).append(item)
+    spread, position = [], 0
+    for number, cases in enumerate(files.values(), 1):
+        end = len(others) * number // (len(files) + 1)
+        spread += [*others[position:end], *cases]
+        position = end
+    return spread + others[position:]
 
 
 def _missing_copies(items):

@@ -83,17 +83,18 @@ NOT_RUN = (
 )
 
 
+MARKERS = "[pytest]\nmarkers =\n  slow\n  sample\n  pooler\n  one_database\n  both_databases"
+PLUGINS = "-p", "tests.selection", "-p", "no:cacheprovider", "-p", "no:xdist"
+
+
 @pytest.fixture
 def run_cases(pytester):
     """Return a function: run the cases above with options; return their names and the last line."""
-    pytester.makeini(
-        "[pytest]\nmarkers =\n  slow\n  sample\n  pooler\n  one_database\n  both_databases"
-    )
+    pytester.makeini(MARKERS)
     pytester.makepyfile(CASES)
 
     def run(*options):
-        plugins = "-p", "tests.selection", "-p", "no:cacheprovider", "-p", "no:xdist"
-        result = pytester.inline_run("-v", *plugins, *options)
+        result = pytester.inline_run("-v", *PLUGINS, *options)
         assert result.ret == 0
         return {
             report.nodeid.partition("::test_")[2]
@@ -108,6 +109,17 @@ def run_cases(pytester):
 )
 def test_cases_of_each_run(run_cases, options, cases):
     assert run_cases(*options) == cases
+
+
+def test_files_of_slow_cases_without_a_database_are_spread_among_the_others(pytester):
+    """Their processes wait for servers, so the others have the CPUs meanwhile."""
+    pytester.makeini(MARKERS)
+    slow = "import pytest\npytestmark = pytest.mark.slow\n"
+    for file, mark, names in (("a", "", "abcdef"), ("b", slow, "gh"), ("c", slow, "i")):
+        cases = "".join(f"def test_{name}(): pass\n" for name in names)
+        pytester.makepyfile(**{f"test_{file}": mark + cases})
+    reports = pytester.inline_run("--all", *PLUGINS).getreports("pytest_runtest_logreport")
+    assert "".join(report.nodeid[-1] for report in reports if report.when == "call") == "abghcdief"
 
 
 def test_last_line_says_what_did_not_run(run_cases, capsys):
