@@ -11,12 +11,12 @@ UV := $(shell command -v uv)
 export UV_NATIVE_TLS ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # A process for each CPU, but two to four. The tests that `make test` omits wait for servers and timers,
-# so one more runs them. Each process collects all tests, which takes five seconds. A process without
+# so two more run them. Each process collects all tests, which takes five seconds. A process without
 # remaining tests takes over tests of other processes.
 PROCESSES := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 4 ? 4 : n)))
 # PYTHONDONTWRITEBYTECODE would make each process compile all tests again, which takes half of a minute.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal
-MORE := $(shell echo $$(($(PROCESSES) + 1)))
+MORE := $(shell echo $$(($(PROCESSES) + 2)))
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
 
