@@ -87,7 +87,8 @@ class Search:
         in_order: compares each record, which are read in the order of a list.
         by_index: finds the matches in the search table.
         ids: selects the IDs of the matches from the search table.
-        most: how many matches a page counts at most, because more would take up to a second.
+        most: how many matches a page counts at most, because more would take up to a second. None
+            for all of them.
         ends_early: whether a join with ``ids`` ends after so many matches, but ``by_index`` does
             not. Each record is then in ``ids`` once.
     """
@@ -95,13 +96,13 @@ class Search:
     in_order: ColumnElement[bool]
     by_index: ColumnElement[bool]
     ids: Select[int] | CompoundSelect[int] | None = None
-    most: int = 0
+    most: int | None = 0
     ends_early: bool = False
 
     @property
     def is_indexed(self) -> bool:
         """Return whether an index finds the text, which has three letters or more."""
-        return self.most > MOST_OF_LETTERS
+        return self.most is None or self.most > MOST_OF_LETTERS
 
 
 def contains(search: ColumnElement[str], text: str, record_id: ColumnElement[int]) -> Search:

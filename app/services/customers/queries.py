@@ -10,6 +10,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     CompoundSelect,
+    and_,
     bindparam,
     exists,
     false,
@@ -198,12 +199,11 @@ def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
     filters = tag_conditions(query)
     filters += metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)
     search, compared = metadata.with_metadata(by_text, filters)
-    least, most = query.total_spent_min, query.total_spent_max
-    if least is not None or most is not None:
-        spent = totals.ranks("total_spent", fetch)
-        customer_id, value = spent.selected_columns
-        those = spent.with_only_columns(customer_id).where(*within(value, least, most))
-        compared = [*compared, USERS.c.id.in_(those)]
+    spent = _spent(query, fetch)
+    if spent is not None and (search is not None or compared):
+        compared = [*compared, spent.in_order]
+    else:
+        search = search or spent
     is_changed_then = query.updated_at_min or query.updated_at_max
     has_only_role = search is None and not compared and not is_changed_then
     if query.orderby == "registered" and query.role != ALL_ROLES and has_only_role:
@@ -212,6 +212,21 @@ def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
     if query.orderby in SUMS:
         return replace(matching, index=_by_sum(query, matching, fetch))
     return matching
+
+
+def _spent(query: CustomerQuery, fetch: Fetch) -> Search | None:
+    """Return the search for the bounds of ``total_spent``, if the query has any.
+
+    It finds the users in the index of totals. To compare each of a million takes seconds.
+    """
+    least, most = query.total_spent_min, query.total_spent_max
+    if least is None and most is None:
+        return None
+    ranks = totals.ranks("total_spent", fetch)
+    customer_id, value = ranks.selected_columns
+    ids = ranks.with_only_columns(customer_id).where(*within(value, least, most))
+    in_order = and_(*within(TOTALS["total_spent"], least, most))
+    return Search(in_order, USERS.c.id.in_(ids), ids, most=None)
 
 
 def tag_conditions(query: CustomerQuery) -> list[ColumnElement[bool]]:
@@ -233,8 +248,9 @@ def of_role(
         counted = RowCountFilter("users", USERS.c.created_at)
         return Matching(USERS.c.id, conditions, true(), counted, search, false())
     has_role, is_rare = _has_role(role, USERS.c.id, fetch)
-    if is_rare:
-        return Matching(USERS.c.id, [has_role, *conditions], search=search)
+    if is_rare:  # each of the few is compared
+        compared = () if search is None else (search.in_order,)
+        return Matching(USERS.c.id, [has_role, *conditions, *compared])
     return Matching(USERS.c.id, conditions, has_role, _counted(role), search, ~has_role)
 
 
@@ -266,6 +282,8 @@ def _by_sum(query: CustomerQuery, matching: Matching, fetch: Fetch) -> OtherInde
     """
     ranks = totals.ranks(query.orderby, fetch)
     record_id, value = ranks.selected_columns
+    if query.orderby == "total_spent":  # only a range of the index
+        ranks = ranks.where(*within(value, query.total_spent_min, query.total_spent_max))
     if not matching.is_whole:
         of_users: Any = matching.compared().whereclause
         ranks = ranks.where(record_id == USERS.c.id, of_users)
