@@ -12,10 +12,10 @@ from dataclasses import replace
 from flask import Flask, current_app, g, request
 
 from app.api.dialect import current_dialect
-from app.api.view_docs import current_view, resources_of, rights_of
+from app.api.view_docs import current_view, documented
 from app.auth.api_keys import authenticate, require_permission, require_resources, require_user
 from app.auth.failed_logins import FailedLogins
-from app.auth.principals import Credentials, Principal
+from app.auth.principals import Principal
 from app.errors import ShopError
 
 MAX_BYTES_WITHOUT_CAPABILITY = 64 * 1024
@@ -48,7 +48,7 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
         any_permission: whether keys with any permission are accepted.
     """
     # Stored before the limits are checked, so that the log contains the ID of a rejected key.
-    principal = authenticate(request_credentials(), record_failed_login)
+    principal = authenticate(current_dialect().credentials(request), record_failed_login)
     g.principal = principal = replace(principal, request_id=g.request_start.ids["request_id"])
     view = current_view()
     require_operation(principal, request.method, resource, view, any_permission=any_permission)
@@ -58,7 +58,7 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
 
 def lacks_right() -> bool:
     """Return whether the caller lacks the right of the operation. One of several is enough."""
-    rights = rights_of(current_view())
+    rights = documented(current_view(), "rights", ())
     return bool(rights) and not any(map(current_principal().has_right, rights))
 
 
@@ -83,12 +83,7 @@ def require_operation(
     """
     if not any_permission:
         require_permission(principal, method)
-    require_resources(principal, resource, *resources_of(view))
-
-
-def request_credentials() -> Credentials | None:
-    """Return the credentials of the request, or None."""
-    return current_dialect().credentials(request)
+    require_resources(principal, resource, *documented(view, "resources", ()))
 
 
 def is_blocked() -> bool:
@@ -116,7 +111,7 @@ def deleted_user_error() -> ShopError | None:
 def authentication_error() -> ShopError | None:
     """Return the error for invalid credentials of the request, or None."""
     try:
-        if credentials := request_credentials():
+        if credentials := current_dialect().credentials(request):
             authenticate(credentials, record_failed_login)
     except ShopError as error:
         return error

@@ -16,7 +16,7 @@ from app.api.authentication import authenticate_request
 from app.api.dialect import NATIVE
 from app.api.openapi.operations import describe_file, describe_operation
 from app.api.request_parser import ArgumentParser
-from app.api.view_docs import View, document, documented
+from app.api.view_docs import View, document, document_rights, documented
 from app.errors.codes import ERRORS
 from app.schemas.loading import instance_of
 
@@ -97,6 +97,7 @@ class Blueprint(flask_smorest.Blueprint):
         document(view_func, "operation_id", first + "".join(word.title() for word in rest))
         document(view_func, "methods", kwargs.get("methods", ["GET"]))
         document(view_func, "has_variable", "<" in rule)
+        document_rights(view_func)
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
     def arguments(

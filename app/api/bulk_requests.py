@@ -12,7 +12,7 @@ from app.api.authentication import current_principal
 from app.api.dialect import current_dialect
 from app.api.responses import json_response
 from app.api.strictness import is_strict
-from app.api.view_docs import current_view, rights_of
+from app.api.view_docs import current_view, documented
 from app.auth.principals import Principal
 from app.schemas.loading import checker_of, instance_of, invalid_params
 from app.schemas.strict import UnknownName
@@ -43,7 +43,7 @@ def bulk_response(
     bulk.require_size(record, items, current_app.config["SHOP_BULK_LIMIT"])
     # Has all fields of an update, too.
     item_schema = instance_of(dialect.schema(create))
-    rights = rights_of(current_view())  # to create and to update
+    rights = documented(current_view(), "rights")  # to create and to update
     unknown_names: list[UnknownName] = []
 
     def load(item: BulkItem) -> BulkItem:

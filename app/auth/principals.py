@@ -131,7 +131,7 @@ CAPABILITIES: dict[str, tuple[Capability, ...]] = {
 """The capabilities that an operation requires, by the error code without them (decisions 2).
 
 Services require them (``Principal.require``). The limit of a body, the pages and bulk requests ask
-for the codes that a view documents (``app.api.view_docs.rights_of``). Coupons of other users,
+for the codes that a view documents (``app.api.view_docs``). Coupons of other users,
 accounts with capabilities, and fields of orders beside status and note require more."""
 
 

@@ -23,7 +23,7 @@ from werkzeug.datastructures import Headers
 from app.api import strictness
 from app.api.authentication import current_principal, require_operation
 from app.api.blueprint import Blueprint
-from app.api.view_docs import documented, rights_of
+from app.api.view_docs import documented
 from app.auth.api_keys import require_permission
 from app.errors import ShopError
 from app.schemas.base import Base
@@ -88,7 +88,7 @@ def require(*names: str | tuple[str, ...]) -> None:
             each if isinstance(each, str) else next(filter(can, each), each[0])
         ]
         operation.require()
-        for code in rights_of(operation.view)[:1]:
+        for code in documented(operation.view, "rights")[:1]:
             current_principal().require(code)
 
 

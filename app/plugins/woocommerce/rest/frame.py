@@ -18,7 +18,8 @@ import orjson
 from flask import Response, current_app, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from app.api.authentication import limit_body, record_failed_login, request_credentials
+from app.api.authentication import limit_body, record_failed_login
+from app.api.dialect import current_dialect
 from app.api.error_handlers import handle_exception
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent_in_form
@@ -295,7 +296,7 @@ def _authenticate() -> Principal | None:
 
     An unknown consumer key makes a request anonymous, but counts as a failed login.
     """
-    given = request_credentials()
+    given = current_dialect().credentials(request)
     if given is None:
         return None
     try:
