@@ -71,8 +71,9 @@ def record_response(name: str, serializer: RecordSerializer, row: Row) -> Respon
         name: the wrapper key.
         row: the row, which ends with the revision of the record and with its ID.
     """
-    plain = serializer.plain(row)
-    response = json_response({name: serializer.with_metadata(plain, row)})
+    (plain,) = serializer.plain([row])
+    (complete,) = serializer.completed([plain], [row])
+    response = json_response({name: complete})
     response.headers["ETag"] = _tag({name: plain}, row[-2])
     return response
 

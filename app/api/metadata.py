@@ -50,6 +50,8 @@ class WantedMetadata:
 
     Attributes:
         selection: the selection of ``fields`` without metadata.
+        has_items: whether the metadata of items is wanted.
+        is_wanted: whether the records or their items have metadata.
     """
 
     def __init__(self, schema: type[ma.Schema], query: Selection) -> None:
@@ -72,6 +74,8 @@ class WantedMetadata:
             self._lists = dict.fromkeys(self._lists_of_schema)
         if self.selection is not None:
             self.selection = self._without_metadata(self.selection)
+        self.has_items = bool(self._lists)
+        self.is_wanted = self._of_record or self.has_items
 
     def _without_metadata(self, selection: Mapping[str, Any]) -> Selection:
         rest: Object = StrictSelection() if isinstance(selection, StrictSelection) else {}
@@ -95,22 +99,10 @@ class WantedMetadata:
                 self._without_ids.add(name)
         return rest
 
-    @property
-    def has_items(self) -> bool:
-        """Return whether the metadata of items is wanted."""
-        return bool(self._lists)
-
-    @property
-    def is_wanted(self) -> bool:
-        """Return whether the records or their items have metadata."""
-        return self._of_record or bool(self._lists)
-
     def add(
         self, kind: MetadataTable, objects: Sequence[Object], ids: Sequence[int]
     ) -> list[Object]:
         """Return objects with the metadata of their records, read in one statement."""
-        if not self.is_wanted or not objects:
-            return list(objects)
         found = (
             entries_with_items(fetch, ids)
             if self._lists
@@ -184,21 +176,16 @@ class RecordSerializer:
 
     def rows(self, rows: Sequence[Row]) -> list[Object]:
         """Return the objects of rows, whose last value is the ID of the record."""
-        return self._completed(self._plain(rows), rows)
+        return self.completed(self.plain(rows), rows)
 
-    def plain(self, row: Row) -> Object:
-        """Return the object of a row without metadata."""
-        return self._plain([row])[0]
-
-    def with_metadata(self, shown: Object, row: Row) -> Object:
-        """Return the object of a row with its metadata."""
-        return self._completed([shown], [row])[0]
-
-    def _plain(self, rows: Sequence[Row]) -> list[Object]:
+    def plain(self, rows: Sequence[Row]) -> list[Object]:
+        """Return the objects of rows without metadata."""
         return self._serializer.rows(rows)
 
-    def _completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
-        """Return objects with what further statements read."""
+    def completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
+        """Return objects with what further statements read, such as metadata."""
+        if not (rows and self._wanted.is_wanted):
+            return objects
         return self._wanted.add(self._kind, objects, [row[-1] for row in rows])
 
     def record(self, record: Mapping[str, Any]) -> Object:

@@ -188,8 +188,9 @@ class RefundSerializer(RecordSerializer):
         if self._wanted.has_items:  # the items of an order have other IDs
             self.columns += (ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.line_items)
 
-    def _completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
-        if not self._wanted.is_wanted or not objects:
+    def completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
+        """Return refunds with their metadata."""
+        if not (rows and self._wanted.is_wanted):
             return objects
         first = len(self._serializer.columns)
         stored = [row[first : first + 2] if self._wanted.has_items else (0, ()) for row in rows]
@@ -251,10 +252,12 @@ class OrderSerializer(RecordSerializer):
             for order, record in zip(orders, records, strict=True)
         ]
 
-    def _plain(self, rows: Sequence[Row]) -> list[Object]:
-        return self._extended(super()._plain(rows))
+    def plain(self, rows: Sequence[Row]) -> list[Object]:
+        """Return the orders of rows without their metadata and refunds."""
+        return self._extended(super().plain(rows))
 
-    def _completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
+    def completed(self, objects: list[Object], rows: Sequence[Row]) -> list[Object]:
+        """Return orders with their metadata and refunds."""
         orders, ids = objects, [row[-1] for row in rows]
         if self._refunds:
             sums, refunds = refunds_of_orders(fetch, ids)
@@ -262,7 +265,7 @@ class OrderSerializer(RecordSerializer):
                 order | self._of_refunds(sums.get(order_id, 0), refunds.get(order_id, []))
                 for order, order_id in zip(orders, ids, strict=True)
             ]
-        if not self._wanted.is_wanted:
+        if not (rows and self._wanted.is_wanted):
             return list(map(_extended_last, orders)) if self._refunds else orders
         return list(map(_extended_last, self._wanted.add(self._kind, orders, ids)))
 
