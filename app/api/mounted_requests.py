@@ -36,8 +36,8 @@ class MountedRequests:
         prefix: ``SHOP_URL_PREFIX``, whose letter case counts.
         mount: the path of the mount, with a slash at the end.
         dialect_of: function that returns the dialect of a path below ``mount``.
-        located: function that returns path and query of a request in their usual form. A signature
-            covers those that were sent.
+        located: function that returns path and query of a request in their usual form, if they
+            can have another one. A signature covers those that were sent.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class MountedRequests:
         prefix: str,
         mount: str,
         dialect_of: Callable[[str], Dialect],
-        located: Callable[[str, str], tuple[str, str]] = lambda *sent: sent,
+        located: Callable[[str, str], tuple[str, str]] | None = None,
     ) -> None:
         self._app = app
         self._mount = mount
@@ -57,8 +57,9 @@ class MountedRequests:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Handle a request."""
         sent = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
-        path = without_empty_parts(sent)
-        path, query = self._located(path, environ.get("QUERY_STRING", ""))
+        path, query = without_empty_parts(sent), environ.get("QUERY_STRING", "")
+        if self._located:
+            path, query = self._located(path, query)
         start = len(self._start)
         if f"{path}/"[:start].translate(_LOWER) == self._start:
             sent_query = environ.get("QUERY_STRING", "")

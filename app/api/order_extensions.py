@@ -15,6 +15,7 @@ import marshmallow as ma
 from flask import Response, current_app, request
 
 from app.api.dialect import Dialect, current_dialect
+from app.api.error_handlers import handle_exception
 from app.api.json_text import PositionDecoder, insert_members, parse_integer
 from app.api.serializers import Object, Selection, narrowed
 from app.api.view_docs import response_schemas
@@ -39,6 +40,18 @@ _BODY_HEADERS = (
 
 
 def extend_response(response: Response) -> Response:
+    """Extend the orders in the response of any view that does not extend them itself."""
+    blueprint = current_app.blueprints.get(request.blueprint or "")
+    if getattr(blueprint, "extends_orders", False) or not _is_whole_json(response):
+        return response
+    try:
+        return _with_extensions(response)
+    except InvalidParams as error:
+        # For Flask, an exception in this hook would be an internal error.
+        return handle_exception(error)
+
+
+def _with_extensions(response: Response) -> Response:
     """Insert the extensions into the orders of a response of another view.
 
     If the view is documented with an OrderSchema, orders can be anywhere in the body. Otherwise,
@@ -50,8 +63,6 @@ def extend_response(response: Response) -> Response:
         InvalidParams: ``fields`` is invalid.
     """
     documented = _is_documented_with_orders()
-    if documented is None or not _is_whole_json(response):
-        return response
     data = response.get_data()
     if not documented and not _MAY_CONTAIN_ORDERS.search(data):
         return response
@@ -91,14 +102,8 @@ def _is_whole_json(response: Response) -> bool:
     )
 
 
-def _is_documented_with_orders() -> bool | None:
-    """Return whether a response schema of the current view contains an OrderSchema.
-
-    Returns None if the blueprint declares that its views extend orders themselves.
-    """
-    blueprint = current_app.blueprints.get(request.blueprint or "")
-    if getattr(blueprint, "extends_orders", False):
-        return None
+def _is_documented_with_orders() -> bool:
+    """Return whether a response schema of the current view contains an OrderSchema."""
     view: object = current_app.view_functions.get(request.endpoint or "")
     method = getattr(view, "view_class", None)  # flask-smorest documents the methods of a class
     view = getattr(method, request.method.lower(), view)

@@ -105,6 +105,6 @@ def init_app(app: Flask) -> None:
     # Flask would log an error in an error handler with a traceback, before this handler logs it.
     app.log_exception = _log_nothing  # type: ignore[method-assign] # as documented by Flask
     app.before_request(_begin_time)
-    app.teardown_request(lambda _: deadline.end())
+    app.teardown_request(deadline.end)
     app.after_request(drain_request_body)
     app.wsgi_app = PreparedRequests(app.wsgi_app)  # type: ignore[method-assign] # as documented by Flask

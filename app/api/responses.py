@@ -36,7 +36,7 @@ class JsonProvider(JSONProvider):
 
     def dumps(self, obj: object, *, indent: int | None = None, **_: object) -> str:
         """Return JSON text."""
-        return _dumps(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
+        return json_bytes(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
 
     def loads(self, s: str | bytes, **_: object) -> Any:
         """Parse JSON text."""
@@ -47,7 +47,8 @@ class JsonProvider(JSONProvider):
         return json_response(self._prepare_response_obj(args, kwargs))
 
 
-def _dumps(value: object, option: int = 0) -> bytes:
+def json_bytes(value: object, option: int = orjson.OPT_APPEND_NEWLINE) -> bytes:
+    """Return the body of a JSON response, or text with other options of orjson."""
     try:
         return orjson.dumps(value, option=option)
     except TypeError:
@@ -82,11 +83,6 @@ def json_response(
 ) -> Response:
     """Return a finished JSON response, which flask-smorest does not serialize again."""
     return Response(json_bytes(body), status, headers, content_type="application/json")
-
-
-def json_bytes(body: object) -> bytes:
-    """Return the body of a JSON response."""
-    return _dumps(body, orjson.OPT_APPEND_NEWLINE)
 
 
 def drain_request_body(response: Response) -> Response:

@@ -188,7 +188,7 @@ class Principal:
 
     def has_right(self, code: str, *more: Capability) -> bool:
         """Return whether the user has the capabilities of an error code, and more."""
-        return self.can(*CAPABILITIES[code], *more)
+        return self.capabilities.issuperset((*CAPABILITIES[code], *more))
 
     def require(self, code: str, *more: Capability) -> None:
         """Raise ShopError with ``code`` unless the user has its capabilities, and more.

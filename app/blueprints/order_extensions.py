@@ -7,28 +7,24 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from flask import Blueprint, Flask, Response
+from flask import Flask
 
-from app.api.error_handlers import handle_exception
 from app.api.json_text import JsonFloat
 from app.api.order_extensions import extend_response
 from app.api.representations import CUSTOMER
 from app.api.smorest import Api
 from app.catalog import OrderExtension, current_catalog
 from app.conversions.numbers import INT64_MAX
-from app.errors import InvalidParams
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields.output import either
 from app.schemas.orders.order import GuestCustomerSchema
 from app.services.orders import queries as order_queries
 
-blp = Blueprint("order_extensions", __name__)
-
 
 def init_app(app: Flask, _api: Api) -> None:
     """Register the extension, and the hook for the responses of other views."""
-    app.register_blueprint(blp)
+    app.after_request(extend_response)
     with app.app_context():
         current_catalog().add_order_extension(
             CustomerExtension(
@@ -52,16 +48,6 @@ class CustomerExtension(OrderExtension):
     ) -> Sequence[object]:
         """Return the customer of each order."""
         return customers_of(orders, schemas)
-
-
-@blp.after_app_request
-def extend_order_response(response: Response) -> Response:
-    """Extend the orders in the response of any view."""
-    try:
-        return extend_response(response)
-    except InvalidParams as error:
-        # For Flask, an exception in this hook would be an internal error.
-        return handle_exception(error)
 
 
 def customers_of(

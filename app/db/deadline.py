@@ -57,8 +57,8 @@ def begin(seconds: float, clock: Clock | None = None) -> None:
     _current.set(_Deadline(clock or Clock(time.monotonic()), seconds or math.inf))
 
 
-def end() -> None:
-    """End the time of a request."""
+def end(_: object = None) -> None:
+    """End the time of a request. For ``Flask.teardown_request``."""
     _current.set(None)
 
 

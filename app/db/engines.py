@@ -1,4 +1,4 @@
-"""Options of the database engines, and the check of their connections.
+"""Options of the database engines, and their events.
 
 With ``DATABASE_POOLER=transaction``, consecutive transactions of a connection can run on different
 server connections, so nothing may depend on the state of a session: statements are not prepared,
@@ -6,8 +6,7 @@ no startup options are sent, and the statement timeout is set within each transa
 """
 
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -15,14 +14,11 @@ from flask import Config
 from psycopg import ProgrammingError
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import Engine, event, make_url
-from sqlalchemy.exc import DisconnectionError, SAWarning
+from sqlalchemy.exc import SAWarning
 
 from app.config.loading import SettingsError
 from app.db import deadline, patient_pool, sqlite, timeouts
 from app.db.read_pool import READ, STREAM
-
-Usable = Callable[[Any, Any], bool]
-"""Function that returns whether a driver connection, given its pool record info, is usable."""
 
 Options = dict[str, Any]
 
@@ -146,7 +142,6 @@ def replica_name(number: int, kind: str) -> str:
 def prepare(engines: Mapping[str | None, Engine], config: Config) -> None:
     """Register the connection and transaction events of the engines of an app."""
     on_sqlite = is_sqlite(config)
-    is_usable = sqlite.is_of_its_file if on_sqlite else patient_pool.is_open
     for name, engine in engines.items():
         if on_sqlite:
             sqlite.prepare(engine)
@@ -156,13 +151,7 @@ def prepare(engines: Mapping[str | None, Engine], config: Config) -> None:
             timeouts.limit_transactions(engine, seconds, idle_seconds)
         if not on_sqlite:
             event.listen(engine, "do_connect", deadline.connect)
-        event.listen(engine, "checkout", partial(_check_connection, is_usable))
+            event.listen(engine, "checkout", patient_pool.require_open)
     if on_sqlite:
         sqlite.begin_immediately(engines[None])
         sqlite.map_file(engines[READ])
-
-
-def _check_connection(is_usable: Usable, connection: Any, record: Any, _: Any) -> None:
-    """Make the pool replace a connection that is no longer usable."""
-    if not is_usable(connection, record.info):
-        raise DisconnectionError

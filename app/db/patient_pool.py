@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.errors import ConnectionTimeout
 from sqlalchemy import PoolProxiedConnection, QueuePool, event
-from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.exc import DisconnectionError, InvalidRequestError
 
 from app.db import deadline
 
@@ -98,7 +98,13 @@ class PatientPool(QueuePool):
         self._idle.pop(id(record), None)
 
 
-def is_open(connection: psycopg.Connection[Any], _: object = None) -> bool:
+def require_open(connection: psycopg.Connection[Any], _: object, __: object) -> None:
+    """Make the pool replace a connection that the server has closed. For the event ``checkout``."""
+    if not is_open(connection):
+        raise DisconnectionError
+
+
+def is_open(connection: psycopg.Connection[Any]) -> bool:
     """Return whether the server has kept an idle connection open.
 
     A server sends nothing on an idle connection until it closes the connection. Polling the socket

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import DisconnectionError
 
 from app.db import deadline
 
@@ -110,7 +111,7 @@ def _check_file(engine: Engine) -> None:
 
     def create_once(_: object, __: object, arguments: Sequence[str], ___: object) -> None:
         file = arguments[0]
-        if not file.startswith("/") or identity(file) is not None:
+        if not file.startswith("/") or _identity(file) is not None:
             return
         if file in opened:
             error = sqlite3.OperationalError("the database file is missing")
@@ -121,20 +122,20 @@ def _check_file(engine: Engine) -> None:
 
     def store_identity(connection: sqlite3.Connection, record: Any) -> None:
         file = connection.execute("PRAGMA database_list").fetchone()[2]
-        record.info["file"] = file, identity(file)
+        record.info["file"] = file, _identity(file)
         opened.add(file)
+
+    def require_file(_: object, record: Any, __: object) -> None:
+        file, opened_as = record.info["file"]
+        if _identity(file) != opened_as:
+            raise DisconnectionError  # the pool replaces the connection
 
     event.listen(engine, "do_connect", create_once)
     event.listen(engine, "connect", store_identity)
+    event.listen(engine, "checkout", require_file)
 
 
-def is_of_its_file(_: Any, info: Any) -> bool:
-    """Return whether the file that a connection opened still has its name."""
-    file, opened_as = info["file"]
-    return bool(identity(file) == opened_as)
-
-
-def identity(file: str) -> tuple[int, int] | None:
+def _identity(file: str) -> tuple[int, int] | None:
     """Return the device and inode of a file, or None if the file does not exist."""
     try:
         found = os.stat(file)  # noqa: PTH116  # called several times per request, and three times as fast
