@@ -8,9 +8,6 @@ from flask import Response, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
-from app.api.metadata import RecordSerializer
-from app.api.representations import CAMPAIGN, OrderSerializer, coupons, customers
-from app.api.serializers import Serializer
 from app.conversions.emails import comparable_email
 from app.conversions.text import coupon_code
 from app.db.records import Row
@@ -46,32 +43,21 @@ class NounSearch(NamedTuple):
 
     noun: Noun
     find: Callable[..., Sequence[Row]]  # of its service
-    serializer: Callable[[Record], Serializer | RecordSerializer]
     fields: str
     more: Mapping[str, str] = MappingProxyType({})  # further parameters of its list
-
-
-def campaigns(query: Record) -> Serializer:
-    """Return what converts rows of campaigns to the fields of a query."""
-    return CAMPAIGN.only(query["selection"])
 
 
 SEARCHES = (
     NounSearch(
         ORDERS,
         first_orders,
-        OrderSerializer,
         "id,order_number,created_at,total,currency,customer_id,billing_address",
     ),
     NounSearch(
-        CUSTOMERS,
-        first_customers,
-        customers,
-        "id,email,first_name,last_name,username",
-        {"role": "all"},
+        CUSTOMERS, first_customers, "id,email,first_name,last_name,username", {"role": "all"}
     ),
-    NounSearch(COUPONS, first_coupons, coupons, "id,code,description"),
-    NounSearch(CAMPAIGNS, first_campaigns, campaigns, "id,name"),
+    NounSearch(COUPONS, first_coupons, "id,code,description"),
+    NounSearch(CAMPAIGNS, first_campaigns, "id,name"),
 )
 
 SHOWN = 10
@@ -105,7 +91,7 @@ def _found(search: NounSearch, text: str) -> tuple[str, list[Hit], ApiRequest | 
     except InvalidParams:
         return _(noun.title), [], None, ""  # a text that the API does not accept as a search
     selection = dict.fromkeys(search.fields.split(","))
-    serializer = search.serializer(query | {"selection": selection})
+    serializer, _list = noun.listing(query | {"selection": selection}, trashed=False)
     listed = noun.query_type.of(query)
     rows = search.find(current_principal(), listed, serializer.columns, SHOWN + 1)
     hits = [_hit(noun, row, text) for row in serializer.rows(rows[:SHOWN])]

@@ -9,11 +9,12 @@ from flask import request
 from markupsafe import Markup
 
 from app.api.authentication import current_principal
+from app.api.representations import CAMPAIGN
 from app.conversions.dates import in_zone
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, Reply, call, loaded_query
 from app.plugins.admin.forms import Form, specs_of
-from app.plugins.admin.nouns import Noun
+from app.plugins.admin.nouns import Listing, Noun
 from app.plugins.admin.nouns.batches import BATCHES
 from app.plugins.admin.nouns.coupons import COUPONS, best_coupons, facts_of
 from app.plugins.admin.pages import Button
@@ -69,6 +70,9 @@ class CampaignPages(Noun):
             Column(_("Uses"), _uses, is_number=True, on_phone=True),
             Column(_("Discount"), _discount, is_number=True),
         ]
+
+    def listing(self, query: Record, *, trashed: bool) -> Listing:
+        return CAMPAIGN.only(query["selection"]), queries.list_campaigns
 
     def query(self, given: Mapping[str, str]) -> Record:
         return {"state": given.get("state", "")}
