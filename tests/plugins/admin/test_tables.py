@@ -5,6 +5,8 @@ import io
 
 import pytest
 
+from app.plugins.admin import reports
+
 
 @pytest.fixture
 def shop(admin):
@@ -131,6 +133,12 @@ def test_numbers_of_rows(shop, browser):
     assert [f"code {number}" in page.text for number in (24, 25, 29)] == [False, True, True]
     assert browser.get("/coupons?rows=7").html.count('name="id"') == 10
     assert browser.get("/customers?rows=50").status == browser.get("/orders?rows=100").status == 200
+
+
+def test_page_is_not_read_from_a_replica(shop, browser, monkeypatch):
+    """It shows what was just written, whatever its size. Files are read from a replica."""
+    monkeypatch.setattr(reports, "current_replicas", pytest.fail)
+    assert browser.get("/coupons?rows=25").status == 200
 
 
 def test_csv_needs_the_right_of_the_list(shop, new_browser):

@@ -370,17 +370,13 @@ class Noun:
             more: further values of the loaded query.
         """
         trashed = self.has_trash and _in_trash(request.args)
-        fields = query.pop("fields", "")
-        loaded = loaded_query(self.list_schema, query | {"page": ""}) | more
+        fields = query.get("fields", "")
+        loaded = loaded_query(self.list_schema, query | {"page": "", "fields": ""}) | more
         loaded["selection"] = dict.fromkeys(fields.split(",")) if fields else None
         serializer, find = self.listing(loaded, trashed=trashed)
         in_trash = {"trashed": trashed} if self.has_trash else {}
-        found = from_replica(
-            lambda: find(
-                current_principal(), self.query_type.of(loaded), serializer.columns, **in_trash
-            )
-        )
-
+        wanted = self.query_type.of(loaded)
+        found = find(current_principal(), wanted, serializer.columns, **in_trash)
         return found, partial(self.converted, serializer)
 
     def converted(
@@ -391,9 +387,8 @@ class Noun:
 
     def _csv(self) -> Response:
         """Return all records that the table of the address shows as CSV."""
-        found, converted = self.selected_rows(
-            list_query() | self.query(request.args), limit=-1, page=1
-        )
+        query = list_query() | self.query(request.args)
+        found, converted = from_replica(lambda: self.selected_rows(query, limit=-1, page=1))
         stream = found.rows if isinstance(found.rows, RowStream) else None
         batches = (converted(rows) for rows in (stream.batches() if stream else ()))
         return self.csv_of(batches, stream, trashed=_in_trash(request.args))

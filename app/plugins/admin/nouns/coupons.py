@@ -193,7 +193,7 @@ class CouponPages(Noun):
             return super().listed(operation, query, None)
         # The API has no limit for coupons (decisions 4), but the page can ask for more of them.
         require(operation)
-        found, converted = self.selected_rows({**query}, limit=rows, page=page_number())
+        found, converted = self.selected_rows(query, limit=rows, page=page_number())
         headers = Headers(found.headers("", []))
         return Reply(
             api_request(operation, query=query), {self.plural: converted(found.rows)}, headers
