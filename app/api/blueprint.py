@@ -111,7 +111,7 @@ class Blueprint(flask_smorest.Blueprint):
             needs: of plugins of 1.0; the documented errors of the view replace it.
         """
         instance = instance_of(schema) if isinstance(schema, type) else schema
-        decorate: Callable[[Any], Any] = super().arguments(instance, **kwargs)
+        decorate: Callable[[object], object] = super().arguments(instance, **kwargs)
         return decorate
 
     def register_views_in_doc(self, api: Any, *args: Any, **kwargs: Any) -> None:

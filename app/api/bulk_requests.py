@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import marshmallow as ma
 from flask import Response, current_app
@@ -27,7 +26,7 @@ def bulk_response(
     create: type[ma.Schema],
     update: type[ma.Schema],
     save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]],
-    dump: Callable[[Mapping[str, Any]], object],
+    dump: Callable[[Mapping[str, object]], object],
 ) -> Response:
     """Write the items of a bulk request and return the response with their results.
 

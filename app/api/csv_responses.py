@@ -92,7 +92,7 @@ def _cell(value: object, field: object) -> str:
     return str(value) if isinstance(field, Amount | Number) else safe_cell(str(value))
 
 
-def _columns(schema: type[ma.Schema]) -> Iterator[tuple[str, Any]]:
+def _columns(schema: type[ma.Schema]) -> Iterator[tuple[str, object]]:
     for name, field in schema._declared_fields.items():
         if isinstance(field, ma.fields.Nested):
             part: Any = field.nested

@@ -38,7 +38,7 @@ MAX_DELETED = 20
 """Number of expired records that are deleted for each new record."""
 
 View = Callable[..., Response]
-Convert = Callable[[Any], object]
+Convert = Callable[[object], object]
 
 
 def idempotent(view: View) -> View:

@@ -6,14 +6,14 @@ import json.scanner
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Self
+from typing import Self
 
 from flask import current_app
 
 _NOT_BLANK = re.compile(r"[^ \t\n\r]")
 
 
-class PositionedObject(dict[str, Any]):
+class PositionedObject(dict[str, object]):
     """A JSON object with the positions of its braces in the text."""
 
     start: int

@@ -6,7 +6,6 @@ services write events, but do not know the wire format: ``init_app`` gives them 
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
 
 from flask import Flask
 
@@ -46,7 +45,7 @@ from app.services.orders.columns import with_total_tax
 from app.services.orders.refunds import refunds_of_orders
 from app.services.redemptions import queries as redemption_queries
 
-Record = Mapping[str, Any]
+Record = Mapping[str, object]
 
 CAMPAIGN = Serializer(CampaignSchema, campaign_queries.COLUMNS)
 EVENT_CAMPAIGN = Serializer(EventCampaign, dict(CAMPAIGNS.c))

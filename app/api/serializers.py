@@ -26,7 +26,7 @@ Selection = Mapping[str, Any] | None
 Names = Mapping[str, "Names | None"]
 """The names in an object, each with the names in its nested object, or None."""
 
-Field = ma.fields.Field[Any]
+Field = ma.fields.Field[object]
 Object = dict[str, Any]
 """An object of a response."""
 

@@ -61,7 +61,7 @@ def customers_of(
     return [customers.get(order["customer_id"]) or _guest(order) for order in found]
 
 
-def _guest(order: dict[str, Any]) -> dict[str, object]:
+def _guest(order: dict[str, object]) -> dict[str, object]:
     billing = _address(order.get("billing_address"), BILLING_PARTS)
     return {
         "id": 0,

@@ -3,7 +3,6 @@
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import click
 import marshmallow as ma
@@ -68,7 +67,7 @@ def generate(
     Write the codes to a file with `shop-api export coupons FILE --filter batch=ID`.
     """
     require_schema()
-    given: dict[str, Any] = {
+    given: dict[str, object] = {
         "name": name,
         "prefix": prefix,
         "pattern": pattern,
@@ -99,7 +98,7 @@ def _with_options(error: ShopError) -> str:
     return error.text(lambda param: param.replace("generate.", "--"))
 
 
-def _fields(text: str) -> Any:
+def _fields(text: str) -> object:
     """Return the fields of every coupon, from JSON or from a file with JSON."""
     try:
         if text.startswith("@"):

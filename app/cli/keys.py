@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -51,7 +50,7 @@ RESOURCES = (
 """The resources of the core."""
 
 
-def _limits(command: Callable[..., Any]) -> Callable[..., Any]:
+def _limits(command: Callable[..., object]) -> Callable[..., object]:
     """Add the options for the resources and the expiry of a key to a command."""
     resources = click.option(
         "--resources",
@@ -254,7 +253,7 @@ def minute(time: datetime | None, otherwise: str) -> str:
 def update(key_id: int, expires: str | None, resources: str | None, **given: str | None) -> None:
     """Change an API key. A restriction takes effect immediately."""
     require_schema()
-    data: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    data: dict[str, object] = {name: value for name, value in given.items() if value is not None}
     if resources is not None:
         data["resources"] = _names_in(resources)
     if expires is not None:

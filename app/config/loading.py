@@ -17,7 +17,9 @@ class SettingsError(Exception):
     """Raised when a setting has an invalid value. The message contains its name and the reason."""
 
 
-def load_settings(config: MutableMapping[str, Any], overrides: Mapping[str, object] | None) -> None:
+def load_settings(
+    config: MutableMapping[str, object], overrides: Mapping[str, object] | None
+) -> None:
     """Load every setting into a Flask configuration.
 
     Args:

@@ -65,7 +65,7 @@ def insert_into(session: Session, table: Table) -> Any:
 
 
 def insert_unless_stored(
-    table: Table, *returned: ColumnElement[Any]
+    table: Table, *returned: ColumnElement[object]
 ) -> Callable[[Session], ReturningInsert[Any]]:
     """Return a function: the INSERT of a row for the database of a session.
 
@@ -83,7 +83,7 @@ def insert_rows(
     session: Session,
     into: Table,
     rows: Sequence[Mapping[str, Any]],
-    returning: Sequence[Column[Any]] = (),
+    returning: Sequence[Column[object]] = (),
 ) -> Sequence[Any]:
     """Insert rows, in their order, and return some columns of each, in any order.
 
@@ -175,7 +175,7 @@ def insert_ignore(
         The number of inserted rows.
     """
     given = {name: bindparam(None, value, into.c[name].type) for name, value in shared.items()}
-    values: list[ColumnElement[Any]] = list(given.values())
+    values: list[ColumnElement[object]] = list(given.values())
     if not uses_sqlite(session.connection()):
         _copy(session, names, rows)
         source: FromClause = table(_STAGED, *(column(name, String) for name in names))

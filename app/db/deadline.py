@@ -105,7 +105,7 @@ def is_over() -> bool:
     return left() <= 0
 
 
-class DeadlineConnection(psycopg.Connection[Any]):
+class DeadlineConnection(psycopg.Connection[object]):
     """A connection that is closed when the server has not responded by the deadline.
 
     All statements, fetches and commits of psycopg wait in this method. Closing a connection sends

@@ -7,7 +7,6 @@ no startup options are sent, and the statement timeout is set within each transa
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 from flask import Config
@@ -20,7 +19,7 @@ from app.config.loading import SettingsError
 from app.db import deadline, patient_pool, sqlite, timeouts
 from app.db.read_pool import READ, STREAM
 
-Options = dict[str, Any]
+Options = dict[str, object]
 
 _CONNECT = {
     "connect_timeout": 5,

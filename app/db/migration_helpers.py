@@ -35,7 +35,7 @@ def has_table(name: str) -> bool:
     return inspect(op.get_bind()).has_table(name)
 
 
-def add_columns(table: str, *columns: Column[Any]) -> None:
+def add_columns(table: str, *columns: Column[object]) -> None:
     """Add the columns that a table lacks, and release its lock on PostgreSQL."""
     known = {column["name"] for column in inspect(op.get_bind()).get_columns(table)}
     for column in columns:

@@ -98,13 +98,13 @@ class PatientPool(QueuePool):
         self._idle.pop(id(record), None)
 
 
-def require_open(connection: psycopg.Connection[Any], _: object, __: object) -> None:
+def require_open(connection: psycopg.Connection[object], _: object, __: object) -> None:
     """Make the pool replace a connection that the server has closed. For the event ``checkout``."""
     if not is_open(connection):
         raise DisconnectionError
 
 
-def is_open(connection: psycopg.Connection[Any]) -> bool:
+def is_open(connection: psycopg.Connection[object]) -> bool:
     """Return whether the server has kept an idle connection open.
 
     A server sends nothing on an idle connection until it closes the connection. Polling the socket

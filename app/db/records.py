@@ -19,7 +19,7 @@ from app.db.sql.types import IdList
 Record = dict[str, Any]
 """A row that is written, by the names of its columns."""
 
-Columns = Sequence[ColumnElement[Any]]
+Columns = Sequence[ColumnElement[object]]
 NamedColumns = Mapping[str, ColumnElement[Any]]
 Row = Sequence[Any]
 T = TypeVar("T")
@@ -30,10 +30,10 @@ WANTED = "wanted"
 
 @lru_cache(MAX_SELECTS)
 def select_where(
-    columns: tuple[ColumnElement[Any], ...],
+    columns: tuple[ColumnElement[object], ...],
     record_id: ColumnElement[int],
     condition: ColumnElement[bool],
-    *order: ColumnElement[Any],
+    *order: ColumnElement[object],
 ) -> Select[Any]:
     """Return a select of the formatted columns of records, followed by their ID.
 
@@ -61,7 +61,7 @@ def write_records(
     session: Session,
     table: Table,
     *,
-    created: Sequence[dict[str, Any]],
+    created: Sequence[dict[str, object]],
     updated: Sequence[Mapping[str, object]],
     key: str,
 ) -> None:
@@ -104,7 +104,7 @@ def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
     Responses only print the values, so converting them to Python objects first would be wasted.
     """
-    printed: TypeEngine[Any] | None = getattr(column.type, "printed", None)
+    printed: TypeEngine[object] | None = getattr(column.type, "printed", None)
     return column if printed is None else type_coerce(column, printed)
 
 

@@ -252,7 +252,7 @@ def _searchable(element: _SearchTable, compiler: Any, **kwargs: Any) -> str:
     return f"{name.removesuffix('_search')} AS {name}" if kwargs.get("asfrom") else name
 
 
-class _HasTextLike(Templated[Any]):
+class _HasTextLike(Templated[object]):
     """Whether one of the texts of a search column matches a pattern of LIKE with the escape /."""
 
     sqlite = """EXISTS (SELECT 1 FROM json_each('[' || replace(json_quote({0}), {2}, '","') || ']')

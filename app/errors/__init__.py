@@ -50,7 +50,7 @@ class ShopError(Exception):
         self.status = status
         return self
 
-    def with_message(self, template: str, **details: Any) -> ShopError:
+    def with_message(self, template: str, **details: object) -> ShopError:
         """Set a more precise message, with placeholders for details, and return this error."""
         self._template = template
         self.details |= details
@@ -98,7 +98,7 @@ class ShopError(Exception):
         return [part._entry(name) for part in self.parts]
 
     def _entry(self, name: Callable[[str], str]) -> dict[str, object]:
-        entry: dict[str, Any] = {"code": self.code, "message": self.text(name)}
+        entry: dict[str, object] = {"code": self.code, "message": self.text(name)}
         if self.param:
             entry["param"] = name(self.param)
         return entry | {"reasons": self.reasons} if self.reasons else entry

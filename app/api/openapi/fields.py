@@ -17,7 +17,7 @@ from app.schemas.fields.json_schema import COMPONENT, Schema
 from app.schemas.fields.output import Lines, OptionalObject, either
 from app.schemas.fields.query import QueryField
 
-Field = ma.fields.Field[Any]
+Field = ma.fields.Field[object]
 Schemas = Mapping[type[ma.Schema], type[ma.Schema]]
 
 _CITATION = re.compile(r" \((?:spec|decisions|orders|redemptions|events|migration) [^)]*\)")

@@ -41,7 +41,7 @@ class json_tuple(Templated[list[object]]):
 
     sqlite = "json_array({all})"
 
-    def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
+    def __init__(self, values: Mapping[str, ColumnElement[object]]) -> None:
         super().__init__(*values.values())
         printed = {name: getattr(value.type, "printed", None) for name, value in values.items()}
         self.type = JsonTuple({name: kind and kind.read for name, kind in printed.items()})
@@ -53,7 +53,7 @@ def _json_build_array(element: json_tuple, compiler: SQLCompiler, **kwargs: obje
     return f"json_build_array({', '.join(values)})"
 
 
-def _in_utc(value: ColumnElement[Any], compiler: SQLCompiler, **kwargs: object) -> str:
+def _in_utc(value: ColumnElement[object], compiler: SQLCompiler, **kwargs: object) -> str:
     """Return a value as SQL. JSON would contain a timestamp in the time zone of the connection."""
     sql: str = compiler.process(value, **kwargs)
     return f"({sql} AT TIME ZONE 'UTC')" if isinstance(value.type, UtcDateTime) else sql
@@ -151,7 +151,7 @@ class json_list(Templated[str]):
     postgresql = "json_agg({0})"
 
 
-class id_list(Templated[Iterable[Any]]):
+class id_list(Templated[Iterable[object]]):
     """An aggregate: the IDs of a column as an ``IdList``, in any order."""
 
     type = IdList

@@ -1,14 +1,13 @@
 """Conditions that let the query planner use the right indexes in writes. Lists need none."""
 
 from enum import StrEnum
-from typing import Any
 
 from sqlalchemy import ColumnElement, literal_column
 
 from app.db.sql.templates import Templated
 
 
-def has_constant(column: ColumnElement[Any], value: StrEnum) -> ColumnElement[bool]:
+def has_constant(column: ColumnElement[object], value: StrEnum) -> ColumnElement[bool]:
     """Return whether a column has a value that is part of the statement instead of a parameter.
 
     A partial index is used only if the statement contains the text of its condition. In addition,

@@ -1,7 +1,7 @@
 """SQL that differs between SQLite and PostgreSQL, as a template for each."""
 
 import re
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -33,7 +33,7 @@ class Templated(FunctionElement[T]):
 
 
 @compiles(Templated)
-def _render(element: Templated[Any], compiler: SQLCompiler, **kwargs: object) -> str:
+def _render(element: Templated[object], compiler: SQLCompiler, **kwargs: object) -> str:
     clauses = [*element.clauses]
 
     def rendered(place: re.Match[str]) -> str:

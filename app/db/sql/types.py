@@ -140,7 +140,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return lambda text: None if text is None else datetime.fromisoformat(f"{text}+00:00")
 
 
-class Json(TypeDecorator[Any]):
+class Json(TypeDecorator[object]):
     """A list or an object, stored as JSON text on SQLite."""
 
     impl = JSON
@@ -153,7 +153,7 @@ class Json(TypeDecorator[Any]):
         return lambda text: None if text is None else orjson.loads(text)
 
 
-class JsonFields(TypeDecorator[Any]):
+class JsonFields(TypeDecorator[object]):
     """Fields that have their defaults in most rows, as a NamedTuple whose defaults are all false.
 
     Stored as a JSON object with the other values, or NULL if there are none.
@@ -185,7 +185,7 @@ class JsonFields(TypeDecorator[Any]):
         return read
 
 
-class ValueList(TypeDecorator[Iterable[Any]]):
+class ValueList(TypeDecorator[Iterable[object]]):
     """A list of values as one parameter: an array on PostgreSQL, JSON text on SQLite."""
 
     impl = String
@@ -225,8 +225,8 @@ class JsonTuple(TypeDecorator[list[Any]]):
         loads: Read = orjson.loads if dialect.name == "sqlite" else list
         reads = self.reads
 
-        def read(value: object) -> list[Any]:
-            values: list[Any] = loads(value)
+        def read(value: object) -> list[object]:
+            values: list[object] = loads(value)
             for place, format_value in reads:
                 values[place] = format_value(values[place])
             return values
@@ -234,7 +234,7 @@ class JsonTuple(TypeDecorator[list[Any]]):
         return read
 
 
-class JsonEntries(TypeDecorator[Iterable[tuple[Any, ...]]]):
+class JsonEntries(TypeDecorator[Iterable[tuple[object, ...]]]):
     """The rows of a ``json_entries``, in any order."""
 
     impl = String
