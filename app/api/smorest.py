@@ -26,7 +26,6 @@ from app.api import converters
 from app.api.dialect import NATIVE, Dialect
 from app.api.error_handlers import handle_exception
 from app.api.openapi import document as openapi
-from app.api.openapi import events as openapi_events
 from app.api.openapi import fields as openapi_fields
 from app.api.openapi import info as openapi_info
 from app.catalog import EXTENSION, Catalog, OrderExtension
@@ -234,7 +233,7 @@ class Api(flask_smorest.Api):
         openapi.describe_version(document, self.dialect)
         openapi.remove_unused_tags(document)
         if "webhooks" in document:
-            document["tags"].append(openapi_events.TAG)
+            document["tags"].append(openapi.DELIVERIES)
 
     def _describe_orders(self, extensions: Mapping[str, OrderExtension]) -> None:
         """Add the keys of the order extensions to the documentation of orders."""
@@ -249,9 +248,9 @@ class Api(flask_smorest.Api):
     def _describe_events(self, event_types: Mapping[str, str]) -> None:
         """Add the event types of plugins, and the webhooks, which OpenAPI 3.0 has not."""
         converter, spec = self.ma_plugin.converter, self._spec
-        openapi_events.describe_plugin_events(converter, spec.components, event_types)
+        openapi.describe_plugin_events(converter, spec.components, event_types)
         if self.dialect is NATIVE and spec.openapi_version.minor:
-            spec.options |= openapi_events.webhooks(converter, event_types)
+            spec.options |= openapi.webhooks(converter, event_types)
 
     def handle_http_exception(self, error: Exception) -> Response:
         """Return the error response of the app. Extension point: ``handle_http_exception``."""
