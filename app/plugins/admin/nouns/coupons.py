@@ -18,7 +18,7 @@ from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
 from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, spec_of, specs_of
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Listing, Noun
-from app.plugins.admin.nouns.refused_codes import refused_codes
+from app.plugins.admin.nouns.refused_codes import refused_codes, user_of
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
 from app.plugins.admin.tables import Column, Filter, Tab, Table, page_number
@@ -86,11 +86,6 @@ def reserved_of(coupon: Record) -> str:
     """Return how many uses of a coupon are reserved, or an empty string."""
     count = coupon["reserved"]
     return _("%(count)s of them reserved", count=html.number(count)) if count else ""
-
-
-def _user_of(use: Record) -> str:
-    number = f"#{use['customer_id']}" if use["customer_id"] else _("Guest")
-    return use["email"] or number
 
 
 def _with_addresses(uses: Sequence[Record]) -> list[Record]:
@@ -277,7 +272,7 @@ class CouponPages(Noun):
             return []
         path = {"coupon_id": use["coupon_id"], "redemption_id": use["id"]}
         confirm, release = (
-            Button(label, self.endpoint(way), path, name=_user_of(use))
+            Button(label, self.endpoint(way), path, name=user_of(use))
             for way, label in (("confirm", _("Confirm")), ("release", _("Release")))
         )
         return [confirm, release] if use["status"] == "reserved" else [release]
@@ -289,7 +284,7 @@ class CouponPages(Noun):
                 source = _("Redeemed on a page")
             if number := row["order_id"]:
                 source = NOUNS["order"].link_to(number, _("Order %(id)s", id=number))
-            return Markup('{}<br><small class="muted">{}</small>').format(_user_of(row), source)
+            return Markup('{}<br><small class="muted">{}</small>').format(user_of(row), source)
 
         return [
             Column(_("Customer"), customer),

@@ -1,11 +1,11 @@
 """The codes that were refused in the last days, on the pages of coupons and customers."""
 
-from flask import url_for
 from markupsafe import Markup
 
 from app.api.authentication import current_principal
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, can
+from app.plugins.admin.nouns import NOUNS
 from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
 from app.services.reports.refusals import latest_refusals
@@ -47,14 +47,13 @@ def _cart(row: Record) -> str:
 
 
 def _coupon(row: Record) -> Markup | str:
-    text = row["code"] or _("Other codes")
-    if row["coupon_id"] is None:
-        return text
-    return html.link(url_for("admin_coupons.show", coupon_id=row["coupon_id"]), text)
+    return NOUNS["coupon"].link_to(row["coupon_id"], row["code"] or _("Other codes"))
 
 
 def _customer(row: Record) -> Markup | str:
-    if row["customer_id"] is None:
-        return row["email"] or _("Guest")
-    name = row["email"] or f"#{row['customer_id']}"
-    return html.link(url_for("admin_customers.show", customer_id=row["customer_id"]), name)
+    return NOUNS["customer"].link_to(row["customer_id"], user_of(row))
+
+
+def user_of(use: Record) -> str:
+    """Return the e-mail address of who used or tried a code, or what else is known."""
+    return use["email"] or (f"#{use['customer_id']}" if use["customer_id"] else _("Guest"))
