@@ -13,6 +13,8 @@ from app.db.erased_rows import LONG_PAUSE_SECONDS, PAUSE_SECONDS, may_have_copie
 from app.db.session import db
 from tests.webhooks.receivers import running_worker, until
 
+pytestmark = pytest.mark.one_database
+
 MARK = b"zqcopyofarow"
 COPIES = """
     PRAGMA secure_delete = OFF; CREATE TABLE copies (text TEXT);
