@@ -9,9 +9,12 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TypeVar
 
 from server.slots import Slot
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 CLIENT_TIMEOUT = 60.0
 """Seconds after which a client that sends or reads nothing is disconnected."""
@@ -60,13 +63,13 @@ class ClientSocket:
         """Set the timeout if gunicorn would wait without a limit."""
         self._sock.settimeout(CLIENT_TIMEOUT if blocking else 0)
 
-    def recv(self, size: int) -> Any:
+    def recv(self, size: int) -> bytes:
         """Return received bytes."""
         data = self._recv(size)
         self.received = self.received or data[:_KEPT]
         return data
 
-    def _recv(self, size: int) -> Any:
+    def _recv(self, size: int) -> bytes:
         if self._is_plain:
             with suppress(BlockingIOError):
                 return os.read(self._sock.fileno(), size)
@@ -112,7 +115,7 @@ class ClientSocket:
         since = self._waits_since
         return since is not None and self.waited + time.monotonic() - since >= seconds
 
-    def _wait(self, call: Callable[[Any], Any], argument: object) -> Any:
+    def _wait(self, call: Callable[[A], R], argument: A) -> R:
         if self.slot:
             self.slot.release()
         before = self._waits_since = time.monotonic()

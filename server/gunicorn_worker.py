@@ -20,6 +20,7 @@ from http import HTTPStatus
 from queue import SimpleQueue
 from typing import Any
 from urllib.parse import unquote, unquote_plus
+from wsgiref.types import WSGIApplication
 from wsgiref.util import setup_testing_defaults
 
 from gunicorn.http import errors
@@ -77,7 +78,7 @@ class Worker(ThreadWorker):
     """
 
     alive: bool
-    sockets: list[Any]
+    sockets: list[socket.socket]
     inherited_signals: SimpleQueue[int] = SimpleQueue()
     """Set in gunicorn.conf.py: where the main process, and its copy at first, puts signals."""
 
@@ -294,7 +295,9 @@ class RepeatedHeader(errors.ParseException):
         self.name = name
 
 
-def error_response(app: Any, log: Any, addr: Any, error: Exception, received: bytes) -> bytes:
+def error_response(
+    app: WSGIApplication, log: Any, addr: Any, error: Exception, received: bytes
+) -> bytes:
     """Log an error of gunicorn and return its response, in the dialect of the path.
 
     Neither contains anything that the client sent.
@@ -323,7 +326,7 @@ def error_response(app: Any, log: Any, addr: Any, error: Exception, received: by
     return _response(app, rejection, _TARGET.match(received))
 
 
-def _response(app: Any, rejection: Exception, target: re.Match[bytes] | None) -> bytes:
+def _response(app: WSGIApplication, rejection: Exception, target: re.Match[bytes] | None) -> bytes:
     """Return the complete HTTP response to a request that the app must reject."""
     from werkzeug.test import run_wsgi_app  # noqa: PLC0415  # after an error only
 

@@ -18,7 +18,7 @@ from app.plugins.woocommerce.rest.site import Object
 from app.services.common.filtering import Find, ListQuery
 from app.services.common.plans import fetch_page
 
-TableColumns = ReadOnlyColumnCollection[str, Column[Any]]
+TableColumns = ReadOnlyColumnCollection[str, Column[object]]
 
 MAX_WORDS = 9
 """Words of a search that are conditions of their own."""
