@@ -1,10 +1,9 @@
 """What applies to every request of an app, before and after its view."""
 
-from collections.abc import Iterable
 from string import punctuation
 from typing import IO
 from urllib.parse import quote
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from wsgiref.types import WSGIEnvironment
 
 from flask import Flask, Request, current_app, request
 from flask.sessions import SessionInterface
@@ -43,8 +42,22 @@ class NoSessionInterface(SessionInterface):
         """Return None, so that writing to ``flask.session`` raises an error."""
 
 
-class UncompressedRequest(Request):
-    """A request whose body must not be compressed. Extension point: ``Flask.request_class``."""
+class PreparedRequest(Request):
+    """A request that werkzeug understands. Extension point: ``Flask.request_class``.
+
+    It ignores ``Upgrade``, which RFC 9110 (7.8) allows: with ``Upgrade: websocket``, werkzeug would
+    find only routes of websockets, of which there are none. It percent-encodes bytes of the query
+    that are not ASCII, which werkzeug cannot decode unless they are UTF-8. Several slashes in the
+    path are one, without a redirect. Its body must not be compressed.
+    """
+
+    def __init__(self, environ: WSGIEnvironment, **options: bool) -> None:
+        environ.pop("HTTP_UPGRADE", None)
+        environ["PATH_INFO"] = without_empty_parts(environ["PATH_INFO"])
+        query = environ.get("QUERY_STRING", "")
+        if not query.isascii():
+            environ["QUERY_STRING"] = quote(query.encode("latin-1"), safe=punctuation)
+        super().__init__(environ, **options)
 
     @cached_property
     def stream(self) -> IO[bytes]:
@@ -65,28 +78,6 @@ class UncompressedRequest(Request):
         return super().stream
 
 
-class PreparedRequests:
-    """WSGI middleware that makes werkzeug understand each request, before any hook reads it.
-
-    It ignores ``Upgrade``, which RFC 9110 (7.8) allows: with ``Upgrade: websocket``, werkzeug would
-    find only routes of websockets, of which there are none. It percent-encodes bytes of the query
-    that are not ASCII, which werkzeug cannot decode unless they are UTF-8. Several slashes in the
-    path are one, without a redirect.
-    """
-
-    def __init__(self, app: WSGIApplication) -> None:
-        self._app = app
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Handle a request."""
-        environ.pop("HTTP_UPGRADE", None)
-        environ["PATH_INFO"] = without_empty_parts(environ["PATH_INFO"])
-        query = environ.get("QUERY_STRING", "")
-        if not query.isascii():
-            environ["QUERY_STRING"] = quote(query.encode("latin-1"), safe=punctuation)
-        return self._app(environ, start_response)
-
-
 def _log_nothing(exc_info: object) -> None:
     """Replace ``Flask.log_exception``."""
 
@@ -95,7 +86,7 @@ def init_app(app: Flask) -> None:
     """Set what applies to every request: JSON, paths, authentication and errors."""
     app.json = JsonProvider(app)
     app.session_interface = NoSessionInterface()
-    app.request_class = UncompressedRequest
+    app.request_class = PreparedRequest
     app.url_map.converters |= converters.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False
@@ -107,4 +98,3 @@ def init_app(app: Flask) -> None:
     app.before_request(_begin_time)
     app.teardown_request(deadline.end)
     app.after_request(drain_request_body)
-    app.wsgi_app = PreparedRequests(app.wsgi_app)  # type: ignore[method-assign] # as documented by Flask
