@@ -161,9 +161,11 @@ def entry(event: Record, labels: Mapping[str, str], currency: object = None) -> 
 def record_of(event: Record) -> Record:
     """Return the record that an event contains, empty if the event has no data any more.
 
-    Amounts of a record without a currency of its own, such as a coupon, are in that of the shop.
+    The event of a plugin can have any value in its place. Amounts of a record without a currency of
+    its own, such as a coupon, are in that of the shop.
     """
-    found: Record = event["data"].get(event["resource"], {})
+    given = event["data"].get(event["resource"])
+    found: Record = given if isinstance(given, dict) else {}
     own = found and event["resource"] in {"campaign", "coupon"}
     return {"currency": current_app.config["SHOP_CURRENCY"]} | found if own else found
 
