@@ -37,53 +37,61 @@ class ImportContext:
         return self.source.staging
 
     def converted(
-        self, label: str, table: str, ids: Iterable[int], convert: Callable[[int], Converted]
+        self,
+        kind: TargetKind,
+        table: str,
+        ids: Iterable[int],
+        convert: Callable[[int], Converted],
     ) -> list[Converted]:
         """Return the records that can be imported, and report the others."""
-        counts, found = self.report.counts_of(label), []
+        counts, found = self.report.counts_of(kind.label), list[Converted]()
         for record_id in ids:
             counts.read += 1
             try:
                 found.append(convert(record_id))
             except LeftOut as reason:
-                self.left_out(label, table, record_id, str(reason))
+                self.left_out(kind, table, record_id, str(reason))
+        self.resolve(kind, found)
         return found
 
-    def left_out(self, label: str, table: str, record_id: int, why: str) -> None:
+    def left_out(self, kind: TargetKind, table: str, record_id: int, why: str) -> None:
         """Report a record that is not imported."""
-        self.report.counts_of(label).left_out += 1
+        self.report.counts_of(kind.label).left_out += 1
         self.report.line(table, record_id, "left_out", why)
+
+    def resolve(self, kind: TargetKind, found: Sequence[Converted]) -> None:
+        """Set the columns of references to the new IDs; to None where a record is unknown."""
+        for name, (of, column) in kind.references.items():
+            targets = self.targets(of, found, name)
+            for each in found:
+                each.resolved[column] = targets.get(each.references.get(name, 0))
 
     def targets(self, kind: str, found: Sequence[Converted], name: str) -> dict[int, int]:
         """Return the new IDs of referenced records of a kind, by their ID at the source."""
         ids = [each.references[name] for each in found if name in each.references]
         return self.writer.records.targets(kind, ids, erased=name == "parent")
 
-    def of_orders(self, label: str, found: Sequence[Converted]) -> list[Converted]:
+    def of_orders(self, kind: TargetKind, found: Sequence[Converted]) -> list[Converted]:
         """Return the records whose order was imported, sorted by ID, and report the others."""
-        orders = self.targets("order", found, "order")
-        kept = []
         for each in found:
-            if (order_id := orders.get(each.references["order"])) is None:
-                self.left_out(label, each.table, each.source_id, "its order was not imported")
-                continue
-            each.resolved["order_id"] = order_id
-            kept.append(each)
+            if each.resolved["order_id"] is None:
+                self.left_out(kind, each.table, each.source_id, "its order was not imported")
+        kept = [each for each in found if each.resolved["order_id"] is not None]
         return sorted(kept, key=lambda each: each.source_id)
 
-    def report_missing(self, kind: TargetKind, name: str, label: str) -> None:
+    def report_missing(self, kind: TargetKind, name: str) -> None:
         """Report the records that were imported before and no longer exist at the source."""
         table = name.partition(":")[0]
         for ids in self.writer.records.all_of(kind.name):
             for record_id in self.staging.missing(name, ids):
-                self.report.counts_of(label).missing += 1
+                self.report.counts_of(kind.label).missing += 1
                 why = "it no longer exists at the source, and was kept in this shop"
                 self.report.line(table, record_id, "missing", why)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of an import: the records of a staged table, with their name in the report.
+    """A step of an import: the records of a staged table.
 
     Attributes:
         convert: yields the records of a page, and continues when they have been written.
@@ -93,7 +101,6 @@ class Step:
     """
 
     table: str
-    label: str
     kind: TargetKind
     convert: Callable[[ImportContext, Any], Iterator[Sequence[Converted]]]
     prepare: Callable[[ImportContext], None] = lambda _: None
@@ -110,18 +117,14 @@ class Step:
         pages = self.pages(context) if self.pages else context.staging.pages(self.table, PAGE)
         for page in pages:
             for found in self.convert(context, page):
-                context.writer.write(self.kind, self.label, found)
+                context.writer.write(self.kind, found)
             advance(len(page))
 
 
-def redemption(
-    coupon_id: int, customer_id: int | None, order_id: int | None, reference: str
-) -> dict[str, object]:
+def redemption(coupon_id: int, reference: str) -> dict[str, object]:
     """Return the columns of an imported coupon use that depend on records of this shop."""
     return {
         "coupon_id": coupon_id,
-        "customer_id": customer_id,
-        "order_id": order_id,
         "reference": reference,
         "holds_slot": False,
         "expires_at": None,

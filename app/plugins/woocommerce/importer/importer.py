@@ -26,26 +26,16 @@ from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.report import ImportReport
 from app.plugins.woocommerce.importer.source.index import SourceIndex
 from app.plugins.woocommerce.importer.source.loading import Location, load
-from app.plugins.woocommerce.importer.source.order_layouts import PostLayout, TableLayout
 from app.plugins.woocommerce.importer.source.shop import ShopSource
 from app.plugins.woocommerce.importer.source.staging import staging
-from app.plugins.woocommerce.importer.steps import accounts, coupons, orders
+from app.plugins.woocommerce.importer.steps import accounts, coupons, order_parts, orders
 from app.plugins.woocommerce.importer.target.ids import is_empty
 from app.plugins.woocommerce.importer.target.record_map import RecordMap
 from app.plugins.woocommerce.importer.target.writer import RecordWriter
 from app.services.maintenance.import_runs import record_import
 
-WITH_OWN_TABLE = {
-    "users",
-    "posts:shop_coupon",
-    PostLayout.orders,
-    TableLayout.orders,
-    PostLayout.refunds,
-    TableLayout.refunds,
-    "woocommerce_api_keys",
-}
-"""Staged tables in which missing records are looked up, by kind."""
-
+REPORTED = (kinds.CUSTOMER, kinds.COUPON, kinds.ORDER, kinds.REFUND, kinds.API_KEY)
+"""Kinds whose records are reported if they no longer exist at the source."""
 
 RESERVED = {
     ITEM_IDS: ("woocommerce_order_items",),
@@ -161,12 +151,12 @@ def import_shop(
         for step in plan:
             # The time includes that of counting.
             with (
-                report.timed(step.label),
-                progress.step(step.label, step.total(context)) as advance,
+                report.timed(step.kind.label),
+                progress.step(step.kind.label, step.total(context)) as advance,
             ):
                 step.run(context, advance)
-            if was_known and step.table in WITH_OWN_TABLE:
-                context.report_missing(step.kind, step.table, step.label)
+            if was_known and step.kind in REPORTED:
+                context.report_missing(step.kind, step.table)
         records.finish()
         report.left_out_keys(reasons_by_key(metadata.left_out))
         if rules := source.staging.count("wdr_rules"):
@@ -196,24 +186,23 @@ def plan_of(context: ImportContext) -> list[Step]:
     """Return the steps of an import, in the order of their references."""
     layout, webhooks = context.source.layout, accounts.webhooks_table(context)
     return [
-        Step("users", "customers", kinds.CUSTOMERS, accounts.customers),
-        Step("posts:shop_coupon", "coupons", kinds.COUPON, coupons.coupons, coupons.claim_codes),
-        Step(layout.orders, "orders", kinds.ORDER, orders.orders),
+        Step("users", kinds.CUSTOMER, accounts.customers),
+        Step("posts:shop_coupon", kinds.COUPON, coupons.coupons, coupons.claim_codes),
+        Step(layout.orders, kinds.ORDER, orders.orders),
         Step(
             "used_by",
-            "redemptions",
             kinds.COUPON_USE,
             coupons.redemptions,
             pages=lambda context: context.index.uses_beyond_orders(),
             count=coupons.count_redemptions,
         ),
-        Step("comments", "order notes", kinds.ORDER_NOTE, orders.notes),
+        Step("comments", kinds.ORDER_NOTE, order_parts.notes),
         Step(
-            layout.refunds, "refunds", kinds.REFUND, orders.refunds, orders.remove_notes_of_refunds
+            layout.refunds, kinds.REFUND, order_parts.refunds, order_parts.remove_notes_of_refunds
         ),
-        Step(orders.DOWNLOADS, "downloads", kinds.DOWNLOAD, orders.downloads),
-        Step("woocommerce_api_keys", "API keys", kinds.API_KEY, accounts.api_keys),
-        Step(webhooks, "webhooks", kinds.WEBHOOK, accounts.webhooks),
+        Step(order_parts.DOWNLOADS, kinds.DOWNLOAD, order_parts.downloads),
+        Step("woocommerce_api_keys", kinds.API_KEY, accounts.api_keys),
+        Step(webhooks, kinds.WEBHOOK, accounts.webhooks),
     ]
 
 

@@ -214,21 +214,61 @@ def _add_up_refunds(session: Session, written: Sequence[Pending]) -> None:
         session.connection().execute(statement, rows)
 
 
-CUSTOMERS = TargetKind(
-    "customer", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER
+_OF_ORDER = {"order": ("order", "order_id")}
+
+CUSTOMER = TargetKind(
+    "customer", "customers", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER
 )
-COUPON = TargetKind("coupon", Coupon, _resolve_coupons, metadata=metadata.COUPON)
-ORDER = TargetKind("order", Order, _resolve_orders, metadata=metadata.ORDER, items_of="id")
-ORDER_USE = TargetKind("order_coupon", Redemption, _resolve_redemptions, _count_campaigns)
-COUPON_USE = TargetKind("coupon_use", Redemption, after_write=_count_campaigns)
-ORDER_NOTE = TargetKind("order_note", OrderNote)
+COUPON = TargetKind(
+    "coupon",
+    "coupons",
+    Coupon,
+    _resolve_coupons,
+    metadata=metadata.COUPON,
+    references={"author": ("customer", "author_id")},
+)
+ORDER = TargetKind(
+    "order",
+    "orders",
+    Order,
+    _resolve_orders,
+    metadata=metadata.ORDER,
+    items_of="id",
+    references={"customer": ("customer", "customer_id"), "parent": ("order", "parent_id")},
+)
+ORDER_USE = TargetKind(
+    "order_coupon",
+    "redemptions",
+    Redemption,
+    _resolve_redemptions,
+    _count_campaigns,
+    references={"customer": ("customer", "customer_id"), **_OF_ORDER},
+)
+COUPON_USE = TargetKind(
+    "coupon_use",
+    "redemptions",
+    Redemption,
+    after_write=_count_campaigns,
+    references={"customer": ("customer", "customer_id")},
+)
+ORDER_NOTE = TargetKind("order_note", "order notes", OrderNote, references=_OF_ORDER)
 REFUND = TargetKind(
     "order_refund",
+    "refunds",
     OrderRefund,
     after_write=_add_up_refunds,
     metadata=metadata.REFUND,
     items_of="order_id",
+    references={"user": ("customer", "refunded_by"), **_OF_ORDER},
 )
-DOWNLOAD = TargetKind("download", DownloadPermission)
-WEBHOOK = TargetKind("webhook", Webhook, _resolve_webhooks)
-API_KEY = TargetKind("api_key", ApiKey)
+DOWNLOAD = TargetKind("download", "downloads", DownloadPermission, references=_OF_ORDER)
+WEBHOOK = TargetKind(
+    "webhook",
+    "webhooks",
+    Webhook,
+    _resolve_webhooks,
+    references={"customer": ("customer", "user_id")},
+)
+API_KEY = TargetKind(
+    "api_key", "API keys", ApiKey, references={"customer": ("customer", "user_id")}
+)

@@ -97,8 +97,9 @@ class RecordComparer:
         self.totals: dict[str, int] = {}
         self._random = random.Random(seed)  # nosec B311  # a sample, no secret
 
-    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
+    def write(self, kind: TargetKind, converted: Sequence[Converted]) -> None:
         """Compare records of a kind."""
+        label = kind.label
         compared = self.compared.setdefault(label, _Compared())
         known = self.records.known(fetch, kind.name, [each.source_id for each in converted])
         stored = self._stored(kind, [imported.target_id for imported in known.values()])
@@ -233,8 +234,8 @@ def verify_shop(
         index, metadata = SourceIndex(source.staging), MetadataConverter(keep_keys)
         context = ImportContext(source, comparer, report, catalog, index, metadata)
         for step in plan_of(context):
-            total = comparer.totals[step.label] = step.total(context)
-            with progress.step(step.label, total) as advance:
+            total = comparer.totals[step.kind.label] = step.total(context)
+            with progress.step(step.kind.label, total) as advance:
                 step.run(context, advance)
     _summarise(result, comparer, report)
     return result

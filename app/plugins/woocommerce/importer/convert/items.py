@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from app.db.records import Record
-from app.plugins.woocommerce.importer.convert.coupons import code_of
 from app.plugins.woocommerce.importer.convert.metadata import (
     REPEATED,
     MetadataConverter,
@@ -17,6 +16,7 @@ from app.plugins.woocommerce.importer.convert.metadata import (
 from app.plugins.woocommerce.importer.convert.stored_values import (
     Alterations,
     Cents,
+    code_of,
     is_yes,
     quotient,
     rounded,

@@ -6,6 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from app.conversions.currencies import MOST_PLACES, decimal_places
 from app.conversions.numbers import MAX_COUNT, money
+from app.conversions.text import coupon_code
 from app.services.orders.items import divided
 
 _CENTS = re.compile(r"([0-9]{1,15})(?:\.([0-9]{2})0*)?")
@@ -103,3 +104,8 @@ def ids(texts: Iterable[str]) -> list[int]:
 def is_yes(text: str | None) -> bool:
     """Return whether a stored flag is set."""
     return text in {"yes", "1", "true"}
+
+
+def code_of(title: str | None) -> str:
+    """Return the code of a coupon from the title of its post."""
+    return coupon_code((title or "").replace("\0", ""))

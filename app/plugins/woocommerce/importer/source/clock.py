@@ -9,6 +9,9 @@ from dateutil import tz
 
 from app.conversions.expiry import end_of_expiry, expiry_at
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of records without one."""
+
 _UNIX = re.compile(r"-?[0-9]{1,12}")
 _OFFSET = re.compile(r"[-+]?[0-9]{1,2}(?:\.[0-9]+)?")
 

@@ -1,6 +1,6 @@
 """The two storage layouts of orders in WooCommerce: posts with metadata, and order tables.
 
-Both are read into the same record of texts, which ``convert.orders`` converts.
+Both are read into the same record of texts, which ``steps.orders`` converts.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -32,7 +32,6 @@ Rows = list[list[Any]]
 MetaRows = Sequence[str | None]
 """Alternating keys, values and IDs of metadata, in the order of the source."""
 Pages = Mapping[int, Rows]
-Metas = Mapping[int, Meta]
 
 
 @contextmanager

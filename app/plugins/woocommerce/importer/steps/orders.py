@@ -1,81 +1,90 @@
-"""The import steps of orders, their coupon uses, notes, refunds and downloads."""
+"""The import steps of orders, with their items and the coupon uses in their coupon lines."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 
-from sqlalchemy import bindparam, delete, update
+from sqlalchemy import bindparam, update
 
+from app.catalog import TRASH, RedemptionEffect
+from app.db.search import email_key
 from app.db.session import run_statement
-from app.models import ORDER_NOTES, ORDERS
+from app.models import ORDERS
 from app.plugins.woocommerce.importer.context import ImportContext, redemption
-from app.plugins.woocommerce.importer.convert import orders as convert_orders
-from app.plugins.woocommerce.importer.convert.converted import Converted
+from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
 from app.plugins.woocommerce.importer.convert.items import Items, items_of_order
-from app.plugins.woocommerce.importer.convert.stored_values import Alterations, whole
-from app.plugins.woocommerce.importer.kinds import ORDER_USE
+from app.plugins.woocommerce.importer.convert.stored_values import Alterations, is_yes, whole
+from app.plugins.woocommerce.importer.kinds import ORDER, ORDER_USE
+from app.plugins.woocommerce.importer.source.clock import EPOCH, from_unix
 from app.plugins.woocommerce.importer.source.item_meta import Products
-from app.plugins.woocommerce.importer.source.order_layouts import SourceOrder
+from app.plugins.woocommerce.importer.source.order_layouts import NUMBER_KEYS, SourceOrder
 from app.plugins.woocommerce.importer.source.staging import MetaRows, Pages, Rows
-from app.services.orders.items import COUPON_ID, cents
+from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS
+from app.services.orders.columns import derived_columns
+from app.services.orders.item_changes import MAX_CENTS
+from app.services.orders.items import COUPON_ID, MAX_TOTAL, amount_text
 
 _PRODUCTS = {"_product_id", "_variation_id"}
+_PREFIX = "wc-"
+DRAFTS = {"auto-draft", "draft", "checkout-draft", "inherit"}
+_TEXTS = (
+    "payment_method_id",
+    "payment_method_title",
+    "customer_ip",
+    "customer_user_agent",
+    "note",
+    "transaction_id",
+    "created_via",
+    "cart_hash",
+    "version",
+)
+_SUMS = ("total", "cart_tax", "shipping_tax", "total_shipping", "total_discount", "discount_tax")
+_CURRENCY = re.compile("[A-Za-z]{3}")
 
 
 def orders(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     """Convert orders with all their items, and import the coupon uses in their coupon lines."""
     layout = context.source.layout
-    items, altered = _items(context, list(page))
+    rows, metas, products = item_rows(context, list(page))
     sources = {each.id: each for each in layout.read(layout.orders, page)}
+    items: dict[int, Items] = {}
 
     def convert(order_id: int) -> Converted:
-        return convert_orders.order(
-            sources[order_id],
-            items[order_id],
-            altered[order_id],
-            context.catalog.order_statuses,
-            context.source.currency,
-            metadata=context.metadata,
+        altered = Alterations()
+        items[order_id] = items_of_order(
+            rows.get(order_id, []), metas, products, altered, context.metadata
         )
+        return _order(context, sources[order_id], items[order_id], altered)
 
-    found = context.converted("orders", layout.orders.partition(":")[0], page, convert)
-    customers = context.targets("customer", found, "customer")
+    found = context.converted(ORDER, layout.orders.partition(":")[0], page, convert)
     for each in found:
         account = each.references.get("customer", 0)
-        each.resolved["customer_id"] = customers.get(account)
-        if account and account not in customers:
+        if account and each.resolved["customer_id"] is None:
             each.altered.append(f"account {account} does not exist, so it is a guest order")
-    _find_parents(context, found)
     _make_keys_unique(context, found)
     _keep_coupons(context, found, items)
     yield found
-    _find_parents(context, found, is_stored=True)
-    _uses(context, found, sources, items, customers)
+    _link_parents(context, found)
+    _uses(context, found, sources, items)
 
 
-def _find_parents(
-    context: ImportContext, orders: Sequence[Converted], *, is_stored: bool = False
-) -> None:
-    """Store the new IDs of parents. A parent of the same page has one when the page is stored."""
-    children = [each for each in orders if "parent" in each.references]
-    for child in () if is_stored else orders:
-        child.resolved["parent_id"] = None
-    parents = context.targets("order", children, "parent") if children else {}
-    if not is_stored:
-        for child in children:
-            child.resolved["parent_id"] = parents.get(child.references["parent"])
-        return
+def _link_parents(context: ImportContext, orders: Sequence[Converted]) -> None:
+    """Store the new IDs of parents of the same page, which have one when the page is stored."""
     records = context.writer.records
     late = [
-        child
-        for child in children
-        if child.resolved["parent_id"] is None and child.references["parent"] in parents
+        each
+        for each in orders
+        if each.resolved["parent_id"] is None and each.references.get("parent", 0) != each.source_id
     ]
-    if not late or records.dry_run:
+    parents = context.targets("order", late, "parent")
+    if not parents or records.dry_run:
         return
-    targets = records.targets("order", [child.source_id for child in late])
+    targets = records.targets("order", [each.source_id for each in late])
     links = [
-        {"child": targets[child.source_id], "parent": parents[child.references["parent"]]}
-        for child in late
-        if child.source_id in targets and child.source_id != child.references["parent"]
+        {"child": targets[each.source_id], "parent": parents[each.references["parent"]]}
+        for each in late
+        if each.source_id in targets and each.references.get("parent") in parents
     ]
     if links:
         run_statement(_LINK, links)
@@ -121,21 +130,6 @@ def _make_keys_unique(context: ImportContext, orders: Sequence[Converted]) -> No
             )
 
 
-def _items(
-    context: ImportContext, order_ids: Sequence[int]
-) -> tuple[dict[int, Items], dict[int, Alterations]]:
-    """Return the items of orders, and the alterations of the items."""
-    rows, metas, products = item_rows(context, order_ids)
-    altered = {order_id: Alterations() for order_id in order_ids}
-    items = {
-        order_id: items_of_order(
-            rows.get(order_id, []), metas, products, altered[order_id], context.metadata
-        )
-        for order_id in order_ids
-    }
-    return items, altered
-
-
 def item_rows(
     context: ImportContext, ids: Sequence[int]
 ) -> tuple[dict[int, Rows], dict[int, MetaRows], Products]:
@@ -152,12 +146,121 @@ def item_rows(
     return rows, metas, products
 
 
+def _status_of(order: SourceOrder, statuses: Mapping[str, object]) -> tuple[str, str | None]:
+    """Return the status of an order, and its status before it was moved to the trash.
+
+    Raises:
+        LeftOut: this shop has no such status.
+    """
+    status = order.status.removeprefix(_PREFIX)
+    if status == TRASH:
+        before = (order.meta.get("_wp_trash_meta_status") or "").removeprefix(_PREFIX)
+        return TRASH, before if before in statuses else "pending"
+    if status in DRAFTS:
+        raise LeftOut(f"the order is a draft ({status})")
+    if status not in statuses:
+        raise LeftOut(f"the status {status!r} is unknown")
+    return status, None
+
+
+def _order(
+    context: ImportContext, source: SourceOrder, items: Items, altered: Alterations
+) -> Converted:
+    """Return an order with the amounts that the source stores. No amount is computed again.
+
+    Args:
+        altered: alterations of its items. Alterations of the order are added.
+
+    Raises:
+        LeftOut: its status is unknown, or its total cannot be stored.
+    """
+    status, before = _status_of(source, context.catalog.order_statuses)
+    texts = source.texts
+    currency = _currency(source, context.source.currency, altered)
+    number = next((source.meta[key] for key in NUMBER_KEYS if source.meta.get(key)), None)
+    values = {
+        **{key: altered.text(source.address.get(key)) for key in ADDRESS_KEYS},
+        **{name: altered.text(texts[name]) for name in _TEXTS},
+        **_sums(source, items, altered),
+        **_times(source, status, altered),
+        **items.lists,
+        "order_number": altered.text(number)[:191] or str(source.id),
+        "order_key": altered.text(texts["order_key"])[:191],
+        "status": status,
+        "status_before_trash": before,
+        "currency": currency.upper(),
+        "payment_paid": source.paid is not None,
+        "prices_include_tax": is_yes(texts["prices_include_tax"]),
+        "items": items.units,
+        "item_details": items.details,
+        "next_item_id": items.next_id,
+    }
+    altered.currency(currency)
+    values |= derived_columns(values)
+    return Converted(
+        source.id,
+        source.table,
+        values,
+        altered,
+        references=_references(source),
+        metadata=context.metadata.entries(meta_table(source), source.rows, source.fields, altered),
+        items_metadata=items.metadata,
+    )
+
+
+def _sums(source: SourceOrder, items: Items, altered: Alterations) -> dict[str, Decimal]:
+    """Return the sums of an order, or raise LeftOut if one cannot be stored."""
+    cents = {name: altered.cents(source.texts[name], name) for name in _SUMS}
+    require_storable("total", cents["total"], MAX_TOTAL)
+    require_storable("subtotal", items.subtotal, MAX_CENTS)
+    cents |= {"fees": items.fees, "subtotal": items.subtotal}
+    return {name: Decimal(value).scaleb(-2) for name, value in cents.items()}
+
+
+def _times(source: SourceOrder, status: str, altered: Alterations) -> dict[str, datetime | None]:
+    if source.created is None:
+        altered.append("the time of creation is missing")
+    created = source.created or EPOCH
+    updated = source.updated or created
+    trashed = from_unix(source.meta.get("_wp_trash_meta_time")) or updated
+    return {
+        "created_at": created,
+        "updated_at": updated,
+        "completed_at": source.completed,
+        "paid_at": source.paid,
+        "trashed_at": trashed if status == TRASH else None,
+    }
+
+
+def meta_table(source: SourceOrder) -> str:
+    """Return the table with the metadata of an order or of a refund."""
+    return "postmeta" if source.table == "posts" else "wc_orders_meta"
+
+
+def _references(source: SourceOrder) -> dict[str, int]:
+    found = {"customer": abs(whole(source.customer_id)), "parent": source.parent_id}
+    return {name: record_id for name, record_id in found.items() if record_id}
+
+
+def require_storable(name: str, cents: int, most: int) -> None:
+    """Raise LeftOut if an amount is too large to be stored."""
+    if abs(cents) > most:
+        raise LeftOut(f"the {name} is above {amount_text(most)}")
+
+
+def _currency(source: SourceOrder, default: str, altered: Alterations) -> str:
+    currency = source.texts["currency"] or default
+    if _CURRENCY.fullmatch(currency):
+        return currency
+    altered.append(f"the currency {currency!r} was replaced by {default}")
+    return default
+
+
 def _uses(
     context: ImportContext,
     orders: Sequence[Converted],
     sources: Mapping[int, SourceOrder],
     all_items: Mapping[int, Items],
-    customers: Mapping[int, int],
 ) -> None:
     """Import the uses of coupons by some orders."""
     effects = context.catalog.redemption_effects
@@ -165,95 +268,62 @@ def _uses(
         use
         for order in orders
         if all_items[order.source_id].coupons
-        for use in convert_orders.uses(
-            sources[order.source_id], order, all_items[order.source_id], effects
-        )
+        for use in _uses_of(sources[order.source_id], order, all_items[order.source_id], effects)
     ]
     if not found:
         return
+    context.resolve(ORDER_USE, found)
     coupons = context.index.coupons_of({use.values["code"] for use in found})
     targets = context.writer.records.targets("coupon", list(coupons.values()))
-    order_ids = context.targets("order", found, "order")
     written = []
     for use in found:
-        source_coupon = coupons.get(use.values["code"], 0)
-        target, order_id = targets.get(source_coupon), order_ids.get(use.references["order"])
-        if target is None or order_id is None:
+        source_coupon, order_id = coupons.get(use.values["code"], 0), use.resolved["order_id"]
+        if source_coupon not in targets or order_id is None:
             continue  # a code that matches no coupon has no redemption (redemptions 6)
-        account = use.references.get("customer", 0)
-        use.resolved = redemption(target, customers.get(account), order_id, f"order-{order_id}")
+        use.resolved |= redemption(targets[source_coupon], f"order-{order_id}")
         written.append(use)
         if use.values["status"] == "confirmed":
+            account = use.references.get("customer", 0)
             key = str(account) if account else use.values["email_normalized"]
             context.index.add_order_uses([(source_coupon, key)])
     written.sort(key=lambda use: use.source_id)
     context.report.counts_of("redemptions").read += len(written)
-    context.writer.write(ORDER_USE, "redemptions", written)
+    context.writer.write(ORDER_USE, written)
 
 
-DOWNLOADS = "woocommerce_downloadable_product_permissions"
+def _uses_of(
+    source: SourceOrder, converted: Converted, items: Items, effects: Mapping[str, RedemptionEffect]
+) -> list[Converted]:
+    """Return the coupon uses of an order, one for each coupon line.
 
-
-def refunds(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
-    """Convert refunds, and add up the refunded amounts."""
-    layout = context.source.layout
-    sources = {each.id: each for each in layout.read(layout.refunds, page)}
-    rows, metas, products = item_rows(context, list(page))
-
-    def convert(refund_id: int) -> Converted:
-        return convert_orders.refund(
-            sources[refund_id], rows.get(refund_id, []), metas, products, context.metadata
+    A use that the source does not count is released. It is written only if an earlier import
+    created it.
+    """
+    values = converted.values
+    is_counted = source.is_counted
+    if is_counted is None:
+        is_counted = effects.get(values["status"]) != RedemptionEffect.RELEASE
+    if values["status"] == TRASH:
+        is_counted = False
+    found: dict[str, Converted] = {}
+    for item_id, code, amount in items.coupons:
+        if code in found:
+            continue  # an order has at most one live use of a coupon
+        record = {
+            "code": code,
+            "email": values["billing_email"],
+            "email_normalized": email_key(values["billing_email"]),
+            "amount": Decimal(amount).scaleb(-2),
+            "status": "confirmed" if is_counted else "released",
+            "created_at": values["created_at"],
+            "updated_at": values["updated_at"],
+            "confirmed_at": values["created_at"] if is_counted else None,
+        }
+        found[code] = Converted(
+            item_id,
+            "woocommerce_order_items",
+            record,
+            references={"order": source.id, **converted.references},
+            is_absent=not is_counted,
         )
-
-    found = context.converted("refunds", layout.refunds.partition(":")[0], page, convert)
-    users = context.targets("customer", found, "user")
-    for each in (written := context.of_orders("refunds", found)):
-        each.resolved["refunded_by"] = users.get(each.references.get("user", 0))
-        currency = sources[each.source_id].texts["currency"] or context.source.currency
-        refunded = context.report.refunded
-        refunded[currency] = refunded.get(currency, 0) + cents(each.values["amount"])
-    yield written
-
-
-def remove_notes_of_refunds(context: ImportContext) -> None:
-    """Delete the notes of orders that an earlier version imported in place of refunds."""
-    records = context.writer.records
-    if records.dry_run:
-        return
-    for ids in records.all_of(FORMER_REFUND):
-        notes = list(records.targets(FORMER_REFUND, ids).values())
-        of_refunds = ORDER_NOTES.c.note.startswith("Refunded ", autoescape=True)
-        run_statement(delete(ORDER_NOTES).where(ORDER_NOTES.c.id.in_(notes), of_refunds))
-        records.forget(FORMER_REFUND, ids)
-
-
-FORMER_REFUND = "refund"
-"""Kind of the notes in the record map."""
-
-
-def notes(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
-    """Convert the notes of orders."""
-    rows = {
-        int(row[0]): (order_id, row)
-        for order_id, found in page.items()
-        for row in found
-        if row[5] not in {"trash", "spam"}
-    }
-    metas = context.staging.meta_of("commentmeta", list(rows))
-
-    def convert(note_id: int) -> Converted:
-        return convert_orders.note(*rows[note_id], metas.get(note_id, {}), context.source.clock)
-
-    found = context.converted("order notes", "comments", rows, convert)
-    yield context.of_orders("order notes", found)
-
-
-def downloads(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
-    """Convert the download permissions of orders."""
-    rows = {int(row[0]): (order_id, row) for order_id, found in page.items() for row in found}
-    files = context.source.files(abs(whole(row[2])) for _, row in rows.values())
-
-    def convert(row_id: int) -> Converted:
-        return convert_orders.download(*rows[row_id], files, context.source.home)
-
-    yield context.of_orders("downloads", context.converted("downloads", DOWNLOADS, rows, convert))
+    return list(found.values())

@@ -12,17 +12,8 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.plugins.woocommerce.importer.convert.converted import Pending
 
-KEEP_IDS = {
-    "customer",
-    "coupon",
-    "order",
-    "order_note",
-    "order_refund",
-    "download",
-    "api_key",
-    "webhook",
-}
-"""Kinds whose records can keep the IDs of the source."""
+NEW_IDS = {"order_coupon", "coupon_use"}
+"""Kinds whose records have no ID of their own at the source: uses of coupons."""
 
 FIRST_OF_DRY_RUN = 1 << 40
 """The first new ID in a dry run, far above every ID in use."""
@@ -43,7 +34,7 @@ class TargetIds:
 
     def advance(self, kind: str, table: Table, last_id: int) -> None:
         """Reserve the IDs of the source: further records of this shop get higher IDs."""
-        if not self._new_ids and kind in KEEP_IDS:
+        if not self._new_ids and kind not in NEW_IDS:
             self.reserve(table, last_id)
 
     def reserve(self, table: Table, last_id: int) -> None:
@@ -58,7 +49,7 @@ class TargetIds:
         if not created:
             return
         wanted = [each.converted.source_id for each in created]
-        keeps_ids = not self._new_ids and kind in KEEP_IDS
+        keeps_ids = not self._new_ids and kind not in NEW_IDS
         taken: set[int] = set(wanted)
         if keeps_ids:
             ids = bindparam(None, wanted, type_=IdList)

@@ -130,6 +130,7 @@ class TargetKind:
 
     Attributes:
         name: the name of the kind in the record map.
+        label: its name in the report.
         model: the model of its table.
         resolve_conflicts: called with the records before they are written. It changes values that
             must be unique and that another record of this shop already has.
@@ -137,14 +138,18 @@ class TargetKind:
         metadata: the table of their metadata; None without metadata.
         items_of: the column with the ID of the order to which their items belong; None without
             items.
+        references: the kind and the column of records that they refer to, by the names in
+            ``Converted.references``.
     """
 
     name: str
+    label: str
     model: type[Model]
     resolve_conflicts: Hook = lambda _session, _pending: None
     after_write: Hook = lambda _session, _pending: None
     metadata: MetadataTable | None = None
     items_of: str | None = None
+    references: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -167,7 +172,7 @@ class Writer(Protocol):
 
     records: RecordMap
 
-    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
+    def write(self, kind: TargetKind, converted: Sequence[Converted]) -> None:
         """Process records of a kind, ordered by their ID at the source."""
 
 
@@ -189,7 +194,7 @@ class RecordWriter:
         self.ids = TargetIds(dry_run=records.dry_run, new_ids=new_ids)
         self._metadata = MetadataWriter(self.ids, new_ids=new_ids)
 
-    def write(self, kind: TargetKind, label: str, converted: Sequence[Converted]) -> None:
+    def write(self, kind: TargetKind, converted: Sequence[Converted]) -> None:
         """Write records of a kind, ordered by their ID at the source, in one transaction."""
         if not converted:
             return
@@ -205,7 +210,7 @@ class RecordWriter:
             return outcome
 
         outcome = run_in_transaction(work)
-        counts = self.report.counts_of(label)
+        counts = self.report.counts_of(kind.label)
         counts.created += outcome.created
         counts.updated += outcome.updated
         counts.unchanged += outcome.unchanged
