@@ -1,13 +1,17 @@
 """Loading of a source into the staging file: from a dump, or from a server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pymysql
+from pymysql.connections import Connection
 from pymysql.converters import encoders
+from pymysql.cursors import Cursor
 
 from app.config.urls import parse_database_url
 from app.plugins.woocommerce.importer.dump.scanner import DumpScanner
@@ -30,8 +34,15 @@ def is_server(source: str) -> bool:
     return "://" in source and source.startswith(_SCHEMES)
 
 
-class ServerSource:
-    """Reads the tables of a server.
+Take = Callable[[str, SourceTable, Sequence[Row]], None]
+Advance = Callable[[int], None]
+Warn = Callable[[str], None]
+
+
+def _read_server(
+    url: str, tables: Mapping[str, SourceTable], take: Take, progress: Advance, warn: Warn
+) -> set[str]:
+    """Read the tables of a server, and return the names of all tables of its database.
 
     Args:
         url: ``mysql+pymysql://user:password@host:3306/database``.
@@ -39,111 +50,92 @@ class ServerSource:
         progress: called with the number of rows that have been read.
         warn: called with a message for the operator.
 
-    Attributes:
-        names: the tables of the database.
+    Raises:
+        SourceError: the server cannot be reached, or the user lacks a privilege.
     """
+    try:
+        with closing(_connection(url)) as connection, connection.cursor() as cursor:
+            # REPEATABLE READ: every statement sees the database as it is now.
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            present = _tables_of(cursor)
+            read = {name: table for name, table in tables.items() if name in present}
+            others = sorted(name for name in read if present[name][0] not in {"InnoDB", None})
+            if others:
+                warn(
+                    f"{', '.join(others)}: these tables have no consistent snapshot, because they "
+                    "are not InnoDB. Stop the shop while it is imported, or import a dump."
+                )
+            number = 0
+            for name, table in read.items():
+                is_latin1 = (present[name][1] or "").startswith("latin1")
+                for rows in _rows_of(cursor, name, table, is_latin1=is_latin1):
+                    if rows:
+                        take("", table, rows)
+                    progress(number := number + len(rows))
+    except pymysql.MySQLError as error:
+        reason = error.args[1] if len(error.args) > 1 else str(error)
+        raise SourceError(f"The source database cannot be read: {reason}.") from error
+    return set(present)
 
-    def __init__(
-        self,
-        url: str,
-        tables: Mapping[str, SourceTable],
-        take: Callable[[str, SourceTable, Sequence[Row]], None],
-        progress: Callable[[int], None],
-        warn: Callable[[str], None],
-    ) -> None:
-        self._url = url
-        self._tables = tables
-        self._take = take
-        self._progress = progress
-        self._warn = warn
-        self._read_rows = 0
-        self.names: set[str] = set()
 
-    def read(self) -> None:
-        """Read all tables.
-
-        Raises:
-            SourceError: the server cannot be reached, or the user lacks a privilege.
-        """
-        try:
-            with closing(self._connect()) as connection, connection.cursor() as cursor:
-                # REPEATABLE READ: every statement sees the database as it is now.
-                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-                self._read(cursor)
-        except pymysql.MySQLError as error:
-            reason = error.args[1] if len(error.args) > 1 else str(error)
-            raise SourceError(f"The source database cannot be read: {reason}.") from error
-
-    def _connect(self) -> Any:
-        try:
-            url = parse_database_url(self._url, "mysql+pymysql://USER:PASSWORD@HOST/DATABASE")
-        except ValueError as error:
-            raise SourceError(f"SOURCE: {error}") from None
-        if not url.database:
-            raise SourceError("The URL of the source has no database: mysql+pymysql://…/NAME.")
+def _connection(address: str) -> Connection[Cursor]:
+    try:
+        url = parse_database_url(address, "mysql+pymysql://USER:PASSWORD@HOST/DATABASE")
+    except ValueError as error:
+        raise SourceError(f"SOURCE: {error}") from None
+    if not url.database:
+        raise SourceError("The URL of the source has no database: mysql+pymysql://…/NAME.")
+    return pymysql.connect(
+        host=url.host or "localhost",
+        port=url.port or 3306,
+        user=url.username or "",
+        password=url.password or "",
+        database=url.database,
+        charset="utf8mb4",
+        # Values as text, as in a dump: Python has no zero date.
+        conv=dict(encoders.items()),
+        connect_timeout=SECONDS,
         # All other parameters are for SQLAlchemy.
-        query: Any = {key: value for key, value in url.query.items() if key == "unix_socket"}
-        return pymysql.connect(
-            host=url.host or "localhost",
-            port=url.port or 3306,
-            user=url.username or "",
-            password=url.password or "",
-            database=url.database,
-            charset="utf8mb4",
-            # Values as text, as in a dump: Python has no zero date.
-            conv=cast("Any", encoders),
-            connect_timeout=SECONDS,
-            **query,
-        )
+        unix_socket=cast("str | None", url.query.get("unix_socket")),
+    )
 
-    def _read(self, cursor: Any) -> None:
-        cursor.execute(
-            "SELECT table_name, engine, table_collation FROM information_schema.tables "
-            "WHERE table_schema = DATABASE()"
-        )
-        tables = {_text(row[0]): (_text(row[1]), _text(row[2])) for row in cursor.fetchall()}
-        self.names = {name for name in tables if name}
-        read = {name: table for name, table in self._tables.items() if name in tables}
-        others = sorted(name for name in read if tables[name][0] not in {"InnoDB", None})
-        if others:
-            self._warn(
-                f"{', '.join(others)}: these tables have no consistent snapshot, because they are "
-                "not InnoDB. Stop the shop while it is imported, or import a dump."
-            )
-        for name, table in read.items():
-            is_latin1 = (tables[name][1] or "").startswith("latin1")
-            self._read_table(cursor, name, table, is_latin1=is_latin1)
 
-    def _read_table(self, cursor: Any, name: str, table: SourceTable, *, is_latin1: bool) -> None:
+def _tables_of(cursor: Cursor) -> dict[str, tuple[str | None, str | None]]:
+    """Return engine and collation of the tables of the database, by name."""
+    cursor.execute(
+        "SELECT table_name, engine, table_collation FROM information_schema.tables "
+        "WHERE table_schema = DATABASE()"
+    )
+    rows = (tuple(map(_text, row)) for row in cursor.fetchall())
+    return {name: (engine, collation) for name, engine, collation in rows if name}
+
+
+def _rows_of(
+    cursor: Cursor, name: str, table: SourceTable, *, is_latin1: bool
+) -> Iterator[list[Row]]:
+    """Yield the selected rows of a table in ranges of its primary key."""
+    cursor.execute(
+        "SELECT column_name FROM information_schema.columns "
+        "WHERE table_schema = DATABASE() AND table_name = %s",
+        (name,),
+    )
+    present = {_text(row[0]) for row in cursor.fetchall()}
+    columns = ", ".join(f"`{column}`" if column in present else "NULL" for column in table.columns)
+    where, values = _condition(table)
+    cursor.execute(f"SELECT min(`{table.primary}`), max(`{table.primary}`) FROM `{name}`")  # nosec B608  # names of a constant table
+    first, last = map(_text, cursor.fetchone() or (None, None))
+    if first is None or last is None:
+        return
+    for start in range(int(first), int(last) + 1, RANGE):
         cursor.execute(
-            "SELECT column_name FROM information_schema.columns "
-            "WHERE table_schema = DATABASE() AND table_name = %s",
-            (name,),
+            f"SELECT {columns} FROM `{name}` WHERE `{table.primary}` >= %s "  # nosec B608  # names of a constant table
+            f"AND `{table.primary}` < %s{where} ORDER BY `{table.primary}`",
+            (start, start + RANGE, *values),
         )
-        present = {_text(row[0]) for row in cursor.fetchall()}
-        columns = ", ".join(
-            f"`{column}`" if column in present else "NULL" for column in table.columns
-        )
-        where, values = _condition(table)
-        cursor.execute(f"SELECT min(`{table.primary}`), max(`{table.primary}`) FROM `{name}`")  # nosec B608  # names of a constant table
-        first, last = (_text(value) for value in cursor.fetchone())
-        if first is None or last is None:
-            return
-        for start in range(int(first), int(last) + 1, RANGE):
-            cursor.execute(
-                f"SELECT {columns} FROM `{name}` WHERE `{table.primary}` >= %s "  # nosec B608  # names of a constant table
-                f"AND `{table.primary}` < %s{where} ORDER BY `{table.primary}`",
-                (start, start + RANGE, *values),
-            )
-            rows = [
-                tuple(_stored(value, is_latin1=is_latin1) for value in row)
-                for row in cursor.fetchall()
-            ]
-            if rows:
-                self._take("", table, rows)
-            self._read_rows += len(rows)
-            self._progress(self._read_rows)
+        yield [
+            tuple(_stored(value, is_latin1=is_latin1) for value in row) for row in cursor.fetchall()
+        ]
 
 
 def _condition(table: SourceTable) -> tuple[str, tuple[str, ...]]:
@@ -155,7 +147,7 @@ def _condition(table: SourceTable) -> tuple[str, tuple[str, ...]]:
     return f" AND {condition}", table.values
 
 
-def _text(value: Any) -> str | None:
+def _text(value: bytes | str | None) -> str | None:
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -166,8 +158,6 @@ def _stored(value: object, *, is_latin1: bool) -> str | None:
         value = repaired(value)
     return None if value is None else str(value)
 
-
-Advance = Callable[[int], None]
 
 REQUIRED = ("users", "usermeta", "posts", "postmeta", "woocommerce_order_items")
 """Tables of every shop."""
@@ -206,9 +196,7 @@ class Location:
         return 0 if is_server(self.source) else Path(self.source).stat().st_size
 
 
-def load(
-    location: Location, staging: Staging, progress: Advance, warn: Callable[[str], None]
-) -> None:
+def load(location: Location, staging: Staging, progress: Advance, warn: Warn) -> None:
     """Load a source.
 
     Args:
@@ -221,10 +209,9 @@ def load(
     """
     tables = location.tables()
     if is_server(location.source):
-        server = ServerSource(location.source, tables, staging.take, progress, warn)
-        server.read()
+        names = _read_server(location.source, tables, staging.take, progress, warn)
         staging.finish("")
-        _require(location, tables, {"": server.names})
+        _require(location, tables, {"": names})
         return
     scanner = DumpScanner(tables, staging.take, progress)
     scanner.scan(Path(location.source))
