@@ -15,64 +15,37 @@ from app.api.serializers import Serializer
 from app.models import Coupon
 from app.schemas.coupons.coupon import CouponSchema
 from app.schemas.fields.output import on_request
+from tests.coupons.calls import DEFAULTS
 
 ON_REQUEST = on_request(CouponSchema)
 COLUMNS = dict(Coupon.__table__.columns)
 COUPON = Serializer(CouponSchema, COLUMNS)
 
 # spec 2.1, in the order of its table
-NAMES = [
-    "id",
-    "code",
-    "type",
-    "created_at",
-    "updated_at",
-    "amount",
-    "individual_use",
-    "product_ids",
-    "exclude_product_ids",
-    "usage_limit",
-    "usage_limit_per_user",
-    "limit_usage_to_x_items",
-    "usage_count",
-    "expiry_date",
-    "enable_free_shipping",
-    "product_category_ids",
-    "exclude_product_category_ids",
-    "exclude_sale_items",
-    "minimum_amount",
-    "maximum_amount",
-    "customer_emails",
-    "description",
-]
+NAMES = ["id", "code", "type", "created_at", "updated_at", *list(DEFAULTS)[1:]]
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 count = st.integers(0, 2**63 - 1)
 cents = st.integers(-(10**18) + 1, 10**18 - 1).map(lambda number: Decimal(number).scaleb(-2))
 timestamp = st.datetimes(timezones=st.just(UTC))
+
+
+IDS = ["product_ids", "exclude_product_ids", "product_category_ids", "exclude_product_category_ids"]
+
+
+LIMITS = ["usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count"]
+
+
+FLAGS = ["individual_use", "enable_free_shipping", "exclude_sale_items"]
 VALUES = {
-    "id": count,
-    "code": st.text(),
-    "type": st.text(),
-    "created_at": timestamp,
-    "updated_at": timestamp,
-    "amount": st.none() | cents,
-    "individual_use": st.booleans(),
-    "product_ids": st.lists(int64),
-    "exclude_product_ids": st.lists(int64),
-    "usage_limit": count,
-    "usage_limit_per_user": count,
-    "limit_usage_to_x_items": count,
-    "usage_count": count,
+    **dict.fromkeys(["id", *LIMITS], count),
+    **dict.fromkeys(["code", "type", "description"], st.text()),
+    **dict.fromkeys(["created_at", "updated_at"], timestamp),
+    **dict.fromkeys(["amount", "minimum_amount", "maximum_amount"], st.none() | cents),
+    **dict.fromkeys(FLAGS, st.booleans()),
+    **dict.fromkeys(IDS, st.lists(int64)),
     "expiry_date": st.none() | st.dates(),
-    "enable_free_shipping": st.booleans(),
-    "product_category_ids": st.lists(int64),
-    "exclude_product_category_ids": st.lists(int64),
-    "exclude_sale_items": st.booleans(),
-    "minimum_amount": st.none() | cents,
-    "maximum_amount": st.none() | cents,
     "customer_emails": st.lists(st.text()),
-    "description": st.text(),
 }
 records = st.fixed_dictionaries(VALUES)
 

@@ -6,62 +6,27 @@ from decimal import Decimal
 import pytest
 
 
-def timestamp(day, hour=0):
-    return datetime(2026, 1, day, hour, tzinfo=UTC)
+def row(code, description, kind, amount, usage_count, expiry_date, created_at, updated_at):
+    """Columns of a coupon. The last two are moments of January 2026: a day, or a day and an hour."""
+    return {
+        "code": code,
+        "description": description,
+        "type": kind,
+        "amount": Decimal(amount),
+        "usage_count": usage_count,
+        "expiry_date": expiry_date,
+        "created_at": datetime(2026, 1, *created_at, tzinfo=UTC),
+        "updated_at": datetime(2026, 1, *updated_at, tzinfo=UTC),
+    }
 
 
 # Each column has a tie, so that the id decides; in the order of their ids.
 ROWS = {
-    "A": {
-        "code": "delta",
-        "description": "Winter SALE",
-        "type": "percent",
-        "amount": Decimal("10.00"),
-        "usage_count": 3,
-        "expiry_date": date(2031, 1, 1),
-        "created_at": timestamp(3),
-        "updated_at": timestamp(11),
-    },
-    "B": {
-        "code": "alpha",
-        "description": "100% off_season",
-        "type": "fixed_cart",
-        "amount": Decimal("9.50"),
-        "usage_count": 10,
-        "expiry_date": None,
-        "created_at": timestamp(1),
-        "updated_at": timestamp(14),
-    },
-    "C": {
-        "code": "charlie",
-        "description": "",
-        "type": "percent",
-        "amount": Decimal("10.00"),
-        "usage_count": 3,
-        "expiry_date": date(2030, 1, 1),
-        "created_at": timestamp(3),
-        "updated_at": timestamp(12),
-    },
-    "D": {
-        "code": "bravo ÉTÉ",
-        "description": "ΑΘΗΝΑ",
-        "type": "fixed_product",
-        "amount": Decimal("-1.00"),
-        "usage_count": 0,
-        "expiry_date": date(2031, 1, 1),
-        "created_at": timestamp(2, 12),
-        "updated_at": timestamp(12),
-    },
-    "E": {
-        "code": "echo",
-        "description": "sale",
-        "type": "percent_product",
-        "amount": Decimal("100.00"),
-        "usage_count": 3,
-        "expiry_date": None,
-        "created_at": timestamp(1),
-        "updated_at": timestamp(13),
-    },
+    "A": row("delta", "Winter SALE", "percent", "10.00", 3, date(2031, 1, 1), (3,), (11,)),
+    "B": row("alpha", "100% off_season", "fixed_cart", "9.50", 10, None, (1,), (14,)),
+    "C": row("charlie", "", "percent", "10.00", 3, date(2030, 1, 1), (3,), (12,)),
+    "D": row("bravo ÉTÉ", "ΑΘΗΝΑ", "fixed_product", "-1.00", 0, date(2031, 1, 1), (2, 12), (12,)),
+    "E": row("echo", "sale", "percent_product", "100.00", 3, None, (1,), (13,)),
 }
 INPUT = {"code", "description", "type"}
 

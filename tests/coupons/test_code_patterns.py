@@ -44,31 +44,28 @@ def test_pattern_has_a_size_and_a_form(prefix, pattern, charset, size, like):
 
 
 @pytest.mark.parametrize(
-    ("over", "param"),
+    ("name", "values"),
     [
-        ({"charset": ""}, "generate.charset"),
-        ({"charset": "ab-"}, "generate.charset"),
-        ({"charset": "a b"}, "generate.charset"),
-        ({"charset": "a<"}, "generate.charset"),
-        ({"charset": "a\u0308\u0301"}, "generate.charset"),
-        ({"charset": "a\u200d"}, "generate.charset"),
-        ({"charset": "".join(map(chr, range(0x4E00, 0x4E00 + 257)))}, "generate.charset"),
-        ({"charset": "a" * 501}, "generate.charset"),
-        ({"prefix": "R&D-"}, "generate.prefix"),
-        ({"prefix": "a < b"}, "generate.prefix"),
-        ({"pattern": "#&##;"}, "generate.pattern"),
-        ({"pattern": "<####"}, "generate.pattern"),
-        ({"pattern": "<###"}, "generate.pattern"),
-        ({"pattern": "\ufdd0##"}, "generate.pattern"),
-        # A mark changes the letter before it, and parts of Hangul become one syllable.
-        ({"pattern": "#\u0308#"}, "generate.pattern"),
-        ({"charset": "\u1161\u1100", "pattern": "##"}, "generate.pattern"),
+        ("charset", ["", "ab-", "a b", "a<", "a\u0308\u0301", "a\u200d", "a" * 501]),
+        ("charset", ["".join(map(chr, range(0x4E00, 0x4E00 + 257)))]),
+        ("prefix", ["R&D-", "a < b"]),
+        # A mark changes the letter before it.
+        ("pattern", ["#&##;", "<####", "<###", "\ufdd0##", "#\u0308#"]),
     ],
 )
-def test_pattern_whose_codes_would_change_is_rejected(over, param):
+def test_pattern_whose_codes_would_change_is_rejected(name, values):
+    for value in values:
+        with pytest.raises(ShopError) as refused:
+            parsed(**{name: value})
+        expected = ("shop_api_invalid_param", f"generate.{name}")
+        assert (refused.value.code, refused.value.param) == expected, value
+
+
+def test_parts_of_hangul_become_one_syllable():
     with pytest.raises(ShopError) as refused:
-        parsed(**over)
-    assert (refused.value.code, refused.value.param) == ("shop_api_invalid_param", param)
+        parsed(charset="\u1161\u1100", pattern="##")
+    expected = ("shop_api_invalid_param", "generate.pattern")
+    assert (refused.value.code, refused.value.param) == expected
 
 
 @pytest.mark.parametrize(

@@ -46,19 +46,13 @@ ORDERS = {
 }
 
 
-@pytest.mark.sample(3)
 @pytest.mark.both_databases
-@pytest.mark.parametrize(("orderby", "expected"), ORDERS.items(), ids=list(ORDERS))
-def test_list_orderby(admin, pager, shop, orderby, expected):
-    descending, ascending = expected
+@pytest.mark.parametrize("orderby", ORDERS)
+def test_list_orderby(admin, pager, shop, orderby):
+    descending, ascending = ORDERS[orderby]
     by = {"filter[orderby]": orderby}
     assert letters(admin.get("/coupons", by), shop) == descending
-    for order, row in (
-        ("desc", descending),
-        ("DESC", descending),
-        ("asc", ascending),
-        ("Asc", ascending),
-    ):
+    for order, row in (("DESC", descending), ("asc", ascending), ("Asc", ascending)):
         query = by | {"filter[order]": order}
         assert letters(admin.get("/coupons", query), shop) == row
         pages = [pager.get("/coupons", query | {"page": page}) for page in (1, 2, 3, 4)]
@@ -73,34 +67,22 @@ def test_list_order_without_orderby_is_by_date(admin, shop):
 # --- fields ---
 
 
-@pytest.mark.parametrize(
-    ("fields", "names"),
-    [
-        ("code", ["code"]),
-        ("amount,id", ["id", "amount"]),
-        (" id , code ", ["id", "code"]),
-        ("id,id", ["id"]),
-        ("id,unknown", ["id"]),
-        ("unknown", []),
-        (",", []),
-        ("ID", []),
-        ("id.x", []),
-        ("status", []),
-        ("author_id,search_text", []),
-    ],
-)
-def test_list_selects_fields(admin, make_coupon, fields, names):
+def test_list_selects_fields(admin, make_coupon):
     coupons = [make_coupon(), make_coupon()]
-    response = admin.get("/coupons", {"fields": fields})
-    selected = [{name: coupon[name] for name in names} for coupon in coupons[::-1]]
-    assert reply(response) == (200, {"coupons": selected})
-    assert totals(response) == ("2", "1")
-
-
-@pytest.mark.parametrize("fields", ["", " "])
-def test_list_with_empty_fields_shows_all(admin, make_coupon, fields):
-    coupon = make_coupon()
-    assert reply(admin.get("/coupons", {"fields": fields})) == (200, {"coupons": [coupon]})
+    for fields, names in (
+        *[(fields, list(coupons[0])) for fields in ("", " ")],
+        ("code", ["code"]),
+        *[(fields, ["id", "amount"]) for fields in ("amount,id", " id , amount ")],
+        *[(fields, ["id"]) for fields in ("id,id", "id,unknown")],
+        *[
+            (fields, [])
+            for fields in ("unknown", ",", "ID", "id.x", "status", "author_id,search_text")
+        ],
+    ):
+        response = admin.get("/coupons", {"fields": fields})
+        selected = [{name: coupon[name] for name in names} for coupon in coupons[::-1]]
+        assert reply(response) == (200, {"coupons": selected}), fields
+        assert totals(response) == ("2", "1")
 
 
 # --- who may ---
@@ -114,12 +96,8 @@ def test_list_of_a_caller_who_may_not_read(client_for, shop, role):
         assert reply(response) == (200, {"coupons": []})
         assert totals(response) == ("0", "0")
         assert "Link" not in response.headers
-
-
-@pytest.mark.parametrize("role", ["customer", "subscriber"])
-def test_count_of_a_caller_who_may_not_read(client_for, shop, role):
-    response = client_for(role).get("/coupons/count")
-    assert reply(response) == refusal("shop_api_user_cannot_read_coupons_count")
+    count = refusal("shop_api_user_cannot_read_coupons_count")
+    assert reply(client.get("/coupons/count")) == count
 
 
 def test_query_is_rejected_before_a_missing_capability(client_for):

@@ -73,32 +73,20 @@ def test_generated_and_imported_coupons_have_them(admin, app, tmp_path):
         assert response.get_json()["coupon"] == shown
 
 
-INVALID = [
-    {"tags": "newsletter"},
-    {"tags": [""]},
-    {"tags": [None]},
-    {"tags": ["x" * 65]},
-    {"tags": ["-a"]},
-    {"tags": ["code:a"]},
-    {"tags": ["role:a"]},
-    {"tags": [f"{number}" for number in range(51)]},
-    {"combines_with": ["role:customer"]},
-    {"combines_with": ["code:"]},
-    {"combines_with": ["--a"]},
-    {"combines_with": ["-" + "x" * 65]},
-    {"customer_tags": ["code:a"]},
-    {"customer_tags": ["role:" + "x" * 65]},
-    {"customer_tags": [f"{number}" for number in range(101)]},
-    {"maximum_discount": "-0.01"},
-    {"starts_at": "soon"},
-    {"get_product_ids": 7},
-]
-
-
 def test_invalid_values(admin):
-    for given in INVALID:
-        params = refused_params(admin.post("/coupons", {"coupon": {"code": "a", **given}}))
-        assert params == [f"coupon.{name}" for name in given], given
+    long = "x" * 65
+    for name, values in (
+        ("tags", ["newsletter", [""], [None], [long], ["-a"], ["code:a"], ["role:a"]]),
+        ("tags", [[f"{number}" for number in range(51)]]),
+        ("combines_with", [["role:customer"], ["code:"], ["--a"], [f"-{long}"]]),
+        ("customer_tags", [["code:a"], [f"role:{long}"], [f"{number}" for number in range(101)]]),
+        ("maximum_discount", ["-0.01"]),
+        ("starts_at", ["soon"]),
+        ("get_product_ids", [7]),
+    ):
+        for value in values:
+            response = admin.post("/coupons", {"coupon": {"code": "a", name: value}})
+            assert refused_params(response) == [f"coupon.{name}"], value
     for given in (
         {"tags": ["x" * 64, "5"]},
         {"combines_with": ["-" + "x" * 64, "code:" + "x" * 500]},

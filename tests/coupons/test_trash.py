@@ -144,19 +144,6 @@ def test_capabilities(client_for, trash):
     assert listed(client_for("shop_manager")) == ["code-1"]
 
 
-@pytest.mark.parametrize("mount", ["/wc-api/v2", "/wc-api/v3"])
-def test_legacy_mounts_have_no_such_routes(admin, trash, mount):
-    coupon_id = trash()["id"]
-    for method, path in (
-        ("GET", "trash"),
-        ("DELETE", "trash"),
-        ("POST", f"{coupon_id}/restore"),
-    ):
-        response = admin.request(method, f"{mount}/coupons/{path}")
-        assert response.status_code == 404
-        assert response.get_json()["errors"][0]["code"] == "woocommerce_api_no_route"
-
-
 def test_migration_takes_the_time_of_the_last_update(make_app, fresh_database_url):
     with make_app(DATABASE_URL=fresh_database_url).app_context():
         upgrade(revision="0014")
