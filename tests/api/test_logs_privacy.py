@@ -8,7 +8,7 @@ import pytest
 from app.db.session import db
 from tests.api.log_lines import logged
 from tests.api_client import Client
-from tests.customers.input import PASSWORD, create, shown
+from tests.customers.calls import PASSWORD, create, shown
 
 pytestmark = pytest.mark.one_database
 

@@ -1,11 +1,14 @@
 """Requests and values for the tests of customers."""
 
 import hashlib
+import json
 
 from app.db.session import run_in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of
 
+PASSWORD = "Pa55-wôrd <never> shown"
+NOBODY = 2**62  # an ID that no test reaches
 SHIPPING = {
     "first_name": "Ship",
     "last_name": "Ping",
@@ -17,16 +20,7 @@ SHIPPING = {
     "postcode": "5003",
     "country": "NO",
 }
-BILLING = {
-    "first_name": "Bill",
-    "last_name": "Ing",
-    "company": "Land Ltd",
-    "address_1": "3 Road",
-    "address_2": "Floor 4",
-    "city": "Oslo",
-    "state": "Viken",
-    "postcode": "0150",
-    "country": "NO",
+BILLING = {name: f"Billing {value}" for name, value in SHIPPING.items()} | {
     "email": "bill@example.org",
     "phone": "+47 555 01 234",
 }
@@ -72,6 +66,16 @@ def rejection(response):
     return response.status_code, entry["code"]
 
 
+def refusal(response):
+    """As ``rejection``, with the parameter."""
+    (entry,) = response.get_json()["errors"]
+    return response.status_code, entry["code"], entry.get("param")
+
+
+def create(client, **fields):
+    return client.post("/customers", {"customer": {"email": "new@example.com"} | fields})
+
+
 def read(client, customer_id):
     response = client.get(f"/customers/{customer_id}")
     assert response.status_code == 200, response.get_json()
@@ -80,6 +84,36 @@ def read(client, customer_id):
 
 def edit(client, customer_id, **changes):
     return client.put(f"/customers/{customer_id}", {"customer": changes})
+
+
+def bulk(client, *items, method="POST"):
+    """Send items and return their results."""
+    response = client.request(method, "/customers/bulk", json={"customers": items})
+    assert response.status_code == 200, response.get_json()
+    body = json.loads(response.data)  # the app's own reader has no integers beyond 64 bits
+    assert set(body) == {"customers"}
+    return body["customers"]
+
+
+def outcome(result):
+    """The ID and the code of a failed item of a bulk, in the one shape that the specification gives."""
+    assert set(result) == {"id", "error"}
+    assert set(result["error"]) == {"code", "message"}
+    assert result["error"]["message"]
+    return result["id"], result["error"]["code"]
+
+
+def customers_of(client):
+    return client.get("/customers", {"filter[role]": "all"}).get_json()["customers"]
+
+
+def emails(client):
+    listed = client.get("/customers", {"filter[limit]": -1}).get_json()["customers"]
+    return [customer["email"] for customer in listed]
+
+
+def shown(response):
+    return f"{response.status} {response.headers} {response.get_data(as_text=True)}"
 
 
 def give_role(app, user_id, role, position):

@@ -1,14 +1,12 @@
 """Requests for the tests of customer lists."""
 
-from datetime import UTC, datetime
 from decimal import Decimal
-from uuid import uuid4
 
 from sqlalchemy import update
 
 from app.db.session import run_in_transaction
-from app.db.sql.types import Json
-from app.models import Order, User
+from app.models import User
+from tests.factories import insert_order
 
 
 def listed(response):
@@ -23,11 +21,6 @@ def filtered(client, **keys):
 
 def totals(response):
     return response.headers["X-Total"], response.headers["X-TotalPages"]
-
-
-def refusal(response):
-    (entry,) = response.get_json()["errors"]
-    return response.status_code, entry["code"], entry.get("param")
 
 
 def create_many(client, *customers):
@@ -54,18 +47,4 @@ def set_columns(app, customer, **columns):
 
 
 def add_order(app, customer, total):
-    timestamp = datetime(2026, 1, 1, tzinfo=UTC)
-    columns = Order.__table__.c
-    values = {name: "" for name, column in columns.items() if column.type.python_type is str}
-    values |= {name: [] for name, column in columns.items() if isinstance(column.type, Json)}
-    for name in ("subtotal", "cart_tax", "shipping_tax", "total_shipping", "total_discount"):
-        values[name] = Decimal(0)
-    values |= {
-        "status": "completed",
-        "payment_paid": True,
-        "created_at": timestamp,
-        "updated_at": timestamp,
-    }
-    values |= {"customer_id": customer["id"], "total": Decimal(total), "order_key": uuid4().hex}
-    with app.app_context():
-        run_in_transaction(lambda session: session.add(Order(**values)))
+    insert_order(app, customer_id=customer["id"], total=Decimal(total))

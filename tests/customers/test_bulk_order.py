@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.customers.bulk import avatar, bulk, emails, outcome, read
+from tests.customers.calls import avatar, bulk, emails, outcome, read
 
 # --- items that meet ---
 

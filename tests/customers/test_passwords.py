@@ -11,8 +11,8 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import User
 from app.services.common.bulk import BulkItem
-from tests.api_client import Client
-from tests.customers.input import PASSWORD, create, edit, refused_params, shown
+from tests.api_client import Client, refused_params
+from tests.customers.calls import PASSWORD, create, edit, shown
 
 
 def stored_hash(app, customer_id):

@@ -3,79 +3,48 @@
 import pytest
 
 from app.conversions.text import is_username
-from tests.customers.input import create, customers_of, read, refusal
+from tests.customers.calls import create, customers_of, read, rejection
 
 # --- e-mail on create ---
 
 
 @pytest.mark.parametrize(
-    ("given", "stored"),
+    "given",
     [
-        ("ann@example.com", "ann@example.com"),
-        ("Ann.LEE+tag@Example.COM", "Ann.LEE+tag@example.com"),
-        ("o'hara@example.ie", "o'hara@example.ie"),
-        ("a/b@example.com", "a/b@example.com"),
-        ("!#$%&'*+-/=?^_`{|}~@example.com", "!#$%&'*+-/=?^_`{|}~@example.com"),
-        ("1@example.com", "1@example.com"),
-        ("a@b.co", "a@b.co"),
-        ("ann@sub.sub.example.com", "ann@sub.sub.example.com"),
-        ("ann@shop.test", "ann@shop.test"),
-        ("ann@shop.local", "ann@shop.local"),
-        ("ann@example.invalid", "ann@example.invalid"),
-        ("ünal@bücher.example", "ünal@bücher.example"),
-        ("用户@例子.公司", "用户@例子.公司"),
-        ("हिन्दी@example.com", "हिन्दी@example.com"),
-        ("x" * 64 + "@example.com", "x" * 64 + "@example.com"),
+        ["Ann.LEE+tag@Example.COM", "1@example.com", "a@b.co", "ann@sub.sub.example.com"],
+        ["o'hara@example.ie", "a/b@example.com", "!#$%&'*+-/=?^_`{|}~@example.com"],
+        ["ann@shop.test", "ann@shop.local", "ann@example.invalid", "x" * 64 + "@example.com"],
+        ["ünal@bücher.example", "用户@例子.公司", "हिन्दी@example.com"],
     ],
+    ids=["plain", "signs", "domains", "scripts"],
 )
-def test_create_with_a_valid_email_stores_it(admin, given, stored):
-    response = create(admin, email=given)
-    assert response.status_code == 201
-    customer = response.get_json()["customer"]
-    assert customer["email"] == stored
-    assert read(admin, customer["id"]) == customer
+def test_create_with_a_valid_email_stores_it(admin, given):
+    for email in given:
+        response = create(admin, email=email)
+        customer = response.get_json()["customer"]
+        local, _, domain = email.partition("@")
+        assert (response.status_code, customer["email"]) == (201, f"{local}@{domain.lower()}")
+        assert read(admin, customer["id"]) == customer
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        "",
-        " ",
-        "ann",
-        "ann@",
-        "@example.com",
-        "@",
-        "ann@localhost",
-        "ann@example",
-        "ann@@example.com",
-        "ann@bob@example.com",
-        "ann@example..com",
-        "ann@.example.com",
-        "ann@-example.com",
-        "ann..lee@example.com",
-        ".ann@example.com",
-        "ann.@example.com",
-        "a nn@example.com",
-        "ann@exa mple.com",
-        "ann@exa_mple!.com",
-        "ann\n@example.com",
-        "ann@example.com\nBcc: bob@example.com",
-        "ann@example.com, bob@example.com",
-        "Ann <ann@example.com>",
-        "<ann@example.com>",
-        "mailto:ann@example.com",
-        "ann(x)@example.com",
-        "a\x07nn@example.com",
-        "x" * 242 + "@example.com",
-        "ann@" + "x" * 64 + ".com",
-        5,
-        0,
-        1.5,
+        ["", " ", "ann", "ann@", "@example.com", "@", "ann@localhost", "ann@example", 5, 0, 1.5],
+        ["ann@@example.com", "ann@bob@example.com", "ann@example.com, bob@example.com"],
+        ["ann@example..com", "ann@.example.com", "ann@-example.com", "ann@exa_mple!.com"],
+        ["ann..lee@example.com", ".ann@example.com", "ann.@example.com", "ann(x)@example.com"],
+        ["a nn@example.com", "ann@exa mple.com", "ann\n@example.com", "a\x07nn@example.com"],
+        ["ann@example.com\nBcc: bob@example.com", "mailto:ann@example.com"],
+        ["Ann <ann@example.com>", "<ann@example.com>"],
+        ["x" * 242 + "@example.com", "ann@" + "x" * 64 + ".com"],
     ],
+    ids=["parts", "several", "domain", "local", "blanks", "headers", "names", "length"],
 )
 def test_create_with_an_invalid_email_fails_with_the_registration_code(admin, given):
-    response = create(admin, email=given)
-    assert refusal(response) == (400, "registration-error-invalid-email")
+    for email in given:
+        response = create(admin, email=email)
+        assert rejection(response) == (400, "registration-error-invalid-email"), email
     assert len(customers_of(admin)) == 1
 
 
@@ -95,65 +64,28 @@ def test_create_with_an_invalid_email_fails_with_the_registration_code(admin, gi
 def test_create_with_the_email_of_an_account_fails(admin, first, second):
     create(admin, email=first, username="one")
     response = create(admin, email=second, username="two")
-    assert refusal(response) == (400, "registration-error-email-exists")
+    assert rejection(response) == (400, "registration-error-email-exists")
     assert [customer["username"] for customer in customers_of(admin)] == ["administrator", "one"]
 
 
 # --- username on create ---
 
 
-@pytest.mark.parametrize(
-    "username",
-    [
-        "a",
-        "0",
-        "_",
-        "Ann",
-        "ann.lee-moe_x@example.com",
-        "ann lee moe",
-        "Ünal",
-        "東京",
-        "Ελλάδα",
-        "x" * 60,
-    ],
-)
-def test_create_with_a_valid_username_stores_it(admin, username):
-    response = create(admin, username=username)
-    assert response.status_code == 201
-    customer = response.get_json()["customer"]
-    assert customer["username"] == username
-    assert read(admin, customer["id"]) == customer
+def test_create_with_a_valid_username_stores_it(admin):
+    names = ["a", "0", "_", "Ann", "ann.lee-moe_x@example.com", "ann lee moe", "x" * 60]
+    for number, username in enumerate([*names, "Ünal", "東京", "Ελλάδα", 42]):
+        response = create(admin, email=f"c{number}@example.com", username=username)
+        customer = response.get_json()["customer"]
+        assert (response.status_code, customer["username"]) == (201, str(username))
+        assert read(admin, customer["id"]) == customer
 
 
-def test_create_with_a_number_as_username_takes_it_as_text(admin):
-    assert create(admin, username=42).get_json()["customer"]["username"] == "42"
-
-
-@pytest.mark.parametrize(
-    "username",
-    [
-        " ",
-        " ann",
-        "ann ",
-        "ann  lee",
-        "ann\tlee",
-        "ann\nlee",
-        "ann\n",
-        "ann\u00a0lee",
-        "ann+lee",
-        "ann/lee",
-        "ann'lee",
-        "ann,lee",
-        "<b>ann</b>",
-        "ann&amp;lee",
-        "ann\x07",
-        "ann\u200b",
-        "😀",
-    ],
-)
-def test_create_with_an_invalid_username_fails_with_the_registration_code(admin, username):
-    response = create(admin, username=username)
-    assert refusal(response) == (400, "registration-error-invalid-username")
+def test_create_with_an_invalid_username_fails_with_the_registration_code(admin):
+    blanks = (" ", " ann", "ann ", "ann  lee", "ann\tlee", "ann\nlee", "ann\n", "ann\u00a0lee")
+    signs = ("ann+lee", "ann/lee", "ann'lee", "ann,lee", "<b>ann</b>", "ann&amp;lee", "😀")
+    for username in (*blanks, *signs, "ann\x07", "ann\u200b"):
+        response = create(admin, username=username)
+        assert rejection(response) == (400, "registration-error-invalid-username"), username
     assert len(customers_of(admin)) == 1
 
 
@@ -165,7 +97,7 @@ def test_create_with_an_invalid_username_fails_with_the_registration_code(admin,
 def test_create_with_the_username_of_an_account_fails(admin, first, second):
     create(admin, email="one@example.com", username=first)
     response = create(admin, email="two@example.com", username=second)
-    assert refusal(response) == (400, "registration-error-username-exists")
+    assert rejection(response) == (400, "registration-error-username-exists")
     usernames = [customer["username"] for customer in customers_of(admin)]
     assert usernames == ["administrator", first]
 
@@ -209,30 +141,15 @@ def test_generated_username_fills_the_first_gap(admin):
     assert again["username"] == "ann2"
 
 
-@pytest.mark.parametrize(
-    "local",
-    [
-        "ann+tag",
-        "o'hara",
-        "a/b",
-        "!#$%",
-        "++",
-        "x" * 64,
-        "ünal",
-        "用户",
-        "हिन्दी",
-        "{}",
-        "1",
-        "e\u0301",
-    ],
-)
-def test_generated_username_is_valid_and_free_whatever_the_local_part(admin, local):
-    first = create(admin, email=f"{local}@a.example")
-    second = create(admin, email=f"{local}@b.example")
-    assert (first.status_code, second.status_code) == (201, 201)
-    names = [response.get_json()["customer"]["username"] for response in (first, second)]
-    assert len({name.lower() for name in names}) == 2
-    assert all(len(name) <= 60 and is_username(name) for name in names)
+@pytest.mark.both_databases
+def test_generated_username_is_valid_and_free_whatever_the_local_part(admin):
+    signs = ("ann+tag", "o'hara", "a/b", "!#$%", "++", "{}", "1")
+    for local in (*signs, "x" * 64, "ünal", "用户", "हिन्दी", "e\u0301"):
+        responses = [create(admin, email=f"{local}@{host}.example") for host in "ab"]
+        assert [response.status_code for response in responses] == [201, 201], local
+        names = [response.get_json()["customer"]["username"] for response in responses]
+        assert len({name.lower() for name in names}) == 2
+        assert all(len(name) <= 60 and is_username(name) for name in names)
 
 
 @pytest.mark.both_databases

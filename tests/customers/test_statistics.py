@@ -10,9 +10,9 @@ from sqlalchemy import select, update
 
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
-from app.db.sql.types import Json
 from app.models import Order
 from tests.api_client import without_key
+from tests.factories import ORDER
 
 KNOWN = ["pending", "processing", "on-hold", "completed", "cancelled", "refunded", "failed"]
 NONE = {"last_order_id": None, "last_order_date": None, "orders_count": 0, "total_spent": "0.00"}
@@ -20,21 +20,9 @@ NONE = {"last_order_id": None, "last_order_date": None, "orders_count": 0, "tota
 
 def new_order(customer_id, **over):
     """An order that is not stored yet: completed, of 10.00."""
-    timestamp = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
-    columns = Order.__table__.c
-    values = {name: "" for name, column in columns.items() if column.type.python_type is str}
-    values |= {name: [] for name, column in columns.items() if isinstance(column.type, Json)}
-    values["order_key"] = uuid4().hex
-    for name in ("subtotal", "cart_tax", "shipping_tax", "total_shipping", "total_discount"):
-        values[name] = Decimal(0)
-    values |= {
-        "created_at": timestamp,
-        "updated_at": timestamp,
-        "status": "completed",
-        "payment_paid": True,
-    }
-    values |= {"total": Decimal("10.00"), "customer_id": customer_id}
-    return Order(**values | over)
+    moment = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
+    values = {"customer_id": customer_id, "order_key": uuid4().hex, "total": Decimal("10.00")}
+    return Order(**ORDER | values | {"created_at": moment, "updated_at": moment} | over)
 
 
 @pytest.fixture

@@ -12,6 +12,15 @@ from tests.customers.calls import BILLING, FULL, SHIPPING, avatar, edit, expecte
 # --- edit ---
 
 
+@pytest.mark.parametrize("name", ["billing_address", "shipping_address"])
+def test_update_of_one_part_of_an_address_leaves_the_others(admin, make_customer, name):
+    customer = make_customer(**FULL)
+    for part in FULL[name]:
+        edit(admin, customer["id"], **{name: {part: f"new {part}"}})
+        customer |= {name: customer[name] | {part: f"new {part}"}}
+        assert read(admin, customer["id"]) == customer, part
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -31,23 +40,9 @@ def test_update_changes_only_what_is_supplied(admin, make_customer, changes):
     assert read(admin, other["id"]) == other
 
 
-@pytest.mark.parametrize("part", BILLING)
-def test_update_of_one_billing_part_leaves_the_others(admin, make_customer, part):
+def test_update_without_an_updatable_field_changes_nothing(admin, make_customer):
     customer = make_customer(**FULL)
-    edit(admin, customer["id"], billing_address={part: "new"})
-    assert read(admin, customer["id"]) == customer | {"billing_address": BILLING | {part: "new"}}
-
-
-@pytest.mark.parametrize("part", SHIPPING)
-def test_update_of_one_shipping_part_leaves_the_others(admin, make_customer, part):
-    customer = make_customer(**FULL)
-    edit(admin, customer["id"], shipping_address={part: "new"})
-    assert read(admin, customer["id"]) == customer | {"shipping_address": SHIPPING | {part: "new"}}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
+    for changes in (
         {},
         dict.fromkeys(FULL),
         {"password": None},
@@ -59,68 +54,47 @@ def test_update_of_one_shipping_part_leaves_the_others(admin, make_customer, par
         {"username": "other"},
         {"id": 1, "created_at": "2001-01-01T00:00:00Z", "role": "administrator", "x": 1},
         {"orders_count": 5, "total_spent": "5.00", "last_order_id": 1, "avatar_url": "x"},
-    ],
-)
-def test_update_without_an_updatable_field_changes_nothing(admin, make_customer, changes):
-    customer = make_customer(**FULL)
-    response = edit(admin, customer["id"], **changes)
-    assert (response.status_code, response.get_json()) == (200, {"customer": customer})
-    assert read(admin, customer["id"]) == customer
-
-
-def test_update_accepts_a_trailing_slash(admin, make_customer):
-    customer = make_customer()
-    response = admin.put(f"/customers/{customer['id']}/", {"customer": {"first_name": "Ann"}})
-    assert response.get_json() == {"customer": customer | {"first_name": "Ann"}}
+    ):
+        response = edit(admin, customer["id"], **changes)
+        assert (response.status_code, response.get_json()) == (200, {"customer": customer}), changes
+        assert read(admin, customer["id"]) == customer
 
 
 @pytest.mark.parametrize(
-    ("given", "stored"),
+    ("stored", "given"),
     [
-        ("new@example.com", "new@example.com"),
-        (" new@example.com\n", "new@example.com"),
-        ("New.Name@EXAMPLE.Com", "New.Name@example.com"),
-        ("n(e)w@example.com", "new@example.com"),
-        ("new @exa mple.com", "new@example.com"),
-        ("<new>@example.com", "new@example.com"),
-        ("new+tag@example.com", "new+tag@example.com"),
-        ("new@shop.local", "new@shop.local"),
-        ("ünal@bücher.example", "ünal@bücher.example"),
-        ("用户@例子.公司", "用户@例子.公司"),
-        ("नमस्ते@example.com", "नमस्ते@example.com"),
-        ("ann@example.com", "ann@example.com"),
-        ("ANN@EXAMPLE.COM", "ANN@example.com"),
-        ("", ""),
+        ("new@example.com", ["new@example.com", " new@example.com\n", "n(e)w@example.com"]),
+        ("new@example.com", ["new @exa mple.com", "<new>@example.com"]),
+        ("New.Name@example.com", ["New.Name@EXAMPLE.Com"]),
+        ("ann@example.com", ["ann@example.com"]),
+        ("ANN@example.com", ["ANN@EXAMPLE.COM"]),
+        ("", [""]),
+        *[(email, [email]) for email in ("new+tag@example.com", "new@shop.local")],
+        *[
+            (email, [email])
+            for email in ("ünal@bücher.example", "用户@例子.公司", "नमस्ते@example.com")
+        ],
     ],
 )
-def test_update_of_the_email_stores_what_sanitizing_leaves(admin, make_customer, given, stored):
+def test_update_of_the_email_stores_what_sanitizing_leaves(admin, make_customer, stored, given):
     customer = make_customer(email="ann@example.com")
     wanted = customer | {"email": stored, "avatar_url": avatar(stored) if stored else None}
-    response = edit(admin, customer["id"], email=given)
-    assert (response.status_code, response.get_json()) == (200, {"customer": wanted})
-    assert read(admin, customer["id"]) == wanted
+    for email in given:
+        edit(admin, customer["id"], email="ann@example.com")
+        response = edit(admin, customer["id"], email=email)
+        assert (response.status_code, response.get_json()) == (200, {"customer": wanted}), email
+        assert read(admin, customer["id"]) == wanted
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "new",
-        "new@",
-        "@example.com",
-        "new@localhost",
-        "(@)",
-        "new@example..com",
-        5,
-        "x" * 242 + "@example.com",
-    ],
-)
-def test_update_with_an_invalid_email_keeps_the_stored_email(admin, make_customer, given):
+def test_update_with_an_invalid_email_keeps_the_stored_email(admin, make_customer):
     """spec 2.2: no validation error is raised on edit; the other fields are changed."""
     customer = make_customer(email="ann@example.com")
-    wanted = customer | {"first_name": "Ann"}
-    response = edit(admin, customer["id"], email=given, first_name="Ann")
-    assert (response.status_code, response.get_json()) == (200, {"customer": wanted})
-    assert read(admin, customer["id"]) == wanted
+    short = ("new", "new@", "@example.com", "new@localhost", "(@)", "new@example..com", 5)
+    for number, given in enumerate((*short, "x" * 242 + "@example.com")):
+        wanted = customer | {"first_name": f"Ann {number}"}
+        response = edit(admin, customer["id"], email=given, first_name=f"Ann {number}")
+        assert (response.status_code, response.get_json()) == (200, {"customer": wanted}), given
+        assert read(admin, customer["id"]) == wanted
 
 
 @pytest.mark.both_databases
