@@ -30,40 +30,24 @@ def test_filter_finds_records_with_this_value(admin, kind):
     assert found(admin, kind, **flat("erp_id", "4711")) == [first, third]
 
 
-@pytest.mark.sample(6)
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
-    ("value", "text", "is_found"),
+    ("is_found", "pairs"),
     [
-        ("Ab", "Ab", True),
-        ("Ab", "ab", False),
-        ("ab", "ab ", False),
-        (" ", " ", True),
-        ("", "", True),
-        (1.50, "1.5", True),
-        (True, "true", True),
-        ("true", "true", True),
-        (False, "false", True),
-        (0, "0", True),
-        (None, "null", False),
-        ([1], "[1]", False),
-        ({"b": 1}, '{"b":1}', False),
-        ({}, "", False),
-        ([], "", False),
-        ("ü" * 255, "ü" * 255, True),
-        ("ü" * 256, "ü" * 256, False),
-        ("ü" * 256, "ü" * 255, False),
-        ("100%", "100%", True),
-        ("100%", "1%", False),
-        ("\u00e9", "e\u0301", False),
+        (True, [("Ab", "Ab"), (" ", " "), ("", ""), ("100%", "100%"), ("ü" * 255, "ü" * 255)]),
+        (True, [(1.50, "1.5"), (True, "true"), ("true", "true"), (False, "false"), (0, "0")]),
+        (False, [("Ab", "ab"), ("ab", "ab "), ("100%", "1%"), ("\u00e9", "e\u0301")]),
+        (False, [(None, "null"), ([1], "[1]"), ({"b": 1}, '{"b":1}'), ({}, ""), ([], "")]),
+        (False, [("ü" * 256, "ü" * 256), ("ü" * 256, "ü" * 255)]),
     ],
 )
-def test_comparison_is_exact(admin, value, text, is_found):
-    wrapped = {"a": value} if value is not None else {"a": None}
-    coupon_id = created(admin, "coupon", metadata=wrapped)["id"]
-    expected = [coupon_id] if is_found else []
-    assert found(admin, "coupon", **bracketed(a=text)) == expected
-    assert found(admin, "coupon", **flat("a", text)) == expected
+def test_comparison_is_exact(admin, is_found, pairs):
+    for number, (value, text) in enumerate(pairs):
+        name = f"a{number}"
+        coupon_id = created(admin, "coupon", metadata={name: value})["id"]
+        expected = [coupon_id] if is_found else []
+        assert found(admin, "coupon", **bracketed(**{name: text})) == expected, (value, text)
+        assert found(admin, "coupon", **flat(name, text)) == expected, (value, text)
 
 
 @pytest.mark.both_databases

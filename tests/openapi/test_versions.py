@@ -49,24 +49,10 @@ SINGLE_READS = {
     "GET /campaigns/{campaign_id}",
 }
 LISTS = {
-    *(
-        f"GET /{what}"
-        for what in (
-            "coupons",
-            "customers",
-            "orders",
-            "redemptions",
-            "refunds",
-            "keys",
-            "campaigns",
-            "imports",
-        )
-    ),
-    "GET /coupons/trash",
-    "GET /coupons/batches",
-    "GET /orders/trash",
+    *(f"GET /{what}" for what in ("coupons", "customers", "orders", "redemptions", "refunds")),
+    *(f"GET /{what}" for what in ("keys", "campaigns", "imports", "webhooks")),
+    *(f"GET /{what}" for what in ("coupons/trash", "coupons/batches", "orders/trash")),
     *(f"GET /reports/{what}" for what in ("coupons", "customers", "refusals")),
-    "GET /webhooks",
     "GET /webhooks/{webhook_id}/deliveries",
 }
 

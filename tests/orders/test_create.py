@@ -303,10 +303,6 @@ def test_types_come_before_the_capability_and_that_before_the_rules(client_for):
     assert reply(response) == refusal("shop_api_user_cannot_create_order")
 
 
-def test_shop_manager_creates_orders(client_for, make_order):
-    assert make_order(client_for("shop_manager"))["status"] == "pending"
-
-
 @pytest.mark.both_databases
 def test_an_order_key_is_taken(admin, make_order):
     make_order(order_key="k")

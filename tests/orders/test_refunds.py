@@ -287,22 +287,6 @@ def test_all_refunds_newest_first_with_filters_and_pages(admin, order):
     assert admin.get("/refunds/count", never).get_json() == {"count": 0}
 
 
-def test_capabilities(client_for, admin, order):
-    made = refund(admin, order, amount="1.00")
-    customer = client_for("customer")
-    path = f"/orders/{order['id']}/refunds"
-    one, body = f"{path}/{made['id']}", {"order_refund": {"amount": "1.00"}}
-    cannot = "shop_api_user_cannot_{}_order_refund".format
-    assert reply(customer.get(path)) == refusal(cannot("read") + "s")
-    assert reply(customer.get(one)) == refusal(cannot("read") + "s")
-    assert reply(customer.post(path, body)) == refusal(cannot("create"))
-    assert reply(customer.put(one, body)) == refusal(cannot("edit"))
-    assert reply(customer.delete(one)) == refusal(cannot("delete"))
-    assert customer.get("/refunds").get_json() == {"order_refunds": []}
-    count = refusal("shop_api_user_cannot_read_order_refunds_count")
-    assert reply(customer.get("/refunds/count")) == count
-
-
 def test_idempotency_key_and_conditions(admin, order):
     path = f"/orders/{order['id']}/refunds"
     body, headers = {"order_refund": {"amount": "1.00"}}, {"Idempotency-Key": "refund-1"}

@@ -144,49 +144,34 @@ def install(monkeypatch, make_app):
 # --- rejected plugins ---
 
 HERE = __name__
+TWICE = "Two plugins are named '{}'. Uninstall or rename one of them."
+
+UNIMPORTABLE = "The plugin 'gone' cannot be imported from '{}': {}"
+
+SHUT = "The plugin 'shut' ('{}') has no init_app(app, api)."
+
+MISSING = "no_such_module_of_ours"
+
+REFUSED = [
+    ([("gift", f"{HERE}:Gift"), ("gift", f"{HERE}:Anew")], TWICE.format("gift")),
+    # the name of a built-in plugin is taken
+    ([("coupons", f"{HERE}:Gift")], TWICE.format("coupons")),
+    ([("gone", MISSING)], UNIMPORTABLE.format(MISSING, f"No module named '{MISSING}'")),
+    (
+        [("gone", f"{HERE}:Nothing")],
+        UNIMPORTABLE.format(f"{HERE}:Nothing", f"module '{HERE}' has no attribute 'Nothing'"),
+    ),
+    ([("shut", f"{HERE}:HERE")], SHUT.format(f"{HERE}:HERE")),
+    ([("shut", f"{HERE}:Closed")], SHUT.format(f"{HERE}:Closed")),
+    ([("fails", f"{HERE}:Failing")], "The plugin 'fails' failed at start: 'colour'"),
+    (
+        [("anew", f"{HERE}:Anew")],
+        "The plugin 'anew' failed at start: the coupon type 'percent' already exists",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("doors", "message"),
-    [
-        (
-            [("gift", f"{HERE}:Gift"), ("gift", f"{HERE}:Anew")],
-            "Two plugins are named 'gift'. Uninstall or rename one of them.",
-        ),
-        # the name of a built-in plugin is taken
-        (
-            [("coupons", f"{HERE}:Gift")],
-            "Two plugins are named 'coupons'. Uninstall or rename one of them.",
-        ),
-        (
-            [("gone", "no_such_module_of_ours")],
-            (
-                "The plugin 'gone' cannot be imported from 'no_such_module_of_ours': "
-                "No module named 'no_such_module_of_ours'"
-            ),
-        ),
-        (
-            [("gone", f"{HERE}:Nothing")],
-            (
-                f"The plugin 'gone' cannot be imported from '{HERE}:Nothing': "
-                f"module '{HERE}' has no attribute 'Nothing'"
-            ),
-        ),
-        (
-            [("shut", f"{HERE}:HERE")],
-            f"The plugin 'shut' ('{HERE}:HERE') has no init_app(app, api).",
-        ),
-        (
-            [("shut", f"{HERE}:Closed")],
-            f"The plugin 'shut' ('{HERE}:Closed') has no init_app(app, api).",
-        ),
-        ([("fails", f"{HERE}:Failing")], "The plugin 'fails' failed at start: 'colour'"),
-        (
-            [("anew", f"{HERE}:Anew")],
-            "The plugin 'anew' failed at start: the coupon type 'percent' already exists",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("doors", "message"), REFUSED)
 def test_plugin_that_cannot_be_used_is_named(install, doors, message):
     with pytest.raises(PluginError) as raised:
         install(*doors)

@@ -50,31 +50,8 @@ class PluginShop(Shop):
         created = datetime(2027, 5, 1, 8, tzinfo=UTC) + timedelta(days=post_id - 60)
         local = f"{created + timedelta(hours=1):%F %T}"
         utc = ZERO if status in {"draft", "pending"} else f"{created:%F %T}"
-        return (
-            post_id,
-            1,
-            local,
-            utc,
-            "",
-            title,
-            "",
-            status,
-            "open",
-            "closed",
-            "",
-            "slug",
-            "",
-            "",
-            local,
-            utc,
-            "",
-            0,
-            "",
-            0,
-            "shop_coupon",
-            "",
-            0,
-        )
+        start = (post_id, 1, local, utc, "", title, "", status, "open", "closed", "", "slug")
+        return (*start, "", "", local, utc, "", 0, "", 0, "shop_coupon", "", 0)
 
     def _options(self):
         for number, name, value, autoload in super()._options():
@@ -135,45 +112,32 @@ def test_start(imported, zone):
     assert len(named) == sum(expected is not None for _, expected in rows)
 
 
+FIRST = "_wjecf_first_purchase_only"
 UNFIT = [
-    ({WT: "soon"}, f"{WT} 'soon' is not a date, so the coupon was paused"),
-    ({WT: "2026-13-45"}, f"{WT} '2026-13-45' is not a date, so the coupon was paused"),
-    ({WT: "1796083200000"}, f"{WT} '1796083200000' is not a date, so the coupon was paused"),
-    ({WT: php(["x"])}, f"{WT} {php(['x'])!r} is not a date, so the coupon was paused"),
-    (
-        {WT: "2026-12-01", "_wt_coupon_start_time": "25:00"},
-        (f"{WT} '2026-12-01' has the time '25:00', which is not a time, so the coupon was paused"),
-    ),
-    (
-        {WT: "2026-12-01", "_wt_coupon_start_time": "noon"},
-        f"{WT} '2026-12-01' has the time 'noon', which is not a time, so the coupon was paused",
-    ),
-    (
-        {**ENABLED, "_acfw_schedule_end": "later"},
-        "_acfw_schedule_end 'later' is not a date, so the coupon was paused",
-    ),
-    (
-        {"wc_sc_max_discount": "a lot"},
-        "wc_sc_max_discount 'a lot' is not an amount, so the coupon was paused",
-    ),
-    (
-        {"maximum_discount": "-5"},
-        "maximum_discount '-5' is negative, so the coupon was paused",
-    ),
-    (
-        {"maximum_discount": "0.001"},
-        "maximum_discount '0.001' is less than a cent, so the coupon was paused",
-    ),
-    (
-        {"_wjecf_first_purchase_only": "maybe"},
-        ("_wjecf_first_purchase_only 'maybe' is neither 'yes' nor 'no', so the coupon was paused"),
-    ),
+    # the metadata, the value that does not fit, and why
+    ({WT: "soon"}, f"{WT} 'soon'", "is not a date"),
+    ({WT: "2026-13-45"}, f"{WT} '2026-13-45'", "is not a date"),
+    ({WT: "1796083200000"}, f"{WT} '1796083200000'", "is not a date"),
+    ({WT: php(["x"])}, f"{WT} {php(['x'])!r}", "is not a date"),
+    *[
+        (
+            {WT: "2026-12-01", "_wt_coupon_start_time": time},
+            f"{WT} '2026-12-01' has the time '{time}',",
+            "which is not a time",
+        )
+        for time in ("25:00", "noon")
+    ],
+    ({**ENABLED, "_acfw_schedule_end": "later"}, "_acfw_schedule_end 'later'", "is not a date"),
+    ({"wc_sc_max_discount": "a lot"}, "wc_sc_max_discount 'a lot'", "is not an amount"),
+    ({"maximum_discount": "-5"}, "maximum_discount '-5'", "is negative"),
+    ({"maximum_discount": "0.001"}, "maximum_discount '0.001'", "is less than a cent"),
+    ({FIRST: "maybe"}, f"{FIRST} 'maybe'", "is neither 'yes' nor 'no'"),
 ]
 
 
 def test_value_that_does_not_fit_pauses_the_coupon(imported):
-    coupons, lines = imported(*(meta for meta, _ in UNFIT))
-    assert lines == [line for _, line in UNFIT]
+    coupons, lines = imported(*(meta for meta, *_ in UNFIT))
+    assert lines == [f"{value} {why}, so the coupon was paused" for _, value, why in UNFIT]
     for coupon in coupons:
         assert (coupon["status"], coupon["active"]) == ("published", False)
         assert (coupon["starts_at"], coupon["options"]) == (None, CouponOptions())

@@ -145,6 +145,19 @@ def test_native_api_ignores_a_key_in_the_query(app_with, admin):
 # --- the index, the document, the switch ---
 
 
+ORDER_PARTS = ("notes", "notes/<id>", "refunds", "refunds/<id>")
+ROUTES = {
+    *(f"/coupons{path}" for path in ("", "/<id>", "/bulk", "/code/<code>", "/count")),
+    *(f"/customers{path}" for path in ("", "/<id>", "/bulk", "/count", "/email/<email>")),
+    *(f"/customers/<id>/{path}" for path in ("downloads", "orders")),
+    *(f"/orders{path}" for path in ("", "/<id>", "/bulk", "/count", "/statuses")),
+    *(f"/orders/<order_id>/{path}" for path in ORDER_PARTS),
+    *(f"/reports{path}" for path in ("", "/sales", "/sales/top_sellers")),
+    *(f"/webhooks{path}" for path in ("", "/<id>", "/count")),
+    *(f"/webhooks/<webhook_id>/deliveries{path}" for path in ("", "/<id>")),
+}
+
+
 def test_index(anonymous):
     for path in (V3, f"{V3}/"):
         status, body = reply(anonymous.get(path))
@@ -153,38 +166,7 @@ def test_index(anonymous):
         assert store["URL"] == "http://localhost"
         assert store["version"] == "3.1.0"
         assert store["meta"]["timezone"] == "UTC"
-        assert sorted(store["routes"]) == [
-            "/",
-            "/coupons",
-            "/coupons/<id>",
-            "/coupons/bulk",
-            "/coupons/code/<code>",
-            "/coupons/count",
-            "/customers",
-            "/customers/<id>",
-            "/customers/<id>/downloads",
-            "/customers/<id>/orders",
-            "/customers/bulk",
-            "/customers/count",
-            "/customers/email/<email>",
-            "/orders",
-            "/orders/<id>",
-            "/orders/<order_id>/notes",
-            "/orders/<order_id>/notes/<id>",
-            "/orders/<order_id>/refunds",
-            "/orders/<order_id>/refunds/<id>",
-            "/orders/bulk",
-            "/orders/count",
-            "/orders/statuses",
-            "/reports",
-            "/reports/sales",
-            "/reports/sales/top_sellers",
-            "/webhooks",
-            "/webhooks/<id>",
-            "/webhooks/<webhook_id>/deliveries",
-            "/webhooks/<webhook_id>/deliveries/<id>",
-            "/webhooks/count",
-        ]
+        assert store["routes"].keys() == {"/", *ROUTES}
         assert store["routes"]["/coupons/<id>"] == {
             "supports": ["HEAD", "GET", "POST", "PUT", "PATCH", "DELETE"],
             "accepts_data": True,
