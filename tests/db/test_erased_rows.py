@@ -10,7 +10,7 @@ import pytest
 
 from app.db import backups, erased_rows
 from app.db.erased_rows import LONG_PAUSE_SECONDS, PAUSE_SECONDS, may_have_copies, remove_copies
-from app.db.session import db
+from app.db.session import db, run_in_transaction
 from tests.webhooks.receivers import running_worker, until
 
 pytestmark = pytest.mark.one_database
@@ -98,3 +98,28 @@ def test_a_backup_has_no_copies(file, tmp_path):
     assert MARK not in copy
     with closing(sqlite3.connect(tmp_path / "copy")) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (0,)
+
+
+def test_an_erasure_during_vacuum_is_not_forgotten(file, monkeypatch):
+    """The next run removes its copies."""
+    driver_of = erased_rows._driver
+
+    class Driver:
+        def __init__(self, connection):
+            self._driver = driver_of(connection)
+
+        def __getattr__(self, name):
+            return getattr(self._driver, name)
+
+        def execute(self, statement):
+            found = self._driver.execute(statement)
+            if statement == "VACUUM":
+                monkeypatch.setattr(erased_rows, "_driver", driver_of)
+                run_in_transaction(erased_rows.note_erasure)
+            return found
+
+    monkeypatch.setattr(erased_rows, "_driver", Driver)
+    remove_copies()
+    assert may_have_copies()
+    remove_copies()
+    assert not may_have_copies()

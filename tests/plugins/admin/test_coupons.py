@@ -692,7 +692,7 @@ def test_an_event_is_undone_after_a_question_that_shows_both_values(admin, brows
     event = re.search(r'href="/admin(/events/[0-9]+)#undo">Undo', html)[1]
     page = browser.get(event)
     assert "Undo this change?" in page.text
-    assert "Amount 6.00 → 5.00" in page.text
+    assert "Amount $6.00 → $5.00" in page.text
     assert "Limit of uses 3 → \u2013" in page.text
     first, second = (browser.post(f"{event}/undo", page.form("_form")) for _ in range(2))
     assert (first.status, second.status) == (303, 303)  # pressed twice
