@@ -1,14 +1,12 @@
 """Error pages for people who open an address of the API in a browser."""
 
-import re
-from base64 import b64encode
 from collections.abc import Callable
-from hashlib import sha256
 
 from flask import Flask, Response, current_app, g, render_template, request, url_for
 
 from app.api.dialect import NATIVE, current_dialect
 from app.api.openapi.info import GUIDES, guides_url
+from app.api.security_headers import hashes_of
 from app.errors import ShopError
 
 HTML = "text/html"
@@ -28,9 +26,8 @@ _PAGES = {
 }
 """Title and advice of the errors that have a page, by their code."""
 
-_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _POLICY = (
-    "default-src 'none'; style-src 'sha256-{style}'; img-src 'self'; "
+    "default-src 'none'; style-src {styles}; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
@@ -92,11 +89,6 @@ def error_page(error: ShopError) -> Response | None:
         request_id=g.request_start.ids["request_id"],
     )
     response = Response(page, error.status, error.headers, mimetype=HTML)
-    response.headers["Content-Security-Policy"] = _policy(page)
+    response.headers["Content-Security-Policy"] = _POLICY.format(styles=hashes_of("style", page))
     response.vary.add("Accept")
     return response
-
-
-def _policy(page: str) -> str:
-    (style,) = _STYLE.findall(page)
-    return _POLICY.format(style=b64encode(sha256(style.encode()).digest()).decode())

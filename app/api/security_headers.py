@@ -30,8 +30,6 @@ _SIMPLE_TYPES = frozenset(
 _TOTALS = [f"X-{dialect}-{name}" for dialect in ("WC", "WP") for name in ("Total", "TotalPages")]
 """Names of the totals of lists in other dialects."""
 
-_INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-
 # Allows the files of Swagger UI, requests to the service, and the inline styles of Swagger UI.
 _DOCS_POLICY = (
     "default-src 'none'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; "
@@ -107,16 +105,18 @@ def _is_change_allowed(origin: str | None) -> bool:
 def _policy(response: Response) -> str:
     """Return the Content-Security-Policy of a page of Swagger UI, including its inline scripts."""
     page = "" if response.direct_passthrough else response.get_data(as_text=True)
-    return _DOCS_POLICY.format(scripts=inline_scripts(page))
+    return _DOCS_POLICY.format(scripts=hashes_of("script", page))
 
 
-def inline_scripts(page: str) -> str:
-    """Return the sources of a Content-Security-Policy that allow the inline scripts of a page.
+def hashes_of(element: str, page: str) -> str:
+    """Return the sources of a Content-Security-Policy that allow what is inline in a page.
 
     Args:
-        page: HTML that contains no data from the request.
+        element: ``script`` or ``style``.
+        page: HTML that contains no data from the request in these elements.
     """
-    digests = (b64encode(sha256(script.encode()).digest()) for script in _INLINE.findall(page))
+    inline = re.findall(f"<{element}>(.*?)</{element}>", page, re.DOTALL)
+    digests = (b64encode(sha256(text.encode()).digest()) for text in inline)
     return " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
 
 

@@ -19,7 +19,7 @@ from flask import (
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.openapi.info import GUIDES, guide_title, guides_url
-from app.api.security_headers import inline_scripts
+from app.api.security_headers import hashes_of
 from app.api.smorest import Api
 from app.config.files import folder_of
 
@@ -95,7 +95,7 @@ def show_site(name: str) -> Response:
     """Return a file of the site. Browsers ask whether their copy is still current."""
     response = send_from_directory(SITE, name)
     if name.endswith(".html"):
-        scripts = inline_scripts((SITE / name).read_text(encoding="utf-8"))
+        scripts = hashes_of("script", (SITE / name).read_text(encoding="utf-8"))
         response.headers["Content-Security-Policy"] = _SITE_POLICY.format(scripts=scripts)
     return response
 
