@@ -1,5 +1,7 @@
 """Limits and statistics hold while accounts are merged and ordered for (people 6)."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
+
 import pytest
 
 from app.db import session as database
@@ -8,6 +10,7 @@ from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.services.coupons.customers import find_customer
 from app.services.coupons.terms import coupons_by_code
+from app.services.customers import columns, traces
 from app.services.redemptions.slots import take_slot
 from tests.api_client import at_the_same_time, codes
 from tests.persons.test_merge import merge
@@ -108,3 +111,55 @@ def test_a_customer_who_was_read_before_the_merge_is_read_again(app, admin, pair
 
         with app.app_context(), pytest.raises(TryAgain):
             run_in_transaction(take)
+
+
+def delete(client, customer_id):
+    return client.delete(f"/customers/{customer_id}", {"force": "true"})
+
+
+def erase(client, customer_id):
+    return client.post("/persons/erase", {"person": {"customer_id": customer_id}})
+
+
+@pytest.mark.parametrize("remove", [delete, erase])
+@pytest.mark.parametrize(
+    ("place", "last_step"), [(traces, "erase_refused_carts"), (columns, "with_computed")]
+)
+def test_an_address_is_taken_before_or_after_the_removal_of_its_old_account(
+    admin, make_customer, make_coupon, monkeypatch, remove, place, last_step
+):
+    """Another account takes the address of a merged account while the kept account is removed.
+
+    The first transaction waits at its last step until the second one waits for it or has ended.
+    """
+    make_coupon(code="summer")
+    use = reserve(admin, "summer", "cart", email=REMOVED)
+    kept, removed, other = (
+        make_customer(email=email)["id"] for email in (KEPT, REMOVED, "other@example.com")
+    )
+    assert merge(admin, kept, removed).status_code == 200
+
+    def take(client, _):
+        return client.put(f"/customers/{other}", {"customer": {"email": REMOVED}})
+
+    first, second = (remove, take) if place is traces else (take, remove)
+    begun = []
+    step = getattr(place, last_step)
+    with ThreadPoolExecutor() as pool:
+
+        def step_beside_the_second(*args):
+            if not begun:
+                begun.append(pool.submit(second, type(admin)(admin.app, admin.key), kept))
+                wait(begun, timeout=0.3)
+            return step(*args)
+
+        monkeypatch.setattr(place, last_step, step_beside_the_second)
+        assert first(admin, kept).status_code == 200
+        assert begun[0].result().status_code == 200
+    assert admin.get(f"/customers/{other}").get_json()["customer"]["email"] == REMOVED
+    types = {"type": "customer.updated,customer.deleted", "filter[order]": "desc"}
+    last, before = admin.get("/events", {**types, "limit": 2}).get_json()["events"]
+    assert {last["type"], before["type"]} == {"customer.updated", "customer.deleted"}
+    # The uses of guests with the address belong to the account that had it then.
+    shown = admin.get(f"/redemptions/{use['id']}").get_json()["redemption"]["email"]
+    assert shown == ("" if last["type"] == "customer.updated" else REMOVED)

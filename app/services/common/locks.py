@@ -1,7 +1,7 @@
 """Locks of accounts, which events, orders and notes refer to.
 
 All transactions lock orders first, then accounts, campaigns and coupons, each in the order of
-their IDs.
+their IDs. The removal of an account then holds its addresses in their order (``hold_addresses``).
 """
 
 from collections.abc import Iterable, Sequence

@@ -71,6 +71,7 @@ from app.services.customers.erasure import (
     erase_responses,
     erase_signatures,
 )
+from app.services.customers.removal import hold_addresses
 from app.services.events.erasure import erase_events_of
 from app.services.imports.erasure import erase_file, erase_imports_with_text
 
@@ -159,6 +160,7 @@ def erase_customer(session: Session, account: UserRow) -> None:
     """
     merged = session.execute(_MERGED, {"kept": account["id"]}).all()
     emails = _emails(session, account) | {each.email_normalized for each in merged} - {None}
+    hold_addresses(session, account["id"], emails - {account["email_normalized"]})
     erase_signatures(session, account)
     traces = Traces(
         customer_ids=[account["id"], *(each.id for each in merged)],

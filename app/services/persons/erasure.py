@@ -48,7 +48,7 @@ from app.services.customers.erasure import (
     erase_signatures,
     uses_of,
 )
-from app.services.customers.removal import remove_account
+from app.services.customers.removal import hold_addresses, remove_account
 from app.services.customers.traces import Traces, begin_erasure
 from app.services.events.erasure import rewrite_events
 from app.services.events.hooks import notify, publish_events
@@ -174,6 +174,7 @@ def _lock_account(session: Session, person: Person, locked: Collection[int]) -> 
     further = select(ORDERS.c.id).where(_left(person), ORDERS.c.id.not_in(locked)).limit(1)
     if fetch(further):
         raise TryAgain
+    hold_addresses(session, person.customer_id, {*person.emails} - {found[0]["email_normalized"]})
     return found[0]
 
 
