@@ -7,12 +7,13 @@ their IDs. The removal of an account then holds its addresses in their order (``
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import case, exists, func, select, type_coerce
+from sqlalchemy import bindparam, case, exists, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from app.conversions.numbers import INT64_MAX
-from app.db.sql.functions import json_list
-from app.db.sql.types import Json
+from app.db.records import WANTED
+from app.db.sql.functions import is_one_of, json_list
+from app.db.sql.types import IdList, Json
 from app.models import MERGED_ACCOUNTS, USER_ROLES, USERS
 
 _ROLES = (
@@ -43,6 +44,11 @@ ACCOUNTS = select(
     type_coerce(_MERGED, Json).label("merged"),
 )
 """Selects the columns of an account that coupons and orders read."""
+_HELD = (
+    ACCOUNTS.where(is_one_of(USERS.c.id, bindparam(WANTED, type_=IdList)))
+    .order_by(USERS.c.id)
+    .with_for_update(read=True, key_share=True)
+)
 
 
 class AccountRow(NamedTuple):
@@ -62,6 +68,5 @@ def hold_accounts(session: Session, given: Iterable[int]) -> dict[int, AccountRo
     ids = {customer_id for customer_id in given if 0 < customer_id <= INT64_MAX}
     if not ids:
         return {}
-    accounts = ACCOUNTS.where(USERS.c.id.in_(ids)).order_by(USERS.c.id)
-    held = session.execute(accounts.with_for_update(read=True, key_share=True))
+    held = session.execute(_HELD, {WANTED: list(ids)})
     return {row.id: AccountRow(*row) for row in held}

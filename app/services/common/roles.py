@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, capabilities_of
 from app.conversions.numbers import INT64_MAX
-from app.models import UserRole
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import USER_ROLES
+
+_ROLES = (
+    select(USER_ROLES.c.user_id, USER_ROLES.c.role)
+    .where(is_one_of(USER_ROLES.c.user_id, bindparam("users", type_=IdList)))
+    .order_by(USER_ROLES.c.user_id, USER_ROLES.c.position)
+)
 
 
 def roles_of(session: Session, user_id: int) -> list[str]:
@@ -22,12 +30,7 @@ def capabilities_by_user(session: Session, ids: Iterable[int]) -> dict[int, froz
 
 
 def _roles_by_user(session: Session, ids: list[int]) -> dict[int, list[str]]:
-    statement = (
-        select(UserRole.user_id, UserRole.role)
-        .where(UserRole.user_id.in_(ids))
-        .order_by(UserRole.user_id, UserRole.position)
-    )
     roles: dict[int, list[str]] = {}
-    for user_id, role in session.execute(statement):
+    for user_id, role in session.execute(_ROLES, {"users": ids}):
         roles.setdefault(user_id, []).append(role)
     return roles

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flask import current_app
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.auth.hashes import hash_passwords
-from app.db.records import Record
+from app.db.records import WANTED, Record
 from app.db.session import now
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import USERS
 from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
@@ -30,6 +32,10 @@ BLANK = {"password_hash": None, "tags": None} | dict.fromkeys(
     ("first_name", "last_name", *ADDRESS_COLUMNS, SHIPPING_PHONE), ""
 )
 """The columns of an account that a create may omit, with their defaults."""
+
+_COMPUTED = select(USERS.c.id, *(COLUMNS[name].label(name) for name in COMPUTED)).where(
+    is_one_of(USERS.c.id, bindparam(WANTED, type_=IdList))
+)
 
 
 def with_password_hashes(items: Sequence[BulkItem]) -> list[BulkItem]:
@@ -92,10 +98,8 @@ def with_computed(session: Session, results: Sequence[WriteResult]) -> list[Writ
     ids = {result["id"] for result in results if not isinstance(result, ShopError)}
     if not ids:
         return list(results)
-    statement = select(USERS.c.id, *(COLUMNS[name].label(name) for name in COMPUTED)).where(
-        USERS.c.id.in_(ids)
-    )
-    computed = {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+    rows = session.execute(_COMPUTED, {WANTED: list(ids)}).mappings()
+    computed = {row["id"]: dict(row) for row in rows}
     # The avatar depends on the e-mail address in this result, which a later item may have changed.
     avatars = current_app.config["SHOP_GRAVATAR"]
     return [

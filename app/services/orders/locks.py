@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
 from app.db.locks import has_one_writer
-from app.db.records import Record
+from app.db.records import WANTED, Record
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import CAMPAIGNS, COUPONS, ORDERS, REDEMPTIONS
@@ -31,6 +31,12 @@ _USES = {
 """Fields of an order that can change the uses of its coupons."""
 
 
+_LOCKED_ORDERS = (
+    select(*(column.label(name) for name, column in ORDER_COLUMNS.items()))
+    .where(is_one_of(ORDERS.c.id, bindparam(WANTED, type_=IdList)))
+    .order_by(ORDERS.c.id)  # the same order in all transactions
+    .with_for_update()
+)
 _CAMPAIGNS_OF_CODES = (
     select(CAMPAIGNS.c.id, IS_LIMITED)
     .where(CAMPAIGNS.c.id.in_(select(COUPONS.c.campaign_id).where(HAS_ONE_OF_CODES)))
@@ -40,13 +46,8 @@ _CAMPAIGNS_OF_CODES = (
 
 def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
     """Lock orders until the commit and return them by ID. Includes orders in the trash."""
-    statement = (
-        select(*(column.label(name) for name, column in ORDER_COLUMNS.items()))
-        .where(ORDERS.c.id.in_(list(ids)))
-        .order_by(ORDERS.c.id)  # the same order in all transactions
-        .with_for_update()
-    )
-    return {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+    rows = session.execute(_LOCKED_ORDERS, {WANTED: list(ids)}).mappings()
+    return {row["id"]: dict(row) for row in rows}
 
 
 def held_parents(session: Session, ids: Iterable[int]) -> set[int]:
