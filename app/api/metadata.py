@@ -3,14 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import marshmallow as ma
-
 from app.api.serializers import Object, Selection, Serializer
 from app.db.read_pool import fetch
 from app.db.records import Row
-from app.schemas.fields.output import Lines, Metadata
 from app.schemas.fields.query import StrictSelection
-from app.schemas.loading import instance_of
 from app.services.common.metadata import (
     ITEMS_METADATA,
     METADATA,
@@ -26,26 +22,11 @@ _KEY = f"{METADATA}."
 """Beginning of a name in ``fields`` that selects a key of the metadata of items."""
 
 
-def metadata_field(schema: type[ma.Schema]) -> tuple[str, Metadata] | None:
-    """Return the name and the field of the metadata in a schema of responses."""
-    found = instance_of(schema).fields.items()
-    return next(((name, each) for name, each in found if isinstance(each, Metadata)), None)
-
-
-def lists_with_metadata(schema: type[ma.Schema]) -> frozenset[str]:
-    """Return the names of the lists of items that have metadata in a schema of orders."""
-    return frozenset(
-        name
-        for name, each in instance_of(schema).fields.items()
-        if isinstance(each, Lines) and metadata_field(each.line)
-    )
-
-
 class WantedMetadata:
     """The metadata that a response contains.
 
     Args:
-        schema: the schema of the records.
+        serializer: the serializer of the records.
         query: the loaded query with ``selection`` and ``meta``; None for the response to a write.
 
     Attributes:
@@ -54,13 +35,13 @@ class WantedMetadata:
         is_wanted: whether the records or their items have metadata.
     """
 
-    def __init__(self, schema: type[ma.Schema], query: Selection) -> None:
-        found = metadata_field(schema)
+    def __init__(self, serializer: Serializer, query: Selection) -> None:
+        found = serializer.metadata
         self._name = found[0] if found else METADATA
         self._field = found[1] if found else None
         # A dialect that hides keys has no metadata of items.
         is_native = self._field is not None and self._field.hides is None
-        self._lists_of_schema = lists_with_metadata(schema) if is_native else frozenset()
+        self._lists_of_schema = serializer.lists_with_metadata if is_native else frozenset()
         self._all = self._field is not None and query is not None and query.get("meta") == "true"
         # The keys of the records and of the items of each list; None for all keys.
         self._keys: Selection = {}
@@ -170,7 +151,7 @@ class RecordSerializer:
         self, serializer: Serializer, kind: MetadataTable, query: Mapping[str, object] | None = None
     ) -> None:
         self._kind = kind
-        self._wanted = WantedMetadata(serializer.schema, query)
+        self._wanted = WantedMetadata(serializer, query)
         self._serializer = serializer.only(self._wanted.selection)
         self.columns = self._serializer.columns
 

@@ -225,7 +225,7 @@ class OrderSerializer(RecordSerializer):
         serializer = _in_dialect(serializer, self._dialect)
         extensions = current_catalog().order_extensions
         self._kind = metadata.ORDER
-        self._wanted = WantedMetadata(serializer.schema, query)
+        self._wanted = WantedMetadata(serializer, query)
         selection: Selection = self._wanted.selection
         self._refunds = _REFUNDS & serializer.selectable.keys() & (selection or {}).keys()
         if selection is not None and self._refunds:
@@ -245,7 +245,7 @@ class OrderSerializer(RecordSerializer):
         Within a transaction, the extensions see its changes.
         """
         with reading_own_writes():
-            orders = self._extended([self._serializer.record(record) for record in records])
+            orders = self._extended(self._serializer.records(records))
         return [
             _extended_last(self._wanted.add_written(order, record))
             for order, record in zip(orders, records, strict=True)

@@ -16,7 +16,7 @@ import marshmallow as ma
 
 from app.db.records import NamedColumns, Row
 from app.errors import InvalidParams
-from app.schemas.fields.output import Composite, Lines, OnRequest, Output, either
+from app.schemas.fields.output import Composite, Lines, Metadata, OnRequest, Output, either
 from app.schemas.fields.query import StrictSelection
 from app.schemas.strict import unknown_names
 
@@ -37,6 +37,9 @@ Position = tuple[Any, int | None]
 """The column of a value, and its index within a column that contains several values."""
 
 Convert = Callable[[Any], Any]
+Rows = Sequence[Any]
+ValuesOf = Callable[[Rows], Sequence[object]]
+ConvertAll = Callable[[Rows], list[Object]]
 
 
 class Serializer:
@@ -48,16 +51,21 @@ class Serializer:
 
     Attributes:
         selectable: the names that ``fields`` can select.
+        metadata: the name and the field of the metadata in the schema, if it has metadata.
+        lists_with_metadata: the names of the lists of items that have metadata.
         names: the names of the columns, in the order of a row.
         columns: the columns to select.
-        row: function that converts a row with values in the order of ``columns``.
-        record: function that converts a record with values by column name.
-        requested: function that converts only its values that are shown on request.
     """
 
     def __init__(self, schema: type[ma.Schema], columns: NamedColumns) -> None:
         self.schema = schema
         self.selectable = _names_of(schema)
+        self.metadata = _metadata_of(schema)
+        self.lists_with_metadata = frozenset(
+            name
+            for name, field in schema().fields.items()
+            if isinstance(field, Lines) and _metadata_of(field.line)
+        )
         self._fields = _fields_of(schema)
         self._all_columns = columns
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
@@ -67,15 +75,15 @@ class Serializer:
             for column, element in columns.items()
             for index, name in enumerate(getattr(element.type, "names", ()))
         }
-        self.requested = self._converter(
+        self._convert_requested = self._converter(
             self._requested, dict.fromkeys(self._requested), self._of_record, {}
         )
         self._select(None)
 
     def _select(self, selection: Mapping[str, object] | None) -> None:
         self.names: list[str] = []
-        self.row = self._converter(self._fields, selection, self._of_row, self._all_columns)
-        self.record = self._converter(self._fields, selection, self._of_record, {})
+        self._convert = self._converter(self._fields, selection, self._of_row, self._all_columns)
+        self._convert_records = self._converter(self._fields, selection, self._of_record, {})
         self.columns = tuple(self._all_columns[name] for name in self.names)
 
     def only(self, selection: Mapping[str, object] | None) -> Serializer:
@@ -106,9 +114,24 @@ class Serializer:
 
     def rows(self, rows: Iterable[Row]) -> list[Object]:
         """Convert several rows with values in the order of ``columns``."""
-        row = self.row
         # The values of a tuple are read in half of the time of those of a row of SQLAlchemy.
-        return [row(tuple(values)) for values in rows]
+        return self._convert([tuple(values) for values in rows])
+
+    def row(self, row: Row) -> Object:
+        """Convert a row with values in the order of ``columns``."""
+        return self._convert([row])[0]
+
+    def records(self, records: Sequence[Mapping[str, object]]) -> list[Object]:
+        """Convert several records with values by column name."""
+        return self._convert_records(records)
+
+    def record(self, record: Mapping[str, object]) -> Object:
+        """Convert a record with values by column name."""
+        return self._convert_records([record])[0]
+
+    def requested(self, record: Mapping[str, object]) -> Object:
+        """Convert only the values of a record that are shown on request."""
+        return self._convert_requested([record])[0]
 
     def _of_row(self, name: str) -> Position:
         """Return the position of a value in a row."""
@@ -128,8 +151,8 @@ class Serializer:
         position_of: Callable[[str], Position],
         whole: Mapping[str, object],
         prefix: str = "",
-    ) -> Callable[[Any], Object]:
-        """Return a function that creates the object of some fields.
+    ) -> ConvertAll:
+        """Return a function that creates the objects of some fields, one for each row.
 
         Args:
             selection: the selected keys, or None for all keys.
@@ -138,7 +161,7 @@ class Serializer:
             prefix: beginning of the names of the columns.
         """
         copied: dict[str, object] = {}
-        computed: dict[str, Convert] = {}
+        computed: dict[str, ValuesOf] = {}
         wires: list[tuple[str, Convert, bool]] = []
         blank: dict[str, object] = {}
         for key, (field, part) in fields.items():
@@ -155,11 +178,11 @@ class Serializer:
                 column, index = position_of(name)
                 wire = getattr(field, "wire", None) if inner is None else _narrowing(inner)
                 if index is not None:
-                    computed[key] = _item(column, index, wire)
+                    computed[key] = _items(column, index)
                 else:
                     copied[key] = column
-                    if wire is not None:
-                        wires.append((key, wire, getattr(field, "keeps_text", False)))
+                if wire is not None:
+                    wires.append((key, wire, getattr(field, "keeps_text", False)))
             blank[key] = None
         return _joined(blank, copied, wires, computed)
 
@@ -168,32 +191,38 @@ def _joined(
     blank: Mapping[str, object],
     copied: Mapping[str, object],
     wires: Sequence[tuple[str, Convert, bool]],
-    computed: Mapping[str, Convert],
-) -> Callable[[Any], Object]:
-    """Return a function that creates an object from a row.
+    computed: Mapping[str, ValuesOf],
+) -> ConvertAll:
+    """Return a function that creates an object from each row.
 
-    Values are copied together, because a call for each one takes a tenth of a long list.
+    The values of a row are copied together, and those of a key are converted together, because a
+    call for each value takes a tenth of a long list.
 
     Args:
         blank: the keys of the object in order.
         copied: the columns of values by key.
-        wires: functions that convert copied values, with whether they keep text.
-        computed: functions that return the other values of a row.
+        wires: functions that convert values, with whether they keep text.
+        computed: functions that return the other values of rows.
     """
     keys, template = tuple(copied), dict(blank)
     # One more than there are keys, so that the values are a tuple even of a single key.
     values = itemgetter(*copied.values(), *list(copied.values())[:1]) if copied else tuple
 
-    def convert(row: Any) -> Object:
-        shown = template.copy()
-        shown.update(zip(keys, values(row), strict=False))
-        for key, wire, keeps_text in wires:
-            value = shown[key]
-            if not (keeps_text and type(value) is str):
-                shown[key] = wire(value)
+    def convert(rows: Rows) -> list[Object]:
+        objects = []
+        for row in rows:
+            shown = template.copy()
+            shown.update(zip(keys, values(row), strict=False))
+            objects.append(shown)
         for key, compute in computed.items():
-            shown[key] = compute(row)
-        return shown
+            for shown, value in zip(objects, compute(rows), strict=True):
+                shown[key] = value
+        for key, wire, keeps_text in wires:
+            for shown in objects:
+                value = shown[key]
+                if not (keeps_text and type(value) is str):
+                    shown[key] = wire(value)
+        return objects
 
     return convert
 
@@ -207,11 +236,9 @@ def _narrowing(selection: Mapping[str, object]) -> Convert:
     return partial(narrowed, selection=selection)
 
 
-def _item(column: object, index: int, wire: Convert | None) -> Convert:
-    """Return a function that reads a value within a column of a row."""
-    if wire is None:
-        return lambda row: row[column][index]
-    return lambda row: wire(row[column][index])
+def _items(column: object, index: int) -> ValuesOf:
+    """Return a function that reads a value within a column of each row."""
+    return lambda rows: [row[column][index] for row in rows]
 
 
 def _fields_of(schema: type[ma.Schema]) -> Fields:
@@ -225,6 +252,12 @@ def _fields_of(schema: type[ma.Schema]) -> Fields:
         elif not isinstance(field, OnRequest):
             found[key] = field, None
     return found
+
+
+def _metadata_of(schema: type[ma.Schema]) -> tuple[str, Metadata] | None:
+    """Return the name and the field of the metadata in a schema."""
+    found = schema().fields.items()
+    return next(((name, field) for name, field in found if isinstance(field, Metadata)), None)
 
 
 def _names_of(schema: type[ma.Schema]) -> Names:

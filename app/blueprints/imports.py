@@ -12,6 +12,7 @@ from app.api.openapi.document import LINK_HEADER, PAGE_HEADERS
 from app.api.representations import IMPORT, IMPORT_ERROR
 from app.api.request_parser import body_of
 from app.api.responses import json_response, next_link, page_response
+from app.db.records import Record
 from app.errors import ShopError
 from app.import_export.stored_files import ANY, FORMATS, StoredFile, format_of, stored_file
 from app.schemas import imports as schemas
@@ -179,5 +180,5 @@ def cancel_import(import_id: int) -> Response:
     return _import(imports.cancel_import(current_principal(), import_id))
 
 
-def _import(run: object, status: int = 200) -> Response:
+def _import(run: Record, status: int = 200) -> Response:
     return json_response({"import": IMPORT.record(run)}, status)
