@@ -22,7 +22,6 @@ from app.schemas.redemptions import (
     RedemptionResponse,
 )
 from app.services.redemptions import queries as redemption_queries
-from app.services.redemptions import reservations
 from app.services.redemptions import writes as redemptions
 from app.services.redemptions.queries import RedemptionQuery
 
@@ -82,7 +81,7 @@ def create_redemption(body: Body) -> Response:
     regardless of how many clients reserve at the same time. A `customer_id` requires a key for
     `customers` or `orders`.
     """
-    redemption, created = reservations.reserve_use(current_principal(), body["redemption"])
+    redemption, created = redemptions.reserve_use(current_principal(), body["redemption"])
     return _response(redemption, 201 if created else 200)
 
 

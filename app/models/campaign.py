@@ -14,7 +14,7 @@ from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, Money, MoneySum, UtcD
 class Campaign(Model):
     """A campaign. Its coupons and uses have its ID in ``campaign_id``.
 
-    No foreign key: who adds a coupon holds the campaign until the commit (services.campaigns.uses).
+    No foreign key: who adds a coupon holds the campaign until the commit (``campaigns.locks``).
     """
 
     __tablename__ = "campaigns"

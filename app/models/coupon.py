@@ -89,7 +89,7 @@ class Coupon(Model):
     # False pauses the coupon (campaigns 1).
     active: Mapped[bool] = mapped_column(server_default=true(), sort_order=3)
     starts_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=3)
-    # No foreign key: services.campaigns.uses holds the campaign while a coupon is added.
+    # No foreign key: services.campaigns.locks holds the campaign while a coupon is added.
     campaign_id: Mapped[int | None] = mapped_column(Id, sort_order=4)
     options: Mapped[CouponOptions] = mapped_column(
         JsonFields(CouponOptions), nullable=True, sort_order=3

@@ -2,7 +2,7 @@
 
 An expired reservation counts as released from the second in which it expires, before the status is
 stored. Only the stored status decides about slots, because the clocks of machines differ: a
-transaction stores the expiry before it uses the slot (``services.redemptions.slots.store_expiry``).
+transaction stores the expiry before it uses the slot (``store_expiry`` in ``redemptions.stored``).
 """
 
 from datetime import datetime

@@ -12,7 +12,7 @@ from app.pricing.carts import CampaignTerms
 from app.pricing.evaluation import Reason, budget_reasons, campaign_limit_reasons
 from app.services.coupons.refusals import not_applicable
 from app.services.orders import redemptions as order_redemptions
-from app.services.redemptions import campaigns, reservations, writes
+from app.services.redemptions import campaigns, writes
 from app.services.redemptions.campaign_numbers import (
     change_numbers,
     counted_amount,
@@ -49,7 +49,7 @@ def campaign_before_lock(_: Any) -> None:
         change_numbers(session, self.held, campaign_id, int(self.is_new), amount)
 
     campaigns.CampaignUse.take = take
-    original = reservations.redemption_reasons
+    original = writes.redemption_reasons
 
     def without_numbers(terms: Any, *rest: Any) -> Any:
         # What a request reads before its transaction would be newer.
@@ -57,7 +57,7 @@ def campaign_before_lock(_: Any) -> None:
         campaign = terms.campaign and replace(terms.campaign, **unused)
         return original(replace(terms, campaign=campaign), *rest)
 
-    reservations.redemption_reasons = without_numbers
+    writes.redemption_reasons = without_numbers
 
 
 def amount_kept(_: Any) -> None:

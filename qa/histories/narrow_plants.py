@@ -29,7 +29,7 @@ from app.services.orders import queries as order_queries
 from app.services.orders import redemptions as order_redemptions
 from app.services.orders import refunds
 from app.services.orders.metadata import OrderMetadataWrites
-from app.services.redemptions import counts, expiry, reservations, slots, writes
+from app.services.redemptions import counts, expiry, slots, writes
 from app.services.reports import scope
 from qa.histories.planting import cached, take_with
 
@@ -55,8 +55,7 @@ def expiry_frees_two(_: Any) -> None:
             counts.change_counts(found, row["coupon_id"], [(0, -int(row["holds_slot"]))])
         return rows
 
-    slots.store_expiry = reservations.store_expiry = store_expiry
-    writes.store_expiry = expiry.store_expiry = store_expiry
+    slots.store_expiry = writes.store_expiry = expiry.store_expiry = store_expiry
 
 
 def trash_forgets_reserved(_: Any) -> None:
@@ -67,17 +66,17 @@ def trash_forgets_reserved(_: Any) -> None:
 
 def repetition_extends(_: Any) -> None:
     """A reservation lives longer when its reference is reserved again."""
-    original = reservations._reserve_again
+    original = writes._reserve_again
 
     def reserve_again(found: Any, slot: Any, customer: Any, data: Any) -> Any:
         redemption, created, changes = original(found, slot, customer, data)
         if redemption["status"] == "reserved":
-            until = reservations._given(customer, data)["expires_at"]
+            until = writes._given(customer, data)["expires_at"]
             kept = {"holds_slot": redemption["holds_slot"], "expires_at": until}
-            redemption = reservations.update_redemption(found, redemption, **kept)
+            redemption = writes.update_redemption(found, redemption, **kept)
         return redemption, created, changes
 
-    reservations._reserve_again = reserve_again
+    writes._reserve_again = reserve_again
 
 
 def customer_if_match_ignored(_: Any) -> None:

@@ -49,7 +49,6 @@ from app.services.orders import writes as order_writes
 from app.services.redemptions import (
     changes,
     counts,
-    reservations,
     slots,
     stored,
     writes,
@@ -96,7 +95,7 @@ def no_lock(_: Any) -> None:
     def look(found: Any, coupon_id: int) -> bool:
         return found.scalar(exists, {"this": coupon_id}) is not None
 
-    for module in (slots, reservations, writes):
+    for module in (slots, writes):
         module.lock_coupon = look
 
     def read(found: Any, *_: Any) -> Any:
@@ -243,20 +242,20 @@ def revived(_: Any) -> None:
     """The same reference takes an expired reservation again without a slot."""
 
     def reserve_again(found: Any, slot: Any, customer: Any, data: Any) -> Any:
-        coupon_id, changes = slot.coupon["id"], reservations._changes(slot)
+        coupon_id, changes = slot.coupon["id"], writes._changes(slot)
         counts.change_counts(found, coupon_id, [(0, -int(slot.is_counted))])
         this = {"reference": data["reference"], "coupon_id": coupon_id}
-        (use,) = row_dicts(found.execute(reservations._LOCK_OF_COUPON, this))
-        if reservations.is_live(use):
+        (use,) = row_dicts(found.execute(writes._LOCK_OF_COUPON, this))
+        if writes.is_live(use):
             return use, False, changes
-        given = reservations._given(customer, data)
-        again = reservations.update_redemption(found, use, **given, holds_slot=False)
+        given = writes._given(customer, data)
+        again = writes.update_redemption(found, use, **given, holds_slot=False)
         found_again = found.execute(select(COUPONS).where(COUPONS.c.id == coupon_id))
         (coupon,) = row_dicts(found_again)
         slot = slots.CouponSlot(coupon, is_counted=False)
-        return again, False, changes + reservations._changes(slot, again)
+        return again, False, changes + writes._changes(slot, again)
 
-    reservations._reserve_again = reserve_again
+    writes._reserve_again = reserve_again
 
 
 # --- requests ---
@@ -825,12 +824,12 @@ def guests_not_erased(_: Any) -> None:
 
 def expires_later(_: Any) -> None:
     """A reservation lives a minute longer than requested."""
-    original = reservations._given
+    original = writes._given
 
     def given(customer: Any, data: Any) -> Any:
         return original(customer, {**data, "expires_in": data["expires_in"] + 60})
 
-    reservations._given = given
+    writes._given = given
 
 
 def orders_of_customer_in_trash(_: Any) -> None:

@@ -30,7 +30,7 @@ def at(monkeypatch):
             "services.coupons.evaluation",
             "services.coupons.queries",
             "services.orders.coupons",
-            "services.redemptions.reservations",
+            "services.redemptions.writes",
             "plugins.admin.nouns.coupons",
         ):
             monkeypatch.setattr(f"app.{module}.now", lambda: moment)

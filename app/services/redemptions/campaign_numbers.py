@@ -13,15 +13,13 @@ from app.models.redemption import RedemptionRow
 from app.services.campaigns.locks import Held
 
 THIS_CAMPAIGN = CAMPAIGNS.c.id == bindparam("this_campaign")
-MORE, MORE_AMOUNT = bindparam("more", type_=Id), bindparam("more_amount", type_=Money)
-CHANGE = (
+_CHANGE = (
     update(CAMPAIGNS)
     .where(THIS_CAMPAIGN)
     .values(
-        stored_uses=CAMPAIGNS.c.stored_uses + MORE,
-        stored_discount=CAMPAIGNS.c.stored_discount + MORE_AMOUNT,
+        stored_uses=CAMPAIGNS.c.stored_uses + bindparam("more", type_=Id),
+        stored_discount=CAMPAIGNS.c.stored_discount + bindparam("more_amount", type_=Money),
     )
-    .returning(CAMPAIGNS.c.id)
 )
 
 
@@ -50,4 +48,4 @@ def change_numbers(
     """Add to the numbers of a campaign that the transaction has locked, if it stores them."""
     if campaign_id is not None and is_limited(held_campaign(held, campaign_id)):
         parameters = {"this_campaign": campaign_id, "more": uses, "more_amount": amount}
-        session.connection().execute(CHANGE, parameters)
+        session.connection().execute(_CHANGE, parameters)

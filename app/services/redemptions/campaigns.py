@@ -1,9 +1,9 @@
 """Uses of campaigns: exact limits and budgets of many coupons together (campaigns 7).
 
-A campaign with a limit or a budget stores number and amount of its uses. One conditional UPDATE
-checks and changes them while the campaign is locked. No condition depends on the clock: if a use is
-refused while reservations of the campaign have expired, their expiry is stored in a transaction of
-its own, and the request starts again.
+A campaign with a limit or a budget stores number and amount of its uses. They are read, checked and
+changed while the campaign is locked. No condition depends on the clock: if a use is refused while
+reservations of the campaign have expired, their expiry is stored in a transaction of its own, and
+the request starts again.
 """
 
 from collections.abc import Sequence
@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
-from sqlalchemy import Boolean, and_, bindparam, exists, func, literal, or_, select
+from sqlalchemy import bindparam, exists, null, select, true
 from sqlalchemy.orm import Session
 
 from app.db.errors import TryAgain
-from app.db.records import Record
-from app.db.sql.types import Id, Money
+from app.db.sql.types import Id
 from app.models import CAMPAIGNS, REDEMPTIONS
 from app.models.campaign import MOST_DISCOUNT, CampaignRow, is_limited
-from app.models.redemption import IS_EXPIRED_RESERVATION, IS_STORED_LIVE, RedemptionRow
+from app.models.redemption import IS_EXPIRED_RESERVATION, IS_STORED_LIVE
 from app.pricing.carts import CampaignTerms, CouponTerms
 from app.pricing.evaluation import (
     REASONS,
@@ -33,10 +32,8 @@ from app.services.coupons.customers import Customer
 from app.services.coupons.refusals import not_applicable
 from app.services.coupons.terms import IS_CURRENT, number_by_customer
 from app.services.redemptions.campaign_numbers import (
-    CHANGE,
-    MORE,
-    MORE_AMOUNT,
     THIS_CAMPAIGN,
+    change_numbers,
     counted_amount,
     held_campaign,
 )
@@ -48,22 +45,18 @@ _BY_CUSTOMER = number_by_customer(
     IS_STORED_LIVE,
     REDEMPTIONS.c.id != bindparam("own_id", type_=Id),
 )
-_TAKE = CHANGE.where(
-    or_(MORE == 0, CAMPAIGNS.c.usage_limit == 0, CAMPAIGNS.c.stored_uses < CAMPAIGNS.c.usage_limit),
-    or_(
-        bindparam("any_customer", type_=Boolean),
-        CAMPAIGNS.c.usage_limit_per_user == 0,
-        and_(CAMPAIGNS.c.usage_limit_per_user > _BY_CUSTOMER, IS_CURRENT),
-    ),
-    or_(
-        bindparam("is_free", type_=Boolean),
-        CAMPAIGNS.c.stored_discount
-        <= func.coalesce(CAMPAIGNS.c.budget, literal(MOST_DISCOUNT, Money())) - MORE_AMOUNT,
-    ),
-)
-_NUMBERS = select(CAMPAIGNS.c.stored_uses, CAMPAIGNS.c.stored_discount, _BY_CUSTOMER).where(
-    THIS_CAMPAIGN
-)
+_NUMBERS = select(
+    CAMPAIGNS.c.stored_uses,
+    CAMPAIGNS.c.stored_discount,
+    null().label("uses_by_customer"),
+    true().label("is_current"),
+).where(THIS_CAMPAIGN)
+_NUMBERS_OF_CUSTOMER = select(
+    CAMPAIGNS.c.stored_uses,
+    CAMPAIGNS.c.stored_discount,
+    _BY_CUSTOMER.label("uses_by_customer"),
+    IS_CURRENT.label("is_current"),
+).where(THIS_CAMPAIGN)
 _HAS_EXPIRED = select(
     exists().where(REDEMPTIONS.c.campaign_id == bindparam("this_campaign"), IS_EXPIRED_RESERVATION)
 )
@@ -113,56 +106,42 @@ class CampaignUse:
             raise not_applicable(self.code, [_PAUSED], self.param)
         if not is_limited(campaign):
             return
-        checked = customer is not None and customer.is_known
+        terms, is_current = self._stored_terms(session, campaign, customer)
         amount = counted_amount(self.amount)
-        parameters = {
-            "this_campaign": campaign_id,
-            "more": int(self.is_new),
-            "more_amount": amount,
-            "any_customer": not checked,
-            "is_free": not amount,
-            "own_id": self.own_id,
-            **(customer or Customer()).parameters,
-        }
-        is_payable = self.in_budget or not campaign["budget"]
-        connection = session.connection()
-        if is_payable and connection.execute(_TAKE, parameters).first():
-            return
-        reasons = self._reasons(session, campaign, parameters)
-        if session.scalar(_HAS_EXPIRED, {"this_campaign": campaign_id}):
+        in_budget = self.in_budget or not campaign["budget"]
+        reasons = [
+            *campaign_limit_reasons(terms),
+            *budget_reasons(terms, int(amount.scaleb(2)), in_budget=in_budget),
+        ]
+        if reasons and session.scalar(_HAS_EXPIRED, {"this_campaign": campaign_id}):
             raise TryAgain(partial(expire_all, REDEMPTIONS.c.campaign_id == campaign_id))
-        if not reasons:
-            raise TryAgain  # an account of the customer was merged since it was read
-        raise not_applicable(self.code, self._with_limits_of_coupon(reasons), self.param)
+        if reasons:
+            raise not_applicable(self.code, self._with_limits_of_coupon(reasons), self.param)
+        if not is_current:  # an account of the customer was merged since it was read
+            raise TryAgain
+        change_numbers(session, self.held, campaign_id, int(self.is_new), amount)
 
-    def _reasons(
-        self, session: Session, campaign: CampaignRow, parameters: Record
-    ) -> Sequence[Reason]:
-        row = session.connection().execute(_NUMBERS, parameters).one()
-        uses, discount, by_customer = row
+    def _stored_terms(
+        self, session: Session, campaign: CampaignRow, customer: Customer | None
+    ) -> tuple[CampaignTerms, bool]:
+        """Return the terms of a locked campaign, and whether the uses by the customer are known."""
+        numbers, parameters = _NUMBERS, Customer().parameters
+        if campaign["usage_limit_per_user"] and customer is not None and customer.is_known:
+            numbers, parameters = _NUMBERS_OF_CUSTOMER, customer.parameters
+        this = {"this_campaign": campaign["id"], "own_id": self.own_id}
+        row = session.connection().execute(numbers, parameters | this).one()
         terms = CampaignTerms(
             id=campaign["id"],
             usage_limit=campaign["usage_limit"] if self.is_new else 0,
             usage_limit_per_user=campaign["usage_limit_per_user"],
             budget=campaign["budget"] or MOST_DISCOUNT,
-            uses=uses,
-            uses_by_customer=None if parameters["any_customer"] else by_customer,
-            discount=int(discount.scaleb(2)),
+            uses=row.stored_uses,
+            uses_by_customer=row.uses_by_customer,
+            discount=int(row.stored_discount.scaleb(2)),
         )
-        cents = int(parameters["more_amount"].scaleb(2))
-        return [
-            *campaign_limit_reasons(terms),
-            *budget_reasons(terms, cents, in_budget=self.in_budget or not campaign["budget"]),
-        ]
+        return terms, row.is_current
 
     def _with_limits_of_coupon(self, reasons: Sequence[Reason]) -> Sequence[Reason]:
         own = limit_reasons(replace(self.terms, campaign=None)) if self.terms else ()
         found = {each.code: each for each in (*reasons, *own)}
         return [found[code] for code in REASONS if code in found]
-
-
-def require_stored_expiry(redemption: RedemptionRow) -> None:
-    """Raise TryAgain, which stores the expiry first, if an expired use counts for a campaign."""
-    if redemption["campaign_id"] is not None:
-        is_it = REDEMPTIONS.c.id == redemption["id"]
-        raise TryAgain(partial(expire_all, is_it))

@@ -3,19 +3,18 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.catalog import Change
-from app.db.records import Record
+from app.db.records import Record, row_dicts
 from app.models import COUPONS
+from app.models.coupon import CouponRow
 from app.models.redemption import RedemptionRow
 from app.services.events.hooks import described, notify
 from app.services.events.outbox import Cause
-from app.services.redemptions.counts import change_counts
-from app.services.redemptions.locks import hold_unlimited, lock_coupon
+from app.services.redemptions.counts import change_counts, hold_unlimited, lock_coupon
 
 REDEEMED, RELEASED = "coupon.redeemed", "coupon.released"
 
@@ -31,7 +30,7 @@ def use_change(
     *,
     usage: int = 0,
     reserved: int = 0,
-    coupon: Mapping[str, object] | None = None,
+    coupon: CouponRow | None = None,
 ) -> list[Change]:
     """Return the change of a coupon by a use, to be completed by ``notify_with_coupons``.
 
@@ -121,7 +120,7 @@ def _with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
     (redemptions 5). An update that is committed after the coupon was read is not in its event.
     """
     counts: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    coupons: dict[int, Mapping[str, Any] | None] = {}
+    coupons: dict[int, CouponRow | None] = {}
     for change in changes:
         if _is_use(change):
             use = change.record
@@ -133,12 +132,12 @@ def _with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
     if unread := [coupon_id for coupon_id, coupon in coupons.items() if coupon is None]:
         held = select(COUPONS).where(COUPONS.c.id.in_(unread)).order_by(COUPONS.c.id)
         rows = session.connection().execute(held.with_for_update(read=True, key_share=True))
-        coupons |= {row["id"]: dict(row) for row in rows.mappings()}
+        coupons |= {row["id"]: row for row in row_dicts(rows)}
     return list(_completed(changes, coupons))
 
 
 def _completed(
-    changes: Sequence[Change], coupons: Mapping[int, Mapping[str, object] | None]
+    changes: Sequence[Change], coupons: Mapping[int, CouponRow | None]
 ) -> Iterable[Change]:
     for change in changes:
         if not _is_use(change):

@@ -1,21 +1,22 @@
-"""The two counts of a coupon: confirmed uses and reserved slots (redemptions 4 and 6).
+"""Locks of a coupon, and its two counts: confirmed uses and reserved slots (redemptions 4 and 6).
 
 A change of ``usage_count`` is an update of the coupon, so it moves ``updated_at``. A reservation
 changes nothing that a coupon shows, and does not. ``edited_at`` keeps the time of the last other
 update, by which a repeated import recognizes coupons that were edited here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import bindparam, case, func, update
+from sqlalchemy import Boolean, Executable, and_, bindparam, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.db.records import NamedColumns
+from app.db.records import NamedColumns, Record, row_dicts
 from app.db.session import now
 from app.db.sql.types import Id, UtcDateTime
 from app.models import COUPONS
+from app.models.coupon import CouponRow
+from app.services.coupons.queries import PUBLISHED
 
 _USED = COUPONS.c.usage_count + bindparam("usage", type_=Id)
 _LEAST = bindparam("least", type_=Id)
@@ -40,7 +41,7 @@ _WRITE = (
 
 def change_counts(
     session: Session, coupon_id: int | None, changes: Iterable[tuple[int, int]]
-) -> Mapping[str, Any] | None:
+) -> CouponRow | None:
     """Write successive changes of the counts of a coupon with one statement.
 
     None of the changes makes ``usage_count`` negative, because an update can have set a lower count
@@ -63,7 +64,39 @@ def change_counts(
         counts["reserved"] += reserved
     if coupon_id is None or not any(counts.values()):
         return None
+    return row_of(session, _WRITE, {"this": coupon_id, "used_at": used_at, **counts})
+
+
+# --- locks, before those of redemptions ---
+
+THIS = COUPONS.c.id == bindparam("this")
+IS_FOUND = and_(
+    or_(PUBLISHED, bindparam("also_in_trash", type_=Boolean)),
+    or_(COUPONS.c.active, bindparam("also_paused", type_=Boolean)),
+)
+_ANY = {"also_in_trash": True, "also_paused": True}
+
+_IS_UNLIMITED = and_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_limit_per_user == 0)
+# The foreign key of a new redemption takes the same lock, and an update that sets a limit waits for
+# it.
+HOLD_UNLIMITED = (
+    select(COUPONS).where(THIS, _IS_UNLIMITED, IS_FOUND).with_for_update(read=True, key_share=True)
+)
+_LOCK = select(COUPONS.c.id).where(THIS).with_for_update(key_share=True)
+
+
+def lock_coupon(session: Session, coupon_id: int) -> bool:
+    """Lock a coupon until the commit. Return whether it exists."""
+    return session.scalar(_LOCK, {"this": coupon_id}) is not None
+
+
+def hold_unlimited(session: Session, coupon_id: int) -> bool:
+    """Return whether a coupon has no limits. If so, no update sets one before the commit."""
+    return row_of(session, HOLD_UNLIMITED, {"this": coupon_id, **_ANY}) is not None
+
+
+def row_of(session: Session, statement: Executable, parameters: Record) -> CouponRow | None:
+    """Return the coupon of a statement, or None."""
     # Core's execute takes two thirds of the time of the session's.
-    parameters = {"this": coupon_id, "used_at": used_at, **counts}
-    row = session.connection().execute(_WRITE, parameters).mappings().first()
-    return dict(row) if row else None
+    rows: list[CouponRow] = row_dicts(session.connection().execute(statement, parameters))
+    return rows[0] if rows else None

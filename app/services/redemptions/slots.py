@@ -13,7 +13,7 @@ paragraph). Coupons without limits do not count reservations, and their reservat
 each other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -35,6 +35,7 @@ from app.db.read_pool import Fetch, fetching
 from app.db.records import Record
 from app.db.session import now
 from app.models import COUPONS, REDEMPTIONS
+from app.models.coupon import CouponRow
 from app.models.redemption import (
     IS_EXPIRED_RESERVATION,
     IS_RESERVED,
@@ -52,9 +53,15 @@ from app.services.coupons.terms import (
     coupon_by_id,
     number_of_redemptions,
 )
-from app.services.redemptions.counts import TIMES
+from app.services.redemptions.counts import (
+    HOLD_UNLIMITED,
+    IS_FOUND,
+    THIS,
+    TIMES,
+    lock_coupon,
+    row_of,
+)
 from app.services.redemptions.expiry import expire_all
-from app.services.redemptions.locks import HOLD_UNLIMITED, IS_FOUND, THIS, lock_coupon, row_of
 from app.services.redemptions.stored import store_expiry
 
 _HAS_SLOT = or_(COUPONS.c.usage_limit == 0, IS_BELOW_LIMIT)
@@ -88,7 +95,7 @@ class CouponSlot:
         expired: reservations whose expiry was stored, which the caller reports.
     """
 
-    coupon: Mapping[str, Any]
+    coupon: CouponRow
     is_counted: bool
     uncounted: int = 0
     expired: Sequence[RedemptionRow] = ()
@@ -175,7 +182,7 @@ def _take_locked(
     customer: Customer,
     parameters: Record,
     param: str,
-) -> tuple[Mapping[str, object], list[RedemptionRow]]:
+) -> tuple[CouponRow, list[RedemptionRow]]:
     """Lock a coupon and take a slot of it, also one that only expired reservations have.
 
     Returns:
