@@ -3,11 +3,11 @@
 Building a select of all columns takes longer than running it, so selects are cached.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Result, Select, Table, bindparam, select, type_coerce, update
+from sqlalchemy import ColumnElement, Select, Table, bindparam, select, type_coerce, update
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
@@ -85,12 +85,12 @@ def write_records(
             record["id"] = ids[record[key]]
 
 
-def row_dicts(result: Result[Any]) -> list[Any]:
-    """Return the rows of a result by column name.
+def row_dicts(rows: Iterable[Any]) -> list[Any]:
+    """Return rows of a statement by column name.
 
     The caller declares their type, which is beside the model: ``list[RedemptionRow]``.
     """
-    return [dict(row) for row in result.mappings()]
+    return [dict(row._mapping) for row in rows]
 
 
 def with_columns(row: T, columns: Mapping[str, object]) -> T:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.db.records import Record
+from app.db.records import Record, row_dicts
 from app.db.session import call_after_commit, now, run_in_transaction
 from app.models import IMPORT_RUNS
 from app.models.import_run import ImportStatus
@@ -105,19 +105,16 @@ def report_interrupted_imports() -> int:
 
     def work(session: Session) -> int:
         is_abandoned = IMPORT_RUNS.c.progress_at < now() - ABANDONED
-        runs = (
-            session.execute(
-                select(IMPORT_RUNS)
-                .where(IMPORT_RUNS.c.finished_at.is_(None), OF_COMMAND, is_abandoned)
-                .order_by(IMPORT_RUNS.c.progress_at)
-                .limit(BATCH)
-                .with_for_update(skip_locked=True)
-            )
-            .mappings()
-            .all()
+        abandoned = (
+            select(IMPORT_RUNS)
+            .where(IMPORT_RUNS.c.finished_at.is_(None), OF_COMMAND, is_abandoned)
+            .order_by(IMPORT_RUNS.c.progress_at)
+            .limit(BATCH)
+            .with_for_update(skip_locked=True)
         )
+        runs = row_dicts(session.execute(abandoned))
         for run in runs:
-            _report(session, dict(run), interrupted=True)
+            _report(session, run, interrupted=True)
         return len(runs)
 
     return run_in_transaction(work)

@@ -148,7 +148,7 @@ def _rows(table: Table, condition: ColumnElement[bool]) -> Iterator[Record]:
         last = fetch(window.offset(WINDOW - 1).limit(1))
         is_within = [table.c.id > after, *(table.c.id <= row.id for row in last)]
         found = select(table).where(condition, *is_within).order_by(table.c.id)
-        yield from (dict(row._mapping) for row in fetch(found))
+        yield from row_dicts(fetch(found))
         after = last[0].id if last else None
 
 

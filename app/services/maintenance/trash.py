@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.catalog import TRASH, Change
-from app.db.records import Record
+from app.db.records import Record, row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPONS, ORDERS
-from app.models.coupon import CouponStatus
+from app.models.coupon import CouponRow, CouponStatus
 from app.services.coupons.queries import PUBLISHED, TRASHED
 from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.writes import edited_now, require_own
@@ -39,17 +39,12 @@ def restore_coupon(actor: Principal, coupon_id: int) -> Record:
     """
 
     def work(session: Session) -> Record:
-        row = (
-            session.execute(
-                select(COUPONS).where(COUPONS.c.id == coupon_id, TRASHED).with_for_update()
-            )
-            .mappings()
-            .first()
-        )
-        if row is None:
+        found = select(COUPONS).where(COUPONS.c.id == coupon_id, TRASHED).with_for_update()
+        coupons: list[CouponRow] = row_dicts(session.execute(found))
+        if not coupons:
             message = "No coupon in the trash has this ID."
             raise ShopError("shop_api_invalid_coupon_id").with_message(message)
-        coupon = dict(row)
+        (coupon,) = coupons
         require_own(actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon")
         same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
         if session.execute(same_code).first():

@@ -41,9 +41,14 @@ def require_no_personal_refund(order: Mapping[str, Any], data: Mapping[str, obje
     if data.get("reason"):
         raise _must_stay_empty("reason")
     items: Any = data.get("line_items") or ()
-    given = (each[METADATA] for each in (data, *items) if each.get(METADATA))
-    if not is_kept(key for each in given for key in added_keys(each)):
+    if _has_erased_keys(data, *items):
         raise _must_stay_empty(METADATA)
+
+
+def _has_erased_keys(*given: Data) -> bool:
+    """Return whether a request adds keys of metadata that an erasure removes."""
+    metadata = (each[METADATA] for each in given if each.get(METADATA))
+    return not is_kept(key for each in metadata for key in added_keys(each))
 
 
 def _filled(data: Data) -> Iterator[str]:
@@ -55,8 +60,7 @@ def _filled(data: Data) -> Iterator[str]:
     items = [item for name in KINDS for item in data.get(name) or ()]
     if any(item.get("meta") for item in items):
         yield "meta"
-    given = (each[METADATA] for each in (data, *items) if each.get(METADATA))
-    if not is_kept(key for each in given for key in added_keys(each)):
+    if _has_erased_keys(data, *items):
         yield METADATA
     if data.get(DOWNLOAD_PERMISSIONS):
         yield DOWNLOAD_PERMISSIONS

@@ -8,15 +8,15 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Principal
 from app.catalog import TRASH, Change
 from app.db.read_pool import RowStream
-from app.db.records import Columns, Record, Row
+from app.db.records import Columns, Record, Row, row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
 from app.services.common.bulk import Data, Precondition
 from app.services.common.locks import hold_accounts
 from app.services.events.hooks import notify
-from app.services.orders.children import fetch_child, list_children
 from app.services.orders.columns import note_created
+from app.services.orders.queries import fetch_child, list_children
 
 _CANNOT_READ = "shop_api_user_cannot_read_order_notes"
 
@@ -151,18 +151,11 @@ def _held(session: Session, customer_id: int | None) -> int | None:
 def _lock_note(session: Session, order_id: int, note_id: int) -> tuple[Record, int | None]:
     """Return a note of an order, locked until the commit, and the customer of the order."""
     customer_id = _lock_order(session, order_id)
-    note = (
-        session.execute(
-            select(ORDER_NOTES)
-            .where(ORDER_NOTES.c.id == note_id, ORDER_NOTES.c.order_id == order_id)
-            .with_for_update()
-        )
-        .mappings()
-        .first()
-    )
-    if note is None:
+    of_order = ORDER_NOTES.c.id == note_id, ORDER_NOTES.c.order_id == order_id
+    found = row_dicts(session.execute(select(ORDER_NOTES).where(*of_order).with_for_update()))
+    if not found:
         raise ShopError("shop_api_invalid_order_note_id")
-    return dict(note), customer_id
+    return found[0], customer_id
 
 
 def _require_text(note: str) -> None:

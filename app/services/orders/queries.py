@@ -1,11 +1,23 @@
-"""The rules for reading orders and downloads (decisions 7 and 8, orders 4)."""
+"""The rules for reading orders, notes, refunds and downloads (decisions 7 and 8, orders 4)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    true,
+    type_coerce,
+)
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, current_catalog
@@ -24,7 +36,7 @@ from app.db.search import Search, contains_or_of_owner
 from app.db.session import now
 from app.db.sql.types import Money
 from app.errors import ShopError
-from app.models import DOWNLOADS, ORDERS, USERS
+from app.models import DOWNLOADS, EVENTS, ORDER_NOTES, ORDERS, USERS
 from app.services.common import metadata, plans
 from app.services.common.erased import ORDER_COLUMNS, belongs_to
 from app.services.common.filtering import (
@@ -298,3 +310,63 @@ def ids_after(
     require_known_status(query.status, current_catalog().order_statuses)
     actor.require("shop_api_user_cannot_read_orders_count")
     return plans.ids_after(_in_trash(query) if trashed else _matching(query), after, limit)
+
+
+# --- notes and refunds of an order ---
+
+
+def list_children(table: Table, order_id: int, columns: Columns) -> Sequence[Row] | RowStream:
+    """Return the selected columns and the ID of each note or refund of an order, oldest first.
+
+    Args:
+        table: the table of the notes or refunds.
+
+    Raises:
+        ShopError: the order does not exist or is in the trash.
+    """
+    rows = every_row(_of_order(table, order_id, columns, true()))
+    return rows if isinstance(rows, RowStream) else _existing(rows)
+
+
+def fetch_child(table: Table, order_id: int, columns: Columns, child_id: int) -> Sequence[Row]:
+    """Return the same of the note or refund with an ID, which the order may not have.
+
+    Raises:
+        ShopError: the order does not exist or is in the trash.
+    """
+    return _existing(fetch(_of_order(table, order_id, columns, table.c.id == child_id)))
+
+
+def events_of_children(order_id: int, requests: Collection[str], columns: Columns) -> Sequence[Row]:
+    """Return the selected columns and the ID of events of the notes and refunds of an order.
+
+    They are oldest first. Those of refunds are found by the requests that also changed the order.
+    """
+    notes = select(ORDER_NOTES.c.id).where(ORDER_NOTES.c.order_id == order_id)
+    event = EVENTS.c
+    of_notes = and_(event.resource == "order_note", event.resource_id.in_(notes))
+    of_refunds = and_(event.resource == "order_refund", event.request_id.in_(requests))
+    rows: Sequence[Row] = fetch(
+        select(*map(as_printed, columns), event.id).where(
+            event.id.is_not(None), or_(of_notes, of_refunds)
+        )
+    )
+    return sorted(rows, key=itemgetter(-1))
+
+
+def _of_order(
+    table: Table, order_id: int, columns: Columns, is_wanted: ColumnElement[bool]
+) -> Select[Any]:
+    """Return a select with a row of nulls for an order without any, so that one is enough."""
+    return (
+        select(*map(as_printed, columns), table.c.id)
+        .select_from(ORDERS.outerjoin(table, and_(table.c.order_id == ORDERS.c.id, is_wanted)))
+        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
+        .order_by(table.c.id)
+    )
+
+
+def _existing(rows: Sequence[Row]) -> Sequence[Row]:
+    if not rows:
+        raise ShopError("shop_api_invalid_order_id")
+    return [row for row in rows if row[-1] is not None]

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import cast
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select, update
 from sqlalchemy.orm import Session
@@ -16,7 +15,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch, RowStream
-from app.db.records import Columns, Record, Row, as_printed
+from app.db.records import Columns, Record, Row, as_printed, row_dicts
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -30,13 +29,13 @@ from app.services.common.metadata import METADATA
 from app.services.common.metadata_writes import delete_items, without_metadata
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
-from app.services.orders.children import fetch_child, list_children
 from app.services.orders.columns import REFUNDED, note_created, status_note
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.erased import require_no_personal_refund
 from app.services.orders.items import cents, items_of, last_item_id
 from app.services.orders.locks import lock_coupons, lock_orders, new_ids
 from app.services.orders.metadata import RefundMetadataWrites
+from app.services.orders.queries import fetch_child, list_children
 from app.services.orders.refund_rules import refunded_amount, refunded_items
 from app.services.redemptions.changes import notify_with_coupons
 
@@ -144,16 +143,8 @@ def create_refund(actor: Principal, order_id: int, data: Data) -> Record:
         refunded = refunded_items(data, items, stored, iter(ids), currency)
         amount = refunded_amount(data, refunded, left, currency)
         timestamp = now()
-        refund = {
-            "order_id": order_id,
-            "created_at": timestamp,
-            "updated_at": timestamp,
-            "amount": Decimal(amount).scaleb(-2),
-            "reason": data.get("reason", ""),
-            "refunded_by": actor.user_id,
-            "line_items": refunded,
-            "revision": 0,
-        }
+        refund = _new_refund(order, actor.user_id, timestamp, Decimal(amount).scaleb(-2))
+        refund |= {"reason": data.get("reason", ""), "line_items": refunded}
         metadata = RefundMetadataWrites.of_new(order_id, refunded, data)
         changes: list[Change] = [insert_refund(session, refund, order, metadata)]
         after = {
@@ -268,25 +259,13 @@ def insert_refund(
 def refund_of_the_rest(order: Record, user_id: int | None, timestamp: datetime) -> Record | None:
     """Return the refund that the status ``refunded`` records of an order's new total, or None."""
     rest = order["total"] - order["total_refunded"]
-    if rest <= 0:
-        return None
-    return {
-        "order_id": order["id"],
-        "created_at": timestamp,
-        "updated_at": timestamp,
-        "amount": rest,
-        "reason": FULLY_REFUNDED,
-        "refunded_by": user_id,
-        "line_items": [],
-        "revision": 0,
-    }
+    return _new_refund(order, user_id, timestamp, rest) if rest > 0 else None
 
 
 def stored_refunds(session: Session, ids: Collection[int]) -> list[OrderRefundRow]:
     """Return the refunds of orders that the transaction has locked, oldest first."""
     found = select(ORDER_REFUNDS).where(ORDER_REFUNDS.c.order_id.in_(ids))
-    rows = session.execute(found.order_by(ORDER_REFUNDS.c.id)).mappings()
-    return [cast("OrderRefundRow", dict(row)) for row in rows]
+    return row_dicts(session.execute(found.order_by(ORDER_REFUNDS.c.id)))
 
 
 def deleted_refunds(session: Session, orders: Sequence[Record]) -> list[Change]:
@@ -301,6 +280,21 @@ def deleted_refunds(session: Session, orders: Sequence[Record]) -> list[Change]:
 
 
 # --- private ---
+
+
+def _new_refund(order: Record, user_id: int | None, timestamp: datetime, amount: Decimal) -> Record:
+    """Return a refund of a whole order. ``create_refund`` sets another reason and its items."""
+    return {
+        "order_id": order["id"],
+        "created_at": timestamp,
+        "updated_at": timestamp,
+        "amount": amount,
+        "reason": FULLY_REFUNDED,
+        "refunded_by": user_id,
+        "line_items": [],
+        "revision": 0,
+    }
+
 
 _IDS = bindparam("ids", type_=IdList)
 _IS_OF_TRASHED = exists(
@@ -347,10 +341,10 @@ def _refund_of(session: Session, order_id: int, refund_id: int) -> Record:
     found = select(ORDER_REFUNDS).where(
         ORDER_REFUNDS.c.id == refund_id, ORDER_REFUNDS.c.order_id == order_id
     )
-    row = session.execute(found).mappings().first()
-    if row is None:
+    rows: list[Record] = row_dicts(session.execute(found))
+    if not rows:
         raise ShopError("shop_api_invalid_order_refund_id")
-    return dict(row)
+    return rows[0]
 
 
 def _become_refunded(session: Session, order: Record, after: Record) -> list[Change]:

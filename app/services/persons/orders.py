@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog import Change
 from app.db.erased_rows import note_erasure
-from app.db.records import Record
+from app.db.records import Record, row_dicts
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -173,7 +173,7 @@ def _erase_batch(session: Session) -> int:
         .limit(BATCH)
         .with_for_update(skip_locked=True)
     )
-    orders: list[Record] = [dict(row) for row in session.execute(oldest).mappings()]
+    orders: list[Record] = row_dicts(session.execute(oldest))
     ids = [order["id"] for order in orders]
     if ids:
         uses = [REDEMPTIONS.c.order_id.in_(ids)]

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, exists, func, select
 from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.db.read_pool import Fetch, on_postgresql
+from app.db.records import row_dicts
 from app.db.sql.functions import is_indexed, person
 from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.services.reports.figures import (
@@ -144,7 +145,7 @@ def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[
     with reading(actor) as fetch:
         orders = orders_of(scope_of(currency, tuple(labels)))._replace(figures=STATUS_SUMS)
         groups = by_group([orders], {"status": ORDERS.c.status}, period)
-        rows = [dict(row._mapping) for row in fetch(select(*groups.c))]
+        rows = row_dicts(fetch(select(*groups.c)))
     found = {row.pop("status"): figures_of(row) for row in rows}
     nothing = dict.fromkeys(STATUS_SUMS, 0)
     return [

@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 import threading
-from typing import Any
 
 import orjson
 from flask import current_app
@@ -14,10 +13,11 @@ from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.conversions.webhooks import is_delivered, wants
 from app.db.read_pool import fetch
+from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError, unavailable
 from app.models import WEBHOOKS
-from app.models.webhook import WebhookStatus
+from app.models.webhook import WebhookRow, WebhookStatus
 from app.outbound.client import REFUSED, Outcome, ReceiverClient
 from app.outbound.network import REMEDY, parse_networks
 from app.outbound.signatures import new_secret
@@ -93,7 +93,7 @@ def require_event_type(event_type: str) -> None:
 def senders_of(event_type: str) -> list[Sender]:
     """Return the active webhooks that receive events of a type and whose secret can be read."""
     statement = select(WEBHOOKS).where(WEBHOOKS.c.status == WebhookStatus.ACTIVE, has_form())
-    rows: list[Any] = [dict(row._mapping) for row in fetch(statement.order_by(WEBHOOKS.c.id))]
+    rows: list[WebhookRow] = row_dicts(fetch(statement.order_by(WEBHOOKS.c.id)))
     found = (sender_of(row) for row in rows if wants(row["topics"], event_type))
     return [sender for sender in found if sender]
 

@@ -36,9 +36,8 @@ from app.schemas.orders.item_input import CouponLineCreate, LineItemCreate, Ship
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
-from app.services.orders.children import events_of_children
 from app.services.orders.columns import REFUNDED
-from app.services.orders.queries import OrderQuery
+from app.services.orders.queries import OrderQuery, events_of_children
 from app.services.orders.writes import rights_to_change
 
 TONES = {

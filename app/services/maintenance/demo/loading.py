@@ -14,7 +14,7 @@ from app.auth.principals import Permission
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records
 from app.db.read_pool import fetch
-from app.db.records import Record
+from app.db.records import Record, row_dicts
 from app.db.session import Model, now, run_in_transaction
 from app.models import (
     COUPON_METADATA,
@@ -33,13 +33,13 @@ from app.services.api_keys import writes as api_keys
 from app.services.common.metadata_rules import found_text, json_text
 from app.services.customers import totals
 from app.services.customers.columns import NEW_ROLE
-from app.services.maintenance.demo.examples import add_examples
-from app.services.maintenance.demo.names import PRODUCTS
-from app.services.maintenance.demo.redemptions import (
+from app.services.maintenance.demo.examples import (
     add_cart_redemptions,
+    add_examples,
     add_order_redemptions,
     limited_coupons,
 )
+from app.services.maintenance.demo.names import PRODUCTS
 from app.services.maintenance.demo.shop import (
     ADDRESSES,
     EXAMPLE,
@@ -162,7 +162,7 @@ def _unfinished(
 ) -> Record | None:
     """Return the interrupted run with these options, or None."""
     runs = select(DEMO_RUNS).where(DemoRun.finished_at.is_(None)).order_by(DemoRun.id)
-    unfinished = [dict(row._mapping) for row in fetch(runs)]
+    unfinished: list[Record] = row_dicts(fetch(runs))
     for run in unfinished:
         if lengths | {"seed": seed, "present": present or run["present"]} == {
             name: run[name] for name in (*lengths, "seed", "present")

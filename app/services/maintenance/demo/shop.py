@@ -17,7 +17,7 @@ from app.models.coupon import CouponStatus
 from app.models.user import with_normalized
 from app.services.customers.columns import BLANK
 from app.services.maintenance.demo import names
-from app.services.maintenance.demo.redemptions import CAMPAIGN_WEIGHTS, CAMPAIGNS, with_limits
+from app.services.maintenance.demo.examples import CAMPAIGN_WEIGHTS, CAMPAIGNS, with_limits
 from app.services.orders.columns import BLANK as BLANK_ORDER
 from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import changed_items

@@ -10,12 +10,12 @@ from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import wants
 from app.db.bulk_inserts import insert_into
-from app.db.records import Record
+from app.db.records import Record, row_dicts
 from app.db.session import now, precise_now, run_in_transaction
 from app.errors import ShopError
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
-from app.models.webhook_delivery import DeliveryState, new_delivery
+from app.models.webhook_delivery import DeliveryState, WebhookDeliveryRow, new_delivery
 from app.services.events.retention import HAS_DATA
 from app.services.events.sequence import last_event_id, lock_sequence, removed_event_id
 from app.services.webhooks.topics import can_read
@@ -91,20 +91,15 @@ def redeliver(actor: Principal, webhook_id: int, delivery_id: int) -> Record:
 
     def work(session: Session) -> Record:
         webhook = locked(session, actor, webhook_id)
-        found = (
-            session.execute(
-                select(WEBHOOK_DELIVERIES)
-                .where(
-                    WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
-                    WEBHOOK_DELIVERIES.c.webhook_id == webhook_id,
-                )
-                .with_for_update()
-            )
-            .mappings()
-            .first()
+        of_webhook = (
+            WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
+            WEBHOOK_DELIVERIES.c.webhook_id == webhook_id,
         )
-        if found is None:
+        this = select(WEBHOOK_DELIVERIES).where(*of_webhook).with_for_update()
+        deliveries: list[WebhookDeliveryRow] = row_dicts(session.execute(this))
+        if not deliveries:
             raise ShopError("shop_api_invalid_webhook_delivery_id")
+        (found,) = deliveries
         require_active(webhook)
         _require_event(session, found["event_id"])
         changes = {
