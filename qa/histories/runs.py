@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from qa import failed_runs
 from qa.histories import report
@@ -49,6 +49,7 @@ LEAST = 0.2  # weight of operations that must occur
 INTERRUPTED = "interrupted"
 OVERLAP = 4  # operations on a coupon at the same time
 REFUSALS = 0.2, 0.8  # share of the attempts to use a coupon
+Needs = Literal["everything", "faults", "nothing"]
 
 
 @dataclass
@@ -80,7 +81,7 @@ def run(
     faults: bool = True,
     keep: bool = False,
     accounts: bool = False,
-    goes_on: bool = True,
+    needs: Needs = "everything",
     tell: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Run a run and return its result. It ends early at the first violation.
@@ -97,8 +98,8 @@ def run(
         keep: whether the result contains all segments.
         accounts: whether most operations are about accounts and their addresses. Other kinds of
             operations do not have to occur then.
-        goes_on: whether the run goes on after its seconds until everything is tested. A run with a
-            planted defect does not.
+        needs: what must have happened before the run ends after its seconds: ``everything`` often
+            enough, each kind of fault once, or nothing. A run with a planted defect needs nothing.
         tell: is called with a line about each segment.
     """
     shop = SHOPS[database](seed, plant)
@@ -106,7 +107,7 @@ def run(
     try:
         shop.start()
         this = _Run(shop, seed, seconds, faults=faults, keep=keep, accounts=accounts)
-        this.goes_on, result = goes_on and not plant, this.result
+        this.needs, result = "nothing" if plant else needs, this.result
         try:
             this.run(tell)
         finally:
@@ -141,7 +142,7 @@ class _Run:
         self, shop: Shop, seed: int, seconds: float, *, faults: bool, keep: bool, accounts: bool
     ) -> None:
         self._shop, self._seconds, self._keep = shop, seconds, keep
-        self.goes_on = True  # until everything is tested
+        self.needs: Needs = "everything"
         self.least_operations = 0  # of a segment that is shorter than LONGEST
         self._length = LONG_SEGMENT if seconds >= LONG else SEGMENT
         self._start = time.monotonic()
@@ -200,7 +201,7 @@ class _Run:
     def _run_segments(self, tell: Callable[[str], None]) -> None:
         active, most = 0.0, MOST * self._seconds / self._length
         while not self.result.violations and (
-            active < self._seconds or (self.goes_on and self._number < most and self._not_tested())
+            active < self._seconds or (self._number < most and self._is_missed())
         ):
             segment = Segment(
                 self._number, self.clock(), time.time() - self.clock(), before=self._state
@@ -222,6 +223,14 @@ class _Run:
                 f"{len(segment.events)} events, {len(self.result.violations)} violations"
             )
             self._number += 1
+
+    def _is_missed(self) -> bool:
+        """Return whether something has not happened that the run needs."""
+        if self.needs == "everything":
+            return bool(self._not_tested())
+        return self.needs == "faults" and not all(
+            self.faults.done[kind] for kind in self.faults.kinds
+        )
 
     def _create_records(self) -> None:
         client = self._reader_client
