@@ -189,13 +189,15 @@ class _RolledBackError(Exception):
 def try_in_transaction(work: Callable[[Session], object]) -> None:
     """Run ``work`` in one write transaction and roll it back, to find out whether it would fail.
 
-    ``is_trial`` is true meanwhile, for what is noted outside of the transaction.
+    Within ``run_in_transaction``, only the work is rolled back. ``is_trial`` is true meanwhile, for
+    what is noted outside of the transaction.
     """
 
     def trial(session: Session) -> None:
         session.info[_IS_TRIAL] = True
-        work(session)
-        raise _RolledBackError
+        with savepoint(session):
+            work(session)
+            raise _RolledBackError
 
     try:
         run_in_transaction(trial)

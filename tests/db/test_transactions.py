@@ -5,12 +5,19 @@ import threading
 from contextlib import closing
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 
 from app.db import session as database
 from app.db import sqlite
-from app.db.session import now, run_in_transaction
+from app.db.read_pool import fetch
+from app.db.session import (
+    call_after_commit,
+    is_trial,
+    now,
+    run_in_transaction,
+    try_in_transaction,
+)
 from app.models import CouponBatch, IdempotencyRecord
 from tests.api_client import codes
 
@@ -118,3 +125,30 @@ def test_write_lock_is_released_after_an_error(app):
             with pytest.raises(KeyError):
                 run_in_transaction(fail)
         assert run_in_transaction(lambda session: 1) == 1
+
+
+@pytest.mark.both_databases
+def test_a_trial_within_a_transaction_leaves_nothing(app):
+    called = []
+
+    def note(session, name):
+        row = {"request_hash": name, "body_hash": "", "status": 200, "response_body": b""}
+        session.execute(insert(IdempotencyRecord).values(row | {"created_at": now()}))
+        call_after_commit(session, lambda: called.append(name))
+
+    def tried(session):
+        assert is_trial()
+        run_in_transaction(lambda inner: note(inner, "tried"))
+
+    def work(session):
+        note(session, "before")
+        try_in_transaction(tried)
+        assert not is_trial()
+        note(session, "after")
+
+    with app.app_context():
+        run_in_transaction(work)
+        try_in_transaction(tried)
+        stored = {each.request_hash for each in fetch(select(IdempotencyRecord.request_hash))}
+    assert stored == {"before", "after"}
+    assert called == ["before", "after"]

@@ -18,13 +18,14 @@ from uuid import uuid4
 
 import marshmallow as ma
 from flask import current_app, request
+from sqlalchemy.orm import Session
 
 from app.api.authentication import current_principal
 from app.auth.principals import ROLES
 from app.catalog import current_catalog
 from app.conversions.dates import in_zone
 from app.conversions.webhooks import EVERYTHING, known_topics
-from app.db.session import try_in_transaction
+from app.db.session import run_in_transaction, try_in_transaction
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import (
@@ -499,18 +500,35 @@ class Form:
         lines, index = self.lines.get(found[1], []), int(found[2])
         return f"{found[1]}.{lines[index]}" if index < len(lines) else found[0]
 
-    def send(self, operation: str, values: Record, **path: Any) -> Reply | None:
+    def send(
+        self,
+        operation: str,
+        values: Record,
+        check: Callable[[Reply], None] | None = None,
+        **path: Any,
+    ) -> Reply | None:
         """Send values to an operation, and note errors of the API.
+
+        Args:
+            check: raises ShopError if what was written must not be stored. It reads in the same
+                transaction, which has ended when the form looks for further errors.
 
         Returns:
             The response, or None if there are errors or the form shall only be shown.
         """
-        self.sent = api_request(operation, body={self.key: values}, **path)
+        self.sent = sent = api_request(operation, body={self.key: values}, **path)
+
+        def write(_session: Session | None = None) -> Reply:
+            reply = call(operation, body=sent.body, headers=form_headers(self.etag), **path)
+            if check:
+                check(reply)
+            return reply
+
         if "_show" in request.form:
             return None
         if not (self.errors or self.unconfirmed):
             try:
-                return call(operation, body=self.sent.body, headers=form_headers(self.etag), **path)
+                return run_in_transaction(write) if check else write()
             except ShopError as error:
                 self.note(error)
         headers = {"If-Match": self.etag} if self.etag else {}

@@ -255,6 +255,24 @@ def test_refund_with_an_error_keeps_what_was_typed(browser, new_order, fields, m
     assert "<title>Error:" in page.html
 
 
+@pytest.mark.both_databases
+def test_refund_with_an_error_is_not_recorded(admin, browser, new_order):
+    """Also not by the search for its other errors, however often the form is sent."""
+    order = new_order()
+    path = f"/orders/{order['id']}"
+    line = f"line_items.{order['line_items'][0]['id']}.quantity"
+    form = browser.get(f"{path}/refund").form("amount") | {line: "1"}
+    for amount in ("10,50", "26.00", "26.00"):
+        page = browser.post(f"{path}/refund", form | {"amount": amount})
+        assert page.status == 400, amount
+        assert admin.get(f"{path}/refunds").json["order_refunds"] == [], amount
+        assert admin.get("/events?type=order_refund.created").json["events"] == [], amount
+    assert browser.post(f"{path}/refund", form | {"amount": "10.50"}).status == 303
+    (refund,) = admin.get(f"{path}/refunds").json["order_refunds"]
+    assert refund["amount"] == "10.50"
+    assert len(admin.get("/events?type=order_refund.created").json["events"]) == 1
+
+
 def test_trash_restore_and_delete(browser, new_order, admin):
     order = new_order()
     path = f"/orders/{order['id']}"

@@ -4,11 +4,9 @@ from dataclasses import replace
 from decimal import Decimal
 
 from flask import request
-from sqlalchemy.orm import Session
 
 from app.conversions.currencies import smallest_amount
 from app.conversions.numbers import whole_number
-from app.db.session import run_in_transaction
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, Reply, call
@@ -129,15 +127,13 @@ def _record_refund(form: Form, values: dict[str, object], order_id: int) -> Repl
     """
     shown, form.etag = form.etag, ""
 
-    def work(_session: Session) -> Reply | None:
-        reply = form.send("create_order_refund", values, order_id=order_id)
-        is_new = reply and "Idempotent-Replayed" not in reply.headers
+    def check(reply: Reply) -> None:
+        is_new = "Idempotent-Replayed" not in reply.headers
         if is_new and shown and shown != _totals(order_id)["total_refunded"]:
             raise ShopError("shop_api_precondition_failed")
-        return reply
 
     try:
-        return run_in_transaction(work)
+        return form.send("create_order_refund", values, check, order_id=order_id)
     except ShopError as error:
         if error.code != "shop_api_precondition_failed":
             raise
