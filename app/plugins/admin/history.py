@@ -1,5 +1,6 @@
 """The history of a record: what its events have changed (admin 2 and 5)."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,6 +13,7 @@ from flask import current_app, url_for
 from app.api.authentication import current_principal
 from app.api.undo import undone_fields
 from app.catalog import current_catalog
+from app.conversions.numbers import INT64_MAX
 from app.db.session import now
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, call, can, operations
@@ -254,7 +256,12 @@ def _text(name: str, value: object, record: Mapping[str, object]) -> str:
 
 
 def _amount(name: str, value: str, record: Mapping[str, object]) -> str:
-    """Return an amount with its unit. That of an order whose currency is unknown has none."""
+    """Return an amount with its unit. That of an order whose currency is unknown has none.
+
+    Another text, as events of plugins can have, stays as it is.
+    """
+    if not re.fullmatch(r"-?[0-9]{1,20}(\.[0-9]{1,4})?", value):
+        return shown(value)
     kind, currency = record.get("type"), record.get("currency")
     if name == "amount" and isinstance(kind, str) and is_percent(kind):
         return f"{decimal(Decimal(value), 2, trimmed=True)}%"
@@ -263,7 +270,7 @@ def _amount(name: str, value: str, record: Mapping[str, object]) -> str:
 
 def _campaign(value: object) -> str:
     """Return the name and the ID of a campaign, or its ID alone if it has been deleted."""
-    if not isinstance(value, int):
+    if not isinstance(value, int) or value > INT64_MAX:
         return shown(value)
     found = states_of([value]) if can("get_campaign") else {}
     return " ".join([*(each["name"] for each in found.values()), f"(#{value})"])
@@ -273,18 +280,19 @@ def _time(value: Any) -> str:
     """Return a time as the pages show times, and another value, as metadata can have, as it is."""
     try:
         moment = datetime.strptime(value, "%Y-%m-%dT%H:%M:%S%z")
-    except (TypeError, ValueError):
+        if value.endswith("T00:00:00Z"):  # such as an expiry date, which never shifts
+            return html.short_date(moment.date())
+        return html.short_time(moment)
+    except (OverflowError, TypeError, ValueError):  # before the first year in the zone of the shop
         return shown(value)
-    if value.endswith("T00:00:00Z"):  # such as an expiry date, which never shifts
-        return html.short_date(moment.date())
-    return html.short_time(moment)
 
 
-def shown(value: object, record: Mapping[str, object] = NOTHING) -> str:
+def shown(value: object, record: Mapping[str, object] | None = None) -> str:
     """Return a JSON value as short text.
 
     Args:
-        record: what the items of a list belong to, with the units of their amounts.
+        record: what the items of a list belong to, with the units of their amounts. Without it, as
+            in metadata, which can have any names, the values of items stay as they are.
     """
     if value is None or value in ("", []):
         return html.NONE
@@ -300,11 +308,15 @@ def shown(value: object, record: Mapping[str, object] = NOTHING) -> str:
 _NAMES = ("name", "title", "method_title", "code")
 
 
-def _item(value: object, record: Mapping[str, object]) -> str:
+def _item(value: object, record: Mapping[str, object] | None) -> str:
     """Return a value of a list: of an item its name and quantity, or what differs."""
     if not isinstance(value, Mapping) or "id" not in value:
         return shown(value)
-    parts = {key: _text(key, each, record) for key, each in value.items() if key != "id"}
+    parts = {
+        key: shown(each) if record is None else _text(key, each, record)
+        for key, each in value.items()
+        if key != "id"
+    }
     name = next((value[key] for key in _NAMES if value.get(key)), None)
     if name is not None:
         return f"{name}: {parts['quantity']}" if "quantity" in value else str(name)

@@ -8,12 +8,15 @@ from io import StringIO
 from urllib.parse import urlencode
 
 import pytest
+from flask import g
 from sqlalchemy import select
 
+from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models import REDEMPTIONS
 from app.plugins.admin import calls, forms, selections
+from app.plugins.admin.history import differences
 from app.plugins.admin.nouns import coupons
 from tests.plugins.admin.browser_client import Browser
 
@@ -481,6 +484,42 @@ def test_the_history_shows_metadata_whose_name_looks_like_a_time(admin, app_with
     assert page.status == 200
     assert "Metadata, Delivery0 date 2026-12-23 → 5" in page.text
     assert "Metadata, Delivery2 date 2026-12-23 → 2026-12-24" in page.text
+
+
+ITEM = {
+    "id": 5, "price": "on request", "total": "NaN", "subtotal": "1e999999", "discount": "10%",
+    "amount": "", "quantity": 1000, "campaign_id": 2**63 - 1, "old_date": "0001-01-01T00:00:01Z",
+}  # fmt: skip
+"""Metadata, or an item of an event of a plugin, with values that no field of this name has."""
+
+
+def test_metadata_with_the_names_of_amounts_stays_as_it_is(admin, browser):
+    plain = {"id": 5, "price": "5", "quantity": 1000}
+    coupon = make(admin, "a", amount="5", metadata={"bundle": [plain]})
+    path = f"/coupons/{coupon['id']}"
+    changed = {"amount": "6", "metadata": {"bundle": [ITEM]}}
+    response = admin.put(path, {"coupon": changed})
+    assert response.status_code == 200, response.json
+    text = browser.get(path).text
+    assert "Amount $5.00 → $6.00" in text
+    assert "#5 Price 5, Quantity 1000 → #5 Price on request, Total NaN, Subtotal 1e9" in text
+    body = {"email": "ada@example.com", "metadata": {"bundle": [ITEM], "plain": [plain]}}
+    number = admin.post("/customers", {"customer": body}).json["customer"]["id"]
+    text = browser.get(f"/customers/{number}").text
+    assert "#5 Price on request" in text
+    assert "#5 Price 5, Quantity 1000" in text
+
+
+def test_differences_of_a_plugin_can_have_any_values(app, admin):
+    labels = {name: name for name in (*ITEM, "items")}
+    with app.test_request_context():
+        g.principal = Principal(admin.key.user_id, frozenset(Capability))
+        for record in ({"currency": "EUR"}, {"currency": "JPY"}, {"type": "percent"}, {}):
+            after = ITEM | {"amount": "10%", "campaign_id": 2**64 - 1, "items": [ITEM]}
+            shown = {name: text for name, _, text in differences({}, after, labels, record)}
+            expected = {name: ITEM[name] for name in ("price", "total", "subtotal", "discount")}
+            assert shown.items() >= {**expected, "amount": "10%", "quantity": "1,000"}.items()
+            assert "Price on request, Total NaN, Subtotal 1e999999" in shown["items"]
 
 
 def test_the_text_to_send_says_what_a_coupon_offers(admin, browser):
