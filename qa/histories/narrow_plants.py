@@ -68,8 +68,8 @@ def repetition_extends(_: Any) -> None:
     """A reservation lives longer when its reference is reserved again."""
     original = writes._reserve_again
 
-    def reserve_again(found: Any, slot: Any, customer: Any, data: Any) -> Any:
-        redemption, created, changes = original(found, slot, customer, data)
+    def reserve_again(found: Any, held: Any, slot: Any, customer: Any, data: Any) -> Any:
+        redemption, created, changes = original(found, held, slot, customer, data)
         if redemption["status"] == "reserved":
             until = writes._given(customer, data)["expires_at"]
             kept = {"holds_slot": redemption["holds_slot"], "expires_at": until}

@@ -241,7 +241,7 @@ def discount_kept(_: Any) -> None:
 def revived(_: Any) -> None:
     """The same reference takes an expired reservation again without a slot."""
 
-    def reserve_again(found: Any, slot: Any, customer: Any, data: Any) -> Any:
+    def reserve_again(found: Any, _held: Any, slot: Any, customer: Any, data: Any) -> Any:
         coupon_id, changes = slot.coupon["id"], writes._changes(slot)
         counts.change_counts(found, coupon_id, [(0, -int(slot.is_counted))])
         this = {"reference": data["reference"], "coupon_id": coupon_id}
@@ -436,10 +436,10 @@ def deleted_keeps_use(_: Any) -> None:
     """An order that is deleted permanently keeps its uses."""
     original = order_writes.release_uses
 
-    def release(session: Any, order_id: int, timestamp: Any) -> Any:
+    def release(session: Any, order_id: int, timestamp: Any, held: Any) -> Any:
         if random.random() < 0.5:
             return [], {}
-        return original(session, order_id, timestamp)
+        return original(session, order_id, timestamp, held)
 
     order_writes.release_uses = release
 
@@ -527,8 +527,8 @@ def expired_accepted(_: Any) -> None:
     """The expiry date of a coupon is ignored."""
     original = evaluation._time_reasons
 
-    def reasons(coupon: Any, now: Any) -> Any:
-        return (each for each in original(coupon, now) if each.code != "expired")
+    def reasons(coupon: Any, *times: Any) -> Any:
+        return (each for each in original(coupon, *times) if each.code != "expired")
 
     evaluation._time_reasons = reasons
 
@@ -537,9 +537,9 @@ def minimum_of_prices(_: Any) -> None:
     """The minimum amount is compared with the prices of the items, without their quantities."""
     original = evaluation._cart_reasons
 
-    def reasons(coupon: Any, coupon_type: Any, cart: Any) -> Any:
+    def reasons(coupon: Any, coupon_type: Any, cart: Any, left: Any) -> Any:
         prices = [replace(each, value=each.value // (each.quantity or 1)) for each in cart]
-        return original(coupon, coupon_type, prices)
+        return original(coupon, coupon_type, prices, left)
 
     evaluation._cart_reasons = reasons
 

@@ -1,7 +1,9 @@
 """Locks of accounts, which events, orders and notes refer to.
 
 All transactions lock orders first, then accounts, campaigns and coupons, each in the order of
-their IDs. The removal of an account then holds its addresses in their order (``hold_addresses``).
+their IDs. The removal of an account then holds its addresses in their order (``hold_addresses``),
+and a deletion does so before it locks its orders: where two of them wait for each other, PostgreSQL
+ends one, which starts again.
 """
 
 from collections.abc import Iterable, Sequence
