@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import orjson
 import pytest
 
+from app.plugins.admin import forms
 from app.plugins.admin.calls import ApiRequest, curl, python
 
 HOSTILE = [
@@ -159,6 +160,20 @@ def test_an_action_on_several_records_shows_its_request(admin, browser):
     assert (
         browser.post("/orders/selected", {"action": "status", "status": "x", "id": 1}).status == 400
     )
+
+
+def test_a_request_of_a_form_with_errors_is_tried_by_no_form(browser, monkeypatch):
+    """As a request sends nothing, so it shows only the errors of the form itself."""
+    tried = []
+    monkeypatch.setattr(forms, "try_in_transaction", tried.append)
+    for path, values in {
+        "/invitations/new": {"login": "", "expires_at": "2020-01-01T00:00"},
+        "/coupons/new": {"code": "", "amount": "x"},
+    }.items():
+        page = browser.submit(path, "_form", **values, _show="request")
+        assert page.status == 400, path
+        assert "Fill in this field." in page.text, path
+        assert tried == [], path
 
 
 def test_an_invitation_shows_the_key_that_the_api_would_create(admin, browser):

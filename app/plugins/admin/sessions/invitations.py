@@ -140,7 +140,7 @@ def invite() -> Response:
                 return record_page("record.html", title, back, secrets=secrets, note=note)
         except ShopError as error:
             form.note(error)
-        if form.errors:
+        if form.errors and "_show" not in request.form:
             form.note_all(values, _invite)
     return form_page(
         form,
