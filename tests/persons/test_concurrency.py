@@ -163,3 +163,35 @@ def test_an_address_is_taken_before_or_after_the_removal_of_its_old_account(
     # The uses of guests with the address belong to the account that had it then.
     shown = admin.get(f"/redemptions/{use['id']}").get_json()["redemption"]["email"]
     assert shown == ("" if last["type"] == "customer.updated" else REMOVED)
+
+
+@pytest.mark.parametrize("remove", [delete, erase])
+def test_an_account_leaves_an_address_before_or_after_the_removal_of_its_old_account(
+    admin, make_customer, make_coupon, monkeypatch, remove
+):
+    """The removal keeps the uses of an address that another account has, until it is committed."""
+    make_coupon(code="summer")
+    use = reserve(admin, "summer", "cart", email=REMOVED)
+    kept, removed, other = (
+        make_customer(email=email)["id"] for email in (KEPT, REMOVED, "other@example.com")
+    )
+    assert merge(admin, kept, removed).status_code == 200
+    admin.put(f"/customers/{other}", {"customer": {"email": REMOVED}})
+    begun = []
+    step = traces.erase_refused_carts
+    with ThreadPoolExecutor() as pool:
+
+        def step_beside_the_second(*args):
+            if not begun:
+                client, left = type(admin)(admin.app, admin.key), {"email": "new@example.com"}
+                begun.append(pool.submit(client.put, f"/customers/{other}", {"customer": left}))
+                wait(begun, timeout=0.3)
+            return step(*args)
+
+        monkeypatch.setattr(traces, "erase_refused_carts", step_beside_the_second)
+        assert remove(admin, kept).status_code == 200
+        assert begun[0].result().status_code == 200
+    types = {"type": "customer.updated,customer.deleted", "filter[order]": "desc"}
+    last = admin.get("/events", {**types, "limit": 1}).get_json()["events"][0]
+    assert (last["type"], last["resource_id"]) == ("customer.updated", other)
+    assert admin.get(f"/redemptions/{use['id']}").get_json()["redemption"]["email"] == REMOVED

@@ -1,25 +1,28 @@
 """Removal of an account by a deletion, an erasure or a merge (decisions 5, people 1)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
-from sqlalchemy import delete, update
+from sqlalchemy import delete, literal, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principal_cache import note_revocation
 from app.db.locks import has_one_writer
 from app.db.session import call_after_commit
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import TextList
 from app.models import API_KEYS, USERS
 from app.services.events.bulk import notify_deleted
 from app.services.events.outbox import Cause
 from app.services.webhooks.states import disable_webhooks_of
 
 
-def hold_addresses(session: Session, customer_id: int, emails: Iterable[str]) -> None:
-    """Let no other account take addresses until the commit, which removes the account.
+def hold_addresses(session: Session, customer_id: int, emails: Collection[str]) -> set[str]:
+    """Return the addresses that no other account has, which stays so until the commit.
 
-    Call this after the account was locked, and after reading that no account has the addresses.
-    The account takes each of them in turn. The unique index lets other transactions wait that take
-    one, which need no lock for it. This one waits for those that have taken one and not committed.
+    Call this after the account was locked, which the transaction removes. The account takes each of
+    these addresses in turn. The unique index lets other transactions wait that take one, which need
+    no lock for it. This one waits for those that have taken one and not committed. An account that
+    has one of the others cannot leave it until the commit.
 
     Args:
         emails: normalized addresses.
@@ -28,11 +31,17 @@ def hold_addresses(session: Session, customer_id: int, emails: Iterable[str]) ->
         IntegrityError: an account has taken one meanwhile. Another attempt of the transaction reads
             this.
     """
-    if has_one_writer(session):
-        return
-    this = update(USERS).where(USERS.c.id == customer_id)
-    for email in sorted(emails):  # the same order in all transactions
-        session.execute(this.values(email_normalized=email))
+    if not emails:
+        return set()
+    has_one = is_one_of(USERS.c.email_normalized, literal(sorted(emails), TextList))
+    others = select(USERS.c.email_normalized).where(has_one, USERS.c.id != customer_id)
+    held = others.order_by(USERS.c.id).with_for_update(read=True)
+    free = {*emails} - {*session.scalars(held)}
+    if not has_one_writer(session):
+        this = update(USERS).where(USERS.c.id == customer_id)
+        for email in sorted(free):  # the same order in all transactions
+            session.execute(this.values(email_normalized=email))
+    return free
 
 
 def remove_account(session: Session, cause: Cause, customer_id: int) -> None:

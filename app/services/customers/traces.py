@@ -17,7 +17,6 @@ from sqlalchemy import (
     Row,
     and_,
     bindparam,
-    case,
     delete,
     exists,
     func,
@@ -49,13 +48,11 @@ from app.models import (
     ORDER_NOTES,
     ORDERS,
     REDEMPTIONS,
-    USERS,
 )
 from app.models.imported_record import ERASED as ERASED_RECORD
 from app.models.imported_record import USES
 from app.models.user import UserRow
 from app.services.common.erased import ERASED_IDS, erased_email, is_erased
-from app.services.common.locks import IS_TAKEN
 from app.services.common.persons import (
     customer_person,
     email_person,
@@ -146,11 +143,9 @@ class Done(NamedTuple):
 Step = Callable[[Session, Traces, int, int], Done]
 """Function that clears up to a number of records, which is the last argument."""
 
-# Without the address of an account that another account has now.
-_MERGED = select(
-    MERGED_ACCOUNTS.c.id,
-    case((IS_TAKEN, None), else_=MERGED_ACCOUNTS.c.email_normalized).label("email_normalized"),
-).where(MERGED_ACCOUNTS.c.customer_id == bindparam("kept"))
+_MERGED = select(MERGED_ACCOUNTS.c.id, MERGED_ACCOUNTS.c.email_normalized).where(
+    MERGED_ACCOUNTS.c.customer_id == bindparam("kept")
+)
 
 
 def erase_customer(session: Session, account: UserRow) -> None:
@@ -159,13 +154,14 @@ def erase_customer(session: Session, account: UserRow) -> None:
     Call this while the account is locked and still exists.
     """
     merged = session.execute(_MERGED, {"kept": account["id"]}).all()
-    emails = _emails(session, account) | {each.email_normalized for each in merged} - {None}
-    hold_addresses(session, account["id"], emails - {account["email_normalized"]})
+    own, billing = account["email_normalized"], comparable_email(account["billing_email"])
+    others = {billing, *(each.email_normalized for each in merged)} - {own, "", None}
+    emails = {own, *hold_addresses(session, account["id"], others)} - {""}
     erase_signatures(session, account)
     traces = Traces(
         customer_ids=[account["id"], *(each.id for each in merged)],
         emails=sorted(emails),
-        counted=account["email_normalized"],
+        counted=own,
         with_orders=True,
     )
     begin_erasure(session, traces)
@@ -308,14 +304,6 @@ def _clear(session: Session, traces: Traces, place: Place, size: int) -> tuple[P
         number += done.number
         place = Place(place.step + 1) if done.after is None else place._replace(after=done.after)
     return None, number
-
-
-def _emails(session: Session, account: UserRow) -> set[str]:
-    """Return the normalized e-mail addresses of an account that no other account has."""
-    billing = comparable_email(account["billing_email"])
-    is_of_another = and_(USERS.c.email_normalized == billing, USERS.c.id != account["id"])
-    taken = {billing} if session.execute(select(USERS.c.id).where(is_of_another)).first() else set()
-    return {account["email_normalized"], billing} - taken - {""}
 
 
 # --- the steps ---

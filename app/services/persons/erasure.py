@@ -6,7 +6,18 @@ from functools import partial
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import ColumnElement, Select, Text, cast, delete, func, select, union, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    select,
+    union,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
@@ -159,6 +170,11 @@ def _lock_orders(session: Session, person: Person) -> tuple[list[Record], bool]:
     return list(orders.values()), len(ids) <= BATCH
 
 
+_MERGED_EMAILS = select(MERGED_ACCOUNTS.c.email_normalized).where(
+    MERGED_ACCOUNTS.c.customer_id == bindparam("kept")
+)
+
+
 def _lock_account(session: Session, person: Person, locked: Collection[int]) -> UserRow | None:
     """Lock the account, so that no order is added to those that are locked.
 
@@ -174,7 +190,10 @@ def _lock_account(session: Session, person: Person, locked: Collection[int]) -> 
     further = select(ORDERS.c.id).where(_left(person), ORDERS.c.id.not_in(locked)).limit(1)
     if fetch(further):
         raise TryAgain
-    hold_addresses(session, person.customer_id, {*person.emails} - {found[0]["email_normalized"]})
+    emails = {*session.scalars(_MERGED_EMAILS, {"kept": person.customer_id})} - {None}
+    others = emails - {found[0]["email_normalized"]}
+    if hold_addresses(session, person.customer_id, others) != others & {*person.emails}:
+        raise TryAgain
     return found[0]
 
 
