@@ -329,11 +329,12 @@ class DeliveryWorker:
         if current - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = current
             self._sweeps.extend(cleanup.SWEEPS)
-        if current >= self._vacuum_at:
-            pause = await self._in_database(remove_copies)
-            self._vacuum_at = time.monotonic() + pause
         if self._sweeps:  # one at a time, because leases are renewed between them
             await self._in_database(self._sweeps.popleft())
+        if current >= self._vacuum_at:
+            self._vacuum_at = current + PAUSE_SECONDS  # also after an error
+            pause = await self._in_database(remove_copies)
+            self._vacuum_at = time.monotonic() + pause
 
     async def _hurry(self, has_more: bool) -> None:
         """Let the next part follow at once, or after POLL_SECONDS if others write meanwhile.
