@@ -259,18 +259,24 @@ def _run_once(session: Session, work: Callable[[Session], T], *, is_internal: bo
     return result
 
 
-def truncate_write_ahead_log() -> None:
+def truncate_write_ahead_log() -> bool:
     """Write what SQLite has committed into the database file, and empty its write-ahead log.
 
     The log contains pages as they were before an erasure. While another connection reads from it,
     it stays, and a later call empties it.
+
+    Returns:
+        Whether the file contains all, and the log nothing. True on PostgreSQL.
     """
+    is_busy = False
     engine = db.engines[READ]
     if uses_sqlite(engine):
         with engine.connect() as connection, sqlite.without_waiting(connection):
             # First what writers need not wait for. Only then few pages are left for the second.
             for kind in ("PASSIVE", "TRUNCATE"):
-                connection.exec_driver_sql(f"PRAGMA wal_checkpoint({kind})").all()
+                checkpoint = connection.exec_driver_sql(f"PRAGMA wal_checkpoint({kind})")
+                is_busy = checkpoint.one()[0] == 1
+    return not is_busy
 
 
 def has_committed() -> bool:
