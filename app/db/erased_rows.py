@@ -129,7 +129,8 @@ def _require_space(file: Path) -> None:
 def _temporary_folder() -> Path:
     """Return the first folder that SQLite can write to (https://sqlite.org/tempfiles.html, 5)."""
     configured = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
-    folders = (*configured, "/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108  # nosec B108
+    # Only how much is free there is read.
+    folders = (*configured, "/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108  # nosec B108  # see above
     usable = (each for each in folders if each and os.access(each, os.W_OK | os.X_OK))
     return Path(next(usable, "."))
 

@@ -119,7 +119,10 @@ def test_vacuum_needs_free_space_on_both_disks(
     size = Path(name).stat().st_size
     small = {"database": Path(name).parent, "temporary": tmp_path}.get(folder)
     monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path))
-    usage = lambda path: SimpleNamespace(free=size * (free if path == small else 10))  # noqa: E731
+
+    def usage(path):
+        return SimpleNamespace(free=size * (free if path == small else 10))
+
     monkeypatch.setattr(erased_rows.shutil, "disk_usage", usage)
     assert (remove_copies() < LONG_PAUSE_SECONDS) == is_enough
     assert may_have_copies() != is_enough
