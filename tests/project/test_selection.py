@@ -1,6 +1,5 @@
 """Which cases each run has, and what it says about the others."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
