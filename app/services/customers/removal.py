@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import delete, literal, select, update
+from sqlalchemy import bindparam, delete, literal, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principal_cache import note_revocation
@@ -10,10 +10,15 @@ from app.db.locks import has_one_writer
 from app.db.session import call_after_commit
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import TextList
-from app.models import API_KEYS, USERS
+from app.models import API_KEYS, MERGED_ACCOUNTS, USERS
 from app.services.events.bulk import notify_deleted
 from app.services.events.outbox import Cause
 from app.services.webhooks.states import disable_webhooks_of
+
+MERGED = select(MERGED_ACCOUNTS.c.id, MERGED_ACCOUNTS.c.email_normalized).where(
+    MERGED_ACCOUNTS.c.customer_id == bindparam("kept")
+)
+"""Selects the accounts that were merged into one, with their addresses, which can be null."""
 
 
 def hold_addresses(session: Session, customer_id: int, emails: Collection[str]) -> set[str]:

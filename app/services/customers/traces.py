@@ -16,7 +16,6 @@ from sqlalchemy import (
     ColumnElement,
     Row,
     and_,
-    bindparam,
     delete,
     exists,
     func,
@@ -44,7 +43,6 @@ from app.models import (
     EVENTS,
     IDEMPOTENCY_PERSONS,
     IMPORTED_RECORDS,
-    MERGED_ACCOUNTS,
     ORDER_NOTES,
     ORDERS,
     REDEMPTIONS,
@@ -68,7 +66,7 @@ from app.services.customers.erasure import (
     erase_responses,
     erase_signatures,
 )
-from app.services.customers.removal import hold_addresses
+from app.services.customers.removal import MERGED, hold_addresses
 from app.services.events.erasure import erase_events_of
 from app.services.imports.erasure import erase_file, erase_imports_with_text
 
@@ -143,17 +141,13 @@ class Done(NamedTuple):
 Step = Callable[[Session, Traces, int, int], Done]
 """Function that clears up to a number of records, which is the last argument."""
 
-_MERGED = select(MERGED_ACCOUNTS.c.id, MERGED_ACCOUNTS.c.email_normalized).where(
-    MERGED_ACCOUNTS.c.customer_id == bindparam("kept")
-)
-
 
 def erase_customer(session: Session, account: UserRow) -> None:
     """Remove the personal data of an account that is being deleted, except from orders.
 
     Call this while the account is locked and still exists.
     """
-    merged = session.execute(_MERGED, {"kept": account["id"]}).all()
+    merged = session.execute(MERGED, {"kept": account["id"]}).all()
     own, billing = account["email_normalized"], comparable_email(account["billing_email"])
     others = {billing, *(each.email_normalized for each in merged)} - {own, "", None}
     emails = {own, *hold_addresses(session, account["id"], others)} - {""}

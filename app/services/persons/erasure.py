@@ -10,7 +10,6 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Text,
-    bindparam,
     cast,
     delete,
     func,
@@ -59,7 +58,7 @@ from app.services.customers.erasure import (
     erase_signatures,
     uses_of,
 )
-from app.services.customers.removal import hold_addresses, remove_account
+from app.services.customers.removal import MERGED, hold_addresses, remove_account
 from app.services.customers.traces import Traces, begin_erasure
 from app.services.events.erasure import rewrite_events
 from app.services.events.hooks import notify, publish_events
@@ -170,11 +169,6 @@ def _lock_orders(session: Session, person: Person) -> tuple[list[Record], bool]:
     return list(orders.values()), len(ids) <= BATCH
 
 
-_MERGED_EMAILS = select(MERGED_ACCOUNTS.c.email_normalized).where(
-    MERGED_ACCOUNTS.c.customer_id == bindparam("kept")
-)
-
-
 def _lock_account(session: Session, person: Person, locked: Collection[int]) -> UserRow | None:
     """Lock the account, so that no order is added to those that are locked.
 
@@ -190,8 +184,8 @@ def _lock_account(session: Session, person: Person, locked: Collection[int]) -> 
     further = select(ORDERS.c.id).where(_left(person), ORDERS.c.id.not_in(locked)).limit(1)
     if fetch(further):
         raise TryAgain
-    emails = {*session.scalars(_MERGED_EMAILS, {"kept": person.customer_id})} - {None}
-    others = emails - {found[0]["email_normalized"]}
+    merged = session.execute(MERGED, {"kept": person.customer_id})
+    others = {each.email_normalized for each in merged} - {found[0]["email_normalized"], None}
     if hold_addresses(session, person.customer_id, others) != others & {*person.emails}:
         raise TryAgain
     return found[0]
