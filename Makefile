@@ -44,7 +44,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs screenshots translations openapi clients openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint lint-types lint-style lint-security lint-document audit lint-openapi docs screenshots translations openapi clients openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -61,13 +61,13 @@ demo: setup ## fill the database with the data of a demo shop; prints a key
 test: $(VENV)/ready-dev $(BIN)/shop-api ## run the quick tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/cli/test_config.py
 	@$(PYTEST) $(ARGS)
 
-test-all: $(VENV)/ready-dev $(BIN)/shop-api ## run all tests, including the slow ones, each on both databases
+test-all: $(VENV)/ready-dev $(BIN)/shop-api ## run all tests, including the slow ones, each on both databases, as CI does
 	@$(PYTEST) --numprocesses $(MORE) --all $(ARGS)
 
 test-list: $(VENV)/ready-dev ## list what test deselects, and why; ARGS=-v lists each test
 	@$(BIN)/python -m pytest --list-rest --no-header $(ARGS)
 
-test-rest: $(VENV)/ready-dev $(BIN)/shop-api ## run only the tests that test-all runs in addition to test, as CI does
+test-rest: $(VENV)/ready-dev $(BIN)/shop-api ## run only the tests that test-all runs in addition to test
 	@$(PYTEST) --numprocesses $(MORE) --rest $(ARGS)
 
 histories: $(VENV)/ready-dev ## record what concurrent clients see, with faults, and check each operation; ARGS=--help
@@ -85,11 +85,21 @@ bench: $(VENV)/ready-dev ## measure the performance with up to a million rows an
 bench-quick: $(VENV)/ready-dev ## measure the performance without the large shops, in two minutes; writes nothing
 	@$(BIN)/python -m qa.bench --quick
 
+# Two at a time: the types take as long as the others together.
 lint: $(VENV)/ready-dev ## check style and types
+	@$(MAKE) --silent --jobs 2 --output-sync lint-types lint-style lint-security lint-document
+
+lint-style: $(VENV)/ready-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+lint-types: $(VENV)/ready-dev
 	@$(BIN)/mypy
+
+lint-security: $(VENV)/ready-dev
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app migrations server wsgi.py gunicorn.conf.py
+
+lint-document: $(VENV)/ready-dev
 	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
 		else echo "The OpenAPI document was not checked, for the reason above. The check needs Node.js and packages from npm."; fi
 

@@ -110,15 +110,21 @@ def test_cases_of_each_run(run_cases, options, cases):
     assert run_cases(*options) == cases
 
 
-def test_files_of_slow_cases_without_a_database_are_spread_among_the_others(pytester):
-    """Their processes wait for servers, so the others have the CPUs meanwhile."""
+@pytest.mark.parametrize(
+    ("processes", "order"), [("1", "abghcdief"), ("2", "aghbcdeif"), ("3", "ghabicdef")]
+)
+def test_files_of_slow_cases_without_a_database_are_spread_among_the_others(
+    pytester, monkeypatch, processes, order
+):
+    """Their processes wait for servers, so the others have the CPUs meanwhile, and at the end."""
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", processes)
     pytester.makeini(MARKERS)
     slow = "import pytest\npytestmark = pytest.mark.slow\n"
     for file, mark, names in (("a", "", "abcdef"), ("b", slow, "gh"), ("c", slow, "i")):
         cases = "".join(f"def test_{name}(): pass\n" for name in names)
         pytester.makepyfile(**{f"test_{file}": mark + cases})
     reports = pytester.inline_run("--all", *PLUGINS).getreports("pytest_runtest_logreport")
-    assert "".join(report.nodeid[-1] for report in reports if report.when == "call") == "abghcdief"
+    assert "".join(report.nodeid[-1] for report in reports if report.when == "call") == order
 
 
 def test_last_line_says_what_did_not_run(run_cases, capsys):
