@@ -83,7 +83,7 @@ def check_types(folder, *files):
         "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022", "--module", "esnext",
         "--moduleResolution", "bundler", "--lib", "es2022,dom,dom.iterable", "--types", "node",
     ]  # fmt: skip
-    run("npx", "tsc", *options, *files, cwd=folder)
+    run("node_modules/.bin/tsc", *options, *files, cwd=folder)
 
 
 def check_and_run(folder, name, env):
