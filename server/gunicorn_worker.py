@@ -155,7 +155,7 @@ class Worker(ThreadWorker):
         super().accept(listener)
         self._accepted = time.monotonic()
 
-    def finish_request(self, conn: object, fs: Future[Any]) -> None:
+    def finish_request(self, conn: object, fs: Future[object]) -> None:
         """Hand over to the poller, unless ``handle`` has closed the connection."""
         if fs.exception() or fs.result():
             super().finish_request(conn, fs)

@@ -38,7 +38,7 @@ class JsonProvider(JSONProvider):
         """Return JSON text."""
         return json_bytes(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
 
-    def loads(self, s: str | bytes, **_: object) -> Any:
+    def loads(self, s: str | bytes, **_: object) -> object:
         """Parse JSON text."""
         return orjson.loads(s)
 

@@ -4,9 +4,8 @@ import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import Row, bindparam, or_, select, update
+from sqlalchemy import bindparam, or_, select, update
 
 from app.auth.hashes import NO_SECRET, imported_hash, keyed_hash
 from app.auth.principal_cache import cached_principal, forget_principals
@@ -19,7 +18,7 @@ from app.auth.principals import (
     Principal,
     capabilities_of,
 )
-from app.db.read_pool import fetch
+from app.db.read_pool import ReadRow, fetch
 from app.db.session import try_to_write
 from app.errors import ShopError
 from app.models import API_KEYS, USER_ROLES, USERS
@@ -54,7 +53,7 @@ _KEY_BY_ID = (
 _USER = select(USERS.c.id).where(USERS.c.id == bindparam("user_id"))
 
 
-def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
+def key_with_roles(consumer_key: str) -> Sequence[ReadRow]:
     """Return one row for each role of the user of a key, or no rows for an unknown key.
 
     White space at the ends of the key is ignored, because it is often copied together with it.
@@ -69,7 +68,7 @@ def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
     return [row for row in rows if row.id == rows[0].id]
 
 
-def principal_of(key: Sequence[Row[Any]]) -> Principal:
+def principal_of(key: Sequence[ReadRow]) -> Principal:
     """Return the principal of a key whose secret has been verified, and record its use.
 
     Raises:

@@ -15,6 +15,7 @@ from app.api.representations import CUSTOMER
 from app.api.smorest import Api
 from app.catalog import OrderExtension, current_catalog
 from app.conversions.numbers import INT64_MAX
+from app.db.records import Record
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields.output import either
@@ -43,15 +44,13 @@ def init_app(app: Flask, _api: Api) -> None:
 class CustomerExtension(OrderExtension):
     """The customer of each order, in the form of customers in the dialect."""
 
-    def values_in(
-        self, schemas: Mapping[Any, Any], orders: Sequence[dict[str, Any]]
-    ) -> Sequence[object]:
+    def values_in(self, schemas: Mapping[Any, Any], orders: Sequence[Record]) -> Sequence[object]:
         """Return the customer of each order."""
         return customers_of(orders, schemas)
 
 
 def customers_of(
-    found: Sequence[dict[str, Any]], schemas: Mapping[Any, Any] | None = None
+    found: Sequence[Record], schemas: Mapping[Any, Any] | None = None
 ) -> list[dict[str, object]]:
     """Return the customer of each order: the account, or the form for guests (spec 2.3)."""
     ids = {order["customer_id"] for order in found if 0 < order["customer_id"] <= INT64_MAX}

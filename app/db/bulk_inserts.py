@@ -14,7 +14,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
-    Row,
     String,
     Table,
     TableValuedAlias,
@@ -34,6 +33,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningInsert
 
+from app.db.read_pool import ReadRow
 from app.db.sql.databases import uses_sqlite
 from app.db.sql.types import JsonFields, Money, UtcDateTime
 
@@ -84,7 +84,7 @@ def insert_rows(
     into: Table,
     rows: Sequence[Mapping[str, Any]],
     returning: Sequence[Column[object]] = (),
-) -> Sequence[Any]:
+) -> Sequence[ReadRow]:
     """Insert rows, in their order, and return some columns of each, in any order.
 
     PostgreSQL receives several rows as one JSON array. With a placeholder for each value, 100
@@ -251,14 +251,14 @@ def _insert_values(
     names: Sequence[str],
     rows: Sequence[Sequence[object]],
     returning: Sequence[str] = (),
-) -> list[Row[Any]]:
+) -> list[ReadRow]:
     """Insert rows into SQLite, several with each statement, and return some columns of each."""
     quote = connection.dialect.identifier_preparer.quote
     columns = ", ".join(map(quote, names))
     statement = f"INSERT INTO {quote(table)} ({columns}) VALUES "  # nosec B608  # names of a model
     marks = f"({', '.join('?' * len(names))})"
     returned = f" RETURNING {', '.join(map(quote, returning))}" if returning else ""
-    size, found = max(1, MOST_VALUES // len(names)), list[Row[Any]]()
+    size, found = max(1, MOST_VALUES // len(names)), list[ReadRow]()
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         values = tuple(chain.from_iterable(part))

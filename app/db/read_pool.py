@@ -33,7 +33,9 @@ _BEGIN_SNAPSHOT = (
 )
 
 Parameters = Mapping[str, Any] | None
-Fetch = Callable[..., Sequence[Any]]
+ReadRow = Row[*tuple[Any, ...]]
+"""A row that a select returns, with its values by position and by the names of the columns."""
+Fetch = Callable[..., Sequence[ReadRow]]
 """Function that takes a select and optional parameters and returns all rows."""
 
 
@@ -150,7 +152,7 @@ def begin_snapshot(connection: Connection) -> None:
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def fetch(statement: Executable, parameters: Parameters = None) -> Sequence[Any]:
+def fetch(statement: Executable, parameters: Parameters = None) -> Sequence[ReadRow]:
     """Return all rows of a select."""
     if (own := _own_connection.get()) is not None:
         return own.execute(statement, parameters).all()

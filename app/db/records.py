@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
 from app.db.bulk_inserts import insert_rows
-from app.db.read_pool import MAX_SELECTS, Fetch
+from app.db.read_pool import MAX_SELECTS, Fetch, ReadRow
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 
@@ -85,7 +85,7 @@ def write_records(
             record["id"] = ids[record[key]]
 
 
-def row_dicts(rows: Iterable[Any]) -> list[Any]:
+def row_dicts(rows: Iterable[ReadRow]) -> list[Any]:
     """Return rows of a statement by column name.
 
     The caller declares their type, which is beside the model: ``list[RedemptionRow]``.

@@ -79,7 +79,7 @@ class Kind:
     joined: tuple[str, ...] = ()
     related_names: tuple[str, ...] = ()
 
-    def selected(self, more: Sequence[str] = ()) -> list[ColumnElement[Any]]:
+    def selected(self, more: Sequence[str] = ()) -> list[ColumnElement[object]]:
         """Return the columns to select, without the ID."""
         stored = (self.table.c[name] for name in (*self.stored, *more))
         return [as_printed(column) for column in (*self.representation.columns, *stored)]

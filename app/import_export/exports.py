@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, Executable, func, select
 
 from app.db import timeouts
-from app.db.read_pool import Parameters, stream_connection
+from app.db.read_pool import Parameters, ReadRow, stream_connection
 from app.db.records import Record
 from app.import_export.csv_format import flattened
 from app.import_export.export_kinds import PASSWORD_HASH, Kind, with_items_metadata
@@ -30,11 +30,11 @@ class Snapshot:
 
     connection: Connection
 
-    def fetch(self, statement: Executable, parameters: Parameters = None) -> Sequence[Any]:
+    def fetch(self, statement: Executable, parameters: Parameters = None) -> Sequence[ReadRow]:
         """Return all rows of a select."""
         return self.connection.execute(statement, parameters).all()
 
-    def chunks(self, statement: Executable) -> Iterator[Sequence[Any]]:
+    def chunks(self, statement: Executable) -> Iterator[Sequence[ReadRow]]:
         """Yield the rows of a select, CHUNK at a time. Other selects can run in between."""
         options = {"yield_per": CHUNK}
         # Closed also where nobody reads further, as by a client that ends a download.

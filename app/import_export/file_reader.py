@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import orjson
 
 from app.conversions.text import nearest_name
+from app.db.records import Record
 from app.import_export.column_names import plain_name
 from app.import_export.csv_format import from_cell
 from app.import_export.exports import STANDARD
@@ -54,7 +55,7 @@ class Line:
     """
 
     number: int
-    record: dict[str, Any]
+    record: Record
     error: str | None = None
 
 

@@ -263,7 +263,7 @@ class FileImport:
                     del changes["password"]
                 yield line, BulkItem(existing[key], changes)
 
-    def _warn_about_names(self, record: Mapping[str, Any]) -> None:
+    def _warn_about_names(self, record: Mapping[str, object]) -> None:
         """Warn once about each unknown name, which a request would ignore."""
         known = self.target.known_names
         for name in sorted(self.target.names_of(record) - known - self._warned):

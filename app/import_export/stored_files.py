@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.api_keys import principal_with_id, require_permission, require_resources
 from app.auth.principals import InvalidCredentials, Principal
+from app.db.records import Record
 from app.db.session import run_in_transaction
 from app.errors import ShopError
 from app.import_export.file_reader import (
@@ -211,14 +212,14 @@ def _stored_lines(content: bytes, target: Target, file_format: str) -> Iterator[
                 yield _bounded(number, text.decode(), None)
 
 
-def _bounded(number: int, record: dict[str, Any] | str, error: str | None) -> bytes:
+def _bounded(number: int, record: Record | str, error: str | None) -> bytes:
     line = orjson.dumps((number, record, error))
     if len(line) > MAX_LINE_BYTES and _length(record) > MAX_LINE_BYTES:
         return orjson.dumps((number, {}, _TOO_LONG))
     return line
 
 
-def _length(record: dict[str, Any] | str) -> int:
+def _length(record: Record | str) -> int:
     """Return the size of a line without its line end, at least that of its cells."""
     if isinstance(record, str):
         return len(record.encode())

@@ -29,6 +29,9 @@ from app.db.sql.types import (
 from app.models.address import BillingColumns, ShippingColumns
 from app.models.user import USERS
 
+Item = dict[str, Any]
+"""Item of an order or refund as it is stored. Amounts are strings with two decimals."""
+
 
 class Order(BillingColumns, ShippingColumns, Model):
     """An order, with copies of its items and addresses as of the time of the order."""
@@ -59,13 +62,13 @@ class Order(BillingColumns, ShippingColumns, Model):
     customer_ip: Mapped[str] = mapped_column(Key)
     customer_user_agent: Mapped[str] = mapped_column(Key)
     # Items as responses contain them (decisions 7). Amounts are strings with 2 decimals.
-    line_items: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    shipping_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    tax_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    fee_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    coupon_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    line_items: Mapped[list[Item]] = mapped_column(Json)
+    shipping_lines: Mapped[list[Item]] = mapped_column(Json)
+    tax_lines: Mapped[list[Item]] = mapped_column(Json)
+    fee_lines: Mapped[list[Item]] = mapped_column(Json)
+    coupon_lines: Mapped[list[Item]] = mapped_column(Json)
     # Stored properties that responses do not contain, by item ID. None if there are none.
-    item_details: Mapped[dict[str, dict[str, Any]] | None] = mapped_column(Json, sort_order=1)
+    item_details: Mapped[dict[str, Item] | None] = mapped_column(Json, sort_order=1)
     # Above the IDs of all items that the order and its refunds have ever had.
     next_item_id: Mapped[int] = mapped_column(Id, server_default=text("1"), sort_order=1)
     # Payment and origin (records 3). The defaults are for a previous release that still writes.

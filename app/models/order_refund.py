@@ -2,13 +2,14 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
 from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
+from app.models.order import Item
 
 
 class RefundedItem(TypedDict):
@@ -41,7 +42,7 @@ class OrderRefundRow(TypedDict):
     amount: Decimal
     reason: str
     refunded_by: int | None
-    line_items: list[dict[str, Any]]
+    line_items: list[Item]
     revision: int
 
 
@@ -58,7 +59,7 @@ class OrderRefund(Model):
     reason: Mapped[str] = mapped_column(Key)
     # None for a command, and after the account was deleted.
     refunded_by: Mapped[int | None] = mapped_column(Id, ForeignKey("users.id", ondelete="SET NULL"))
-    line_items: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    line_items: Mapped[list[Item]] = mapped_column(Json)
     # Number of the changes that other columns do not show, such as those of metadata.
     revision: Mapped[int] = mapped_column(Id, server_default=text("0"))
 

@@ -20,6 +20,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.conversions.emails import comparable_email
 from app.conversions.text import comparable, comparable_name
+from app.db.records import Record
 from app.db.search import search_text
 from app.db.session import Model
 from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, MoneySum, UtcDateTime
@@ -99,7 +100,7 @@ class User(BillingColumns, ShippingColumns, Model):
     )
 
 
-def with_normalized(account: Mapping[str, Any]) -> dict[str, Any]:
+def with_normalized(account: Mapping[str, Any]) -> Record:
     """Return the columns of an account with its derived columns added."""
     name = f"{account['first_name']} {account['last_name']}".strip()
     email = comparable_email(account["email"])

@@ -2,7 +2,6 @@
 
 import hashlib
 from dataclasses import replace
-from typing import Any
 
 import marshmallow as ma
 
@@ -164,7 +163,7 @@ class CustomerCreate(Base):
     metadata = inputs.MetadataInput(inputs.METADATA)
 
 
-_EDITS: dict[str, ma.fields.Field[Any]] = {
+_EDITS: dict[str, ma.fields.Field[object]] = {
     "email": AccountEmailUpdate(
         "E-mail address. An invalid address or the address of another account is ignored. An empty "
         "string removes the address.",

@@ -62,8 +62,8 @@ def _in_utc(value: ColumnElement[object], compiler: SQLCompiler, **kwargs: objec
 class _JsonObject(Templated[Any]):
     sqlite = "json_object({all})"
 
-    def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
-        parts: list[ColumnElement[Any]] = []
+    def __init__(self, values: Mapping[str, ColumnElement[object]]) -> None:
+        parts: list[ColumnElement[object]] = []
         for name, value in values.items():
             parts += [literal_column(f"'{name}'"), value]
         super().__init__(*parts)
@@ -126,7 +126,7 @@ class money_sum(Templated[Decimal]):
     postgresql = "sum({0})"
 
 
-class json_entries(Templated[Iterable[tuple[Any, ...]]]):
+class json_entries(Templated[Iterable[tuple[object, ...]]]):
     """An aggregate: three IDs, a text and a JSON text of each row, as a JSON array of five arrays.
 
     Each array has the same order, which can be any. Reading one text takes two thirds of the time

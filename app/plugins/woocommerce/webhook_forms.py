@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from app.catalog import EXTENSION, FormedDelivery, WebhookForm
 from app.db.read_pool import fetch
+from app.db.records import Record
 from app.models import EVENTS, USERS
 from app.models.webhook import WebhookFormat
 from app.plugins.woocommerce.legacy.orders import legacy_order
@@ -63,7 +64,7 @@ def _legacy_body(event: Event, customer_updated_at: datetime | None) -> bytes:
     return orjson.dumps({resource: shown})
 
 
-def _without_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
+def _without_metadata(record: Mapping[str, Any]) -> Record:
     """Return a record without its metadata and that of its items, as version 3 shows it."""
     return {
         name: [_without_metadata(each) if isinstance(each, dict) else each for each in value]

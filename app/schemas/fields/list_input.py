@@ -167,7 +167,7 @@ def tag(value: str) -> str:
     return value
 
 
-class ItemArray(ma.fields.List[Any]):
+class ItemArray(ma.fields.List[object]):
     """An array of objects. ``null`` means "not supplied".
 
     Args:
@@ -240,7 +240,7 @@ class ItemArray(ma.fields.List[Any]):
         order can have thousands of objects with few keys each.
         """
         loaded, errors = {}, {}
-        fields: Mapping[str, ma.fields.Field[Any]] = self.inner.schema.load_fields  # type: ignore[attr-defined] # a Nested
+        fields: Mapping[str, ma.fields.Field[object]] = self.inner.schema.load_fields  # type: ignore[attr-defined] # a Nested
         for name, field in fields.items():
             if name not in item:
                 continue

@@ -59,7 +59,7 @@ class QueryField(Input):
         """Return the converted parameter."""
         return self.read(value) if value.strip(WHITE_SPACE) else self.deserialize(None)
 
-    def read(self, value: str) -> Any:
+    def read(self, value: str) -> object:
         """Convert text that is not blank, or raise ValueError with a reason."""
         raise NotImplementedError
 

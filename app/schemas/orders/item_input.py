@@ -29,7 +29,7 @@ class ItemIdInput(inputs.Input):
 
     openapi = json_schema.IDENTIFIER_IN
 
-    def convert(self, value: object) -> Any:
+    def convert(self, value: object) -> object:
         """Return the ID, or ``missing`` for a new item, or raise ValueError."""
         number = numbers.int_if_integral(value)
         if isinstance(number, str) and re.fullmatch("[0-9]{0,4000}", number, re.ASCII):

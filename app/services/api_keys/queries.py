@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import func, select
 
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import fetch
+from app.db.read_pool import ReadRow, fetch
 from app.db.records import Columns, NamedColumns, Row, as_printed
 from app.errors import ShopError
 from app.models import API_KEYS, USERS
@@ -76,7 +75,7 @@ def require_own_key(actor: Principal, owner_id: int, code: str) -> None:
         actor.require(code)
 
 
-def every_key() -> list[Any]:
+def every_key() -> list[ReadRow]:
     """Return all keys by the names of COLUMNS, oldest first, for a command."""
     columns = [column.label(name) for name, column in COLUMNS.items()]
     return list(fetch(select(*columns).order_by(API_KEYS.c.id)))

@@ -2,7 +2,6 @@
 
 import secrets
 from datetime import datetime, timedelta
-from typing import Any
 
 from flask import current_app
 from sqlalchemy import ColumnElement, delete, insert, or_, select
@@ -10,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.hashes import keyed_hash
 from app.auth.principals import Capability, Permission, Principal
-from app.db.read_pool import fetch
+from app.db.read_pool import ReadRow, fetch
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ADMIN_SESSIONS, API_KEYS, SIGN_IN_LINKS, USERS
@@ -63,7 +62,7 @@ def require_reading_key(session: Session, key_id: int) -> None:
         raise ShopError("shop_api_key_cannot_sign_in")
 
 
-def list_sessions(actor: Principal) -> list[Any]:
+def list_sessions(actor: Principal) -> list[ReadRow]:
     """Return the sessions of the actor, or all sessions for a key that may read all keys."""
     idle = timedelta(days=current_app.config["SHOP_ADMIN_IDLE_DAYS"])
     return list(

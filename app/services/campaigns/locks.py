@@ -5,7 +5,6 @@ it, so that they do not wait for each other. A change of a campaign waits for al
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from sqlalchemy import CompoundSelect, bindparam, select
 from sqlalchemy.orm import Session
@@ -26,7 +25,7 @@ _HOLD = {
 """The locks of a campaign, by whether it has a limit or a budget."""
 
 
-def hold_campaigns(session: Session, ids: CompoundSelect[Any] | Collection[int]) -> Held:
+def hold_campaigns(session: Session, ids: CompoundSelect[object] | Collection[int]) -> Held:
     """Lock campaigns for uses of their coupons until the commit, by ascending ID.
 
     Args:

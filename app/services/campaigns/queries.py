@@ -51,7 +51,7 @@ AMOUNT = func.coalesce(
 
 def of_uses(value: ColumnElement[Any], *conditions: ColumnElement[bool]) -> ColumnElement[Any]:
     """Return a sum over the uses of the campaign that a statement is about."""
-    theirs: Select[Any] = select(value).where(
+    theirs: Select[object] = select(value).where(
         REDEMPTIONS.c.campaign_id == CAMPAIGNS.c.id, *conditions
     )
     return theirs.correlate(CAMPAIGNS).scalar_subquery()
@@ -191,7 +191,7 @@ def conditions_of(query: CampaignQuery) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def figures_of(ids: Sequence[int]) -> Select[Any]:
+def figures_of(ids: Sequence[int]) -> Select[object]:
     """Return a select of the ID, ``state`` and ``figures`` of campaigns."""
     names = ("state", "figures")
     columns = (COLUMNS[name].label(name) for name in names)

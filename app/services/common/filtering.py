@@ -61,7 +61,7 @@ class OtherIndex(NamedTuple):
 
     ids: Select[int]
     record_id: ColumnElement[int]
-    key: ColumnElement[Any]
+    key: ColumnElement[object]
     finds_few: bool = False
 
 
@@ -128,7 +128,7 @@ def require_known_status(statuses: Sequence[str] | None, known: Collection[str])
 
 
 def between(
-    columns: NamedColumns | ReadOnlyColumnCollection[str, Column[Any]],
+    columns: NamedColumns | ReadOnlyColumnCollection[str, Column[object]],
     query: ListQuery,
 ) -> list[ColumnElement[bool]]:
     """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive.
@@ -148,7 +148,7 @@ def between(
 
 
 def within(
-    value: ColumnElement[Any], least: Decimal | None, most: Decimal | None
+    value: ColumnElement[object], least: Decimal | None, most: Decimal | None
 ) -> list[ColumnElement[bool]]:
     """Return the conditions that a value is within bounds, inclusive."""
     conditions = [] if least is None else [value >= least]

@@ -71,7 +71,7 @@ class MetadataTable:
             select(*self.rows).where(self.of_records).order_by(self.record_id, table.c.id)
         )
 
-    def select_entries(self, place: int) -> Select[int, Any]:
+    def select_entries(self, place: int) -> Select[int, object]:
         """Return a select of a number, and of the entries of all records with an ID as JSON.
 
         The item of a record that is not an item is 0.
@@ -98,7 +98,7 @@ Found = dict[int, dict[int, Shown]]
 
 
 @cache
-def _select(kinds: Sequence[MetadataTable]) -> CompoundSelect[Any]:
+def _select(kinds: Sequence[MetadataTable]) -> CompoundSelect[object]:
     selects = (kind.select_entries(place) for place, kind in enumerate(kinds))
     return union_all(*selects)
 

@@ -127,7 +127,9 @@ def patched_entries(
     places: dict[str, set[int]] = defaultdict(set)  # the numbers of the entries of a key
     for at, entry in after.items():
         places[entry.key].add(at)
-    numbers: dict[Any, int] = {entry.id: at for at, entry in after.items() if entry.id is not None}
+    numbers: dict[object, int] = {
+        entry.id: at for at, entry in after.items() if entry.id is not None
+    }
     for new, patch in enumerate(given, len(before)):
         key, value, own_id = str(patch.get("key") or ""), patch.get("value"), patch.get("id")
         own = [at for at in (numbers.get(own_id),) if at in after]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from app.config.limits import current_limit
@@ -26,7 +25,7 @@ class Page:
             most that are counted. None if it is the number.
     """
 
-    rows: Sequence[Any] | RowStream
+    rows: Sequence[object] | RowStream
     total: int | None
     number: int = 1
     size: int | None = None

@@ -56,7 +56,7 @@ def first_matches(
     matching: Matching,
     limit: int,
     *,
-    key: ColumnElement[Any],
+    key: ColumnElement[object],
     is_exact: ColumnElement[bool],
     exact: ColumnElement[bool] | None = None,
 ) -> Sequence[Row]:
@@ -88,7 +88,7 @@ def fetch_page(
     find: Find,
     query: ListQuery,
     *,
-    key: ColumnElement[Any],
+    key: ColumnElement[object],
     may_read: bool,
 ) -> Page:
     """Return a page of records, which is empty if the actor may not read them (spec 5).
@@ -168,7 +168,7 @@ def _count(ids: Select[int] | CompoundSelect[int]) -> Select[int]:
 
 
 def _search(
-    matching: Matching, key: ColumnElement[Any], direction: str, *, is_backward: bool
+    matching: Matching, key: ColumnElement[object], direction: str, *, is_backward: bool
 ) -> Select[int]:
     """Find all matches by their conditions, and then sort them.
 
@@ -184,7 +184,7 @@ def _search(
 
 
 def _count_and_page(
-    matching: Matching, key: ColumnElement[Any], direction: str, *, is_backward: bool
+    matching: Matching, key: ColumnElement[object], direction: str, *, is_backward: bool
 ) -> Select[int]:
     """Read the index of the sort order until the page is complete."""
     ids, record_id = matching.compared(), matching.record_id
@@ -195,7 +195,7 @@ def _count_and_page(
 
 
 def _order(
-    key: ColumnElement[Any],
+    key: ColumnElement[object],
     record_id: ColumnElement[int],
     direction: str,
     *,

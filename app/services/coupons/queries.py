@@ -294,7 +294,7 @@ def counts_by_state(actor: Principal, query: CouponQuery) -> dict[str, int]:
     counts = (
         each.select_from(COUPONS).scalar_subquery().label(name) for name, each in states.items()
     )
-    return fetch(select(*counts))[0]._asdict()  # type: ignore[no-any-return]  # a row of numbers
+    return fetch(select(*counts))[0]._asdict()
 
 
 def coupons_with_ids(actor: Principal, ids: Sequence[int], columns: Columns) -> list[Row]:

@@ -131,7 +131,7 @@ _OF_CAMPAIGN = (
 
 def _terms(
     uses_by_customer: ColumnElement[Any], uses_of_campaign: ColumnElement[Any]
-) -> Select[Any]:
+) -> Select[object]:
     return select(
         COUPONS.c.id,
         COUPONS.c.code,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from sqlalchemy import Select, bindparam, delete, select, update
 from sqlalchemy.orm import Session
@@ -281,7 +281,9 @@ def lock_coupons(
     return {row["id"]: row for row in rows}
 
 
-def _named(session: Session, items: Sequence[BulkItem], statement: Select[Any]) -> list[CouponRow]:
+def _named(
+    session: Session, items: Sequence[BulkItem], statement: Select[object]
+) -> list[CouponRow]:
     """Return the coupons that the items name by ID or code, by a statement with their IDs."""
     ids = {item.id for item in items if item.id and 0 < item.id <= INT64_MAX}
     codes = [item.data["code"] for item in items if "code" in item.data]

@@ -332,7 +332,7 @@ def _sort_key(query: CustomerQuery) -> ColumnElement[Any]:
     return sort_key(column) if orderby == "meta_value" else leading_number(column)
 
 
-def _without_role() -> CompoundSelect[Any]:
+def _without_role() -> CompoundSelect[object]:
     """Return a select of the users who have roles, but not a given one."""
     role: BindParameter[str] = bindparam(WANTED)
     same = USER_ROLES.alias("same")

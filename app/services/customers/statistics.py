@@ -39,13 +39,13 @@ _is_known = is_one_of(ORDER_SUMS.c.status, _known)
 _is_paid = is_one_of(ORDER_SUMS.c.status, _paid)
 
 # Each sum over the orders of a customer: its column, type, and condition of the status.
-_SUMMED: Mapping[str, tuple[ColumnElement[Any], object, ColumnElement[bool]]] = {
+_SUMMED: Mapping[str, tuple[ColumnElement[object], object, ColumnElement[bool]]] = {
     "orders_count": (ORDER_SUMS.c.orders, Id, _is_known),
     "total_spent": (ORDER_SUMS.c.total, Money, _is_paid),
 }
 
 
-def _of_orders() -> ColumnElement[Any]:
+def _of_orders() -> ColumnElement[object]:
     """Return the order statistics of a row's customer, from its sums by status.
 
     The most recent order is the order with the highest ID (spec 2.2). It is looked up for each
@@ -72,7 +72,7 @@ def _of_orders() -> ColumnElement[Any]:
     return select(json_tuple({**sums.c, "last_order_date": date})).scalar_subquery()
 
 
-def total_of(name: str, customer_id: ColumnElement[int]) -> ColumnElement[Any]:
+def total_of(name: str, customer_id: ColumnElement[int]) -> ColumnElement[object]:
     """Return a single statistic of a row's customer; 0 without such orders.
 
     Args:
@@ -85,13 +85,15 @@ def total_of(name: str, customer_id: ColumnElement[int]) -> ColumnElement[Any]:
     return theirs.correlate_except(ORDER_SUMS).scalar_subquery()
 
 
-def _by_customer(column: ColumnElement[Any], kind: object, which: ColumnElement[bool]) -> Subquery:
+def _by_customer(
+    column: ColumnElement[object], kind: object, which: ColumnElement[bool]
+) -> Subquery:
     """Return a select of the IDs and sums of all customers with such orders, in one pass."""
     sums = select(ORDER_SUMS.c.customer_id, func.sum(column, type_=kind).label("value"))
     return sums.where(which).group_by(ORDER_SUMS.c.customer_id).subquery()
 
 
-def _address(prefix: str, parts: Sequence[str]) -> ColumnElement[Any]:
+def _address(prefix: str, parts: Sequence[str]) -> ColumnElement[object]:
     return json_text({part: USERS.c[f"{prefix}{part}"] for part in parts})
 
 

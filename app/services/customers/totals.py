@@ -70,7 +70,7 @@ _TAKE = (
 )
 
 
-def _stored(name: str) -> Select[Any]:
+def _stored(name: str) -> Select[object]:
     """Return the stored totals, and the exact values of customers whose totals are stale.
 
     PostgreSQL reads the index of totals, and merges the exact values, only if the types of the two
@@ -89,7 +89,7 @@ def _stored(name: str) -> Select[Any]:
     return select(record_id, value).where(~and_(is_stored, record_id.in_(_STALE)))
 
 
-def _summed(name: str) -> Select[Any]:
+def _summed(name: str) -> Select[object]:
     """Return the sums of all customers, and 0 for users without orders."""
     sums = SUMS[name]
     value = func.coalesce(sums.c.value, literal(0)).label("value")
@@ -101,7 +101,7 @@ def _summed(name: str) -> Select[Any]:
 _RANKS, _SUMS = ({name: of(name) for name in SUMS} for of in (_stored, _summed))
 
 
-def number_of_wrong(after: ColumnElement[int], until: ColumnElement[int]) -> Select[Any]:
+def number_of_wrong(after: ColumnElement[int], until: ColumnElement[int]) -> Select[object]:
     """Return a select of the number of users whose totals are used although they are wrong.
 
     Its parameter ``statuses`` is ``counted_statuses()``.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 from sqlalchemy import Select, bindparam, delete, insert, or_, select
 from sqlalchemy.orm import Session
@@ -257,7 +257,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cus
 
 
 def _writes(
-    session: Session, actor: Principal, items: Sequence[BulkItem], named: Select[Any]
+    session: Session, actor: Principal, items: Sequence[BulkItem], named: Select[object]
 ) -> _CustomerWrites:
     """Return the writes of items, with the accounts that a statement reads."""
     accounts: list[UserRow] = row_dicts(session.execute(named, _names_of(items)))

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-from sqlalchemy import Row, Select, Update, bindparam, select, update
+from sqlalchemy import Select, Update, bindparam, select, update
 from sqlalchemy.orm import Session
 
+from app.db.read_pool import ReadRow
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import EVENTS, WEBHOOK_DELIVERIES
@@ -102,7 +103,7 @@ def erase_events_of(
         session.execute(_OF_MERGED, {"merged": list(customer_ids)})
     given = {"ids": list(customer_ids), "after": after}
     found = _OF_CUSTOMERS.limit(size)
-    events: Sequence[Any] = session.execute(found, given).all() if customer_ids else ()
+    events: Sequence[ReadRow] = session.execute(found, given).all() if customer_ids else ()
     _write_converted(session, events, blank, _BLANK)
     records: dict[str, set[int]] = {name: set() for name in REPORTED}
     for event in events:
@@ -135,7 +136,7 @@ def _rewrite(
 
 
 def _write_converted(
-    session: Session, events: Sequence[Row[Any]], convert: Convert, write: Update
+    session: Session, events: Sequence[ReadRow], convert: Convert, write: Update
 ) -> None:
     if not events:
         return
@@ -154,7 +155,7 @@ def _write_converted(
 
 def _batches(
     session: Session, found: Select[Any], parameters: Mapping[str, object]
-) -> Iterator[Sequence[Row[Any]]]:
+) -> Iterator[Sequence[ReadRow]]:
     """Lock and return the events that a statement finds, BATCH at a time."""
     after = 0
     while events := session.execute(found, {**parameters, "after": after}).all():
@@ -167,11 +168,10 @@ def converted(text: str, convert: Convert) -> str:
     return orjson.dumps(convert(orjson.loads(text))).decode()
 
 
-def hidden_data(event: Mapping[str, Any]) -> dict[str, str | None]:
+def hidden_data(data: str, changes: str | None) -> dict[str, str | None]:
     """Return what readers show of ``data`` and ``changes`` of an event with IS_HIDDEN."""
-    changes: str | None = event["changes"]
     return {
-        "data": converted(event["data"], blank),
+        "data": converted(data, blank),
         "changes": changes and converted(changes, blank),
     }
 

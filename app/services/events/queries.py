@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from itertools import repeat
-from typing import Any
 
 from orjson import Fragment
 from sqlalchemy import (
@@ -145,12 +144,12 @@ def list_events(actor: Principal, query: EventQuery, columns: Columns) -> EventP
 
 @lru_cache(MAX_SELECTS)
 def _page(
-    columns: tuple[ColumnElement[Any], ...],
+    columns: tuple[ColumnElement[object], ...],
     conditions: tuple[ColumnElement[bool], ...],
     *,
     descending: bool,
     is_hidden: ColumnElement[bool],
-) -> Select[Any]:
+) -> Select[object]:
     """Return a select of a page of events and of the last event without data.
 
     It is one statement: between two, the events after the cursor could be removed.
@@ -211,9 +210,9 @@ def _without_hidden(columns: Columns, rows: Sequence[Row], hidden: Sequence[int]
     if not hidden:
         return rows
     stored = fetch(select(EVENTS).where(EVENTS.c.id.in_(hidden)))
-    shown = {event.id: hidden_data(event._mapping) for event in stored}
+    shown = {event.id: hidden_data(event.data, event.changes) for event in stored}
 
-    def value(column: ColumnElement[Any], row: Row, found: Any) -> Any:
+    def value(column: ColumnElement[object], row: Row, found: object) -> object:
         for name, text in shown.get(row[-1], {}).items():
             if column is COLUMNS[name]:
                 return None if text is None else Fragment(text)
@@ -245,7 +244,7 @@ def conditions_of(query: EventQuery) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _values_of(query: EventQuery) -> dict[str, Any]:
+def _values_of(query: EventQuery) -> dict[str, object]:
     """Return the values of the conditions of a query, by the names of _IS_WANTED."""
     found = {name: getattr(query, name) for name in _IS_WANTED}
     return {
@@ -272,7 +271,7 @@ times, and the clocks of machines differ."""
 _AT: BindParameter[datetime] = bindparam("at", type_=UtcDateTime)
 
 
-def _first_since() -> Select[Any]:
+def _first_since() -> Select[object]:
     """Return a select that halves the range of IDs until it finds the first since a time."""
     is_numbered = EVENTS.c.id.is_not(None)
     ids = select(EVENTS.c.id).where(is_numbered).limit(1)
@@ -292,7 +291,7 @@ def _first_since() -> Select[Any]:
     return select(halves.c.low).where(halves.c.low >= halves.c.high)
 
 
-def _resources() -> Select[Any]:
+def _resources() -> Select[object]:
     """Return a select of the distinct resources of all events, one index lookup for each."""
     least = select(func.min(EVENTS.c.resource)).where(EVENTS.c.id.is_not(None))
     found = select(least.scalar_subquery().label("resource")).cte("resources", recursive=True)

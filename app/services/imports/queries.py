@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, bindparam, case, func, or_, select
 
 from app.auth.api_keys import require_resources
 from app.auth.principals import Principal
-from app.db.read_pool import fetch
+from app.db.read_pool import ReadRow, fetch
 from app.db.records import WANTED, Columns, NamedColumns, Row, as_printed, select_where
 from app.db.session import now
 from app.errors import ShopError
@@ -85,7 +84,7 @@ def list_imports(actor: Principal, query: ImportQuery, columns: Columns) -> Page
 def get_import(actor: Principal, import_id: int, columns: Columns) -> Row:
     """Return the import with this ID, or raise ShopError if it or a right is missing."""
     found = select_where((*columns, IMPORT_RUNS.c.kind), IMPORT_RUNS.c.id, _HAS_ID)
-    rows: Sequence[Any] = fetch(found, {WANTED: import_id})
+    rows: Sequence[ReadRow] = fetch(found, {WANTED: import_id})
     if not rows:
         raise ShopError("shop_api_invalid_import_id")
     kind: str | None = rows[0][len(columns)]
@@ -93,7 +92,7 @@ def get_import(actor: Principal, import_id: int, columns: Columns) -> Row:
     require_resources(actor, *kinds)
     if not all(actor.has_right(READS[each]) for each in kinds):
         raise ShopError("shop_api_user_cannot_import")
-    return rows[0]  # type: ignore[no-any-return] # a row
+    return rows[0]
 
 
 def list_errors(actor: Principal, import_id: int, query: ImportQuery, columns: Columns) -> FeedPage:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import and_, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.api_keys import require_resources
 from app.auth.principals import Principal
-from app.db.read_pool import fetch
+from app.db.read_pool import ReadRow, fetch
 from app.db.records import Record, row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
@@ -169,7 +169,7 @@ def end_import(
     return ended
 
 
-def claim_import() -> Row[Any] | None:
+def claim_import() -> ReadRow | None:
     """Return the import whose next part this worker imports, with ``content``, or None.
 
     The import that has waited longest comes first, so that a small file does not wait for a large
@@ -203,7 +203,7 @@ def claim_import() -> Row[Any] | None:
     return rows[0] if rows else None
 
 
-def fail_import(run: Row[Any], reason: str) -> None:
+def fail_import(run: ReadRow, reason: str) -> None:
     """End an import that must not continue, unless it has ended."""
 
     def work(session: Session) -> None:
@@ -217,7 +217,7 @@ def fail_import(run: Row[Any], reason: str) -> None:
 def finish_part(
     session: Session,
     actor: Principal,
-    run: Row[Any],
+    run: ReadRow,
     counts: Mapping[str, int],
     errors: Sequence[Mapping[str, object]],
 ) -> None:

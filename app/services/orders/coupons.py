@@ -18,6 +18,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.db.session import now
 from app.errors import InvalidOrderItems
+from app.models.order import Item
 from app.models.redemption import RedemptionRow, is_live
 from app.pricing.carts import CampaignTerms, CartItem, CouponTerms
 from app.pricing.evaluation import Reason, evaluate, limit_reasons
@@ -27,7 +28,7 @@ from app.services.coupons.customers import cart_of, find_customer
 from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import not_applicable, refused_for
 from app.services.coupons.terms import FoundCoupon
-from app.services.orders.items import COUPON_ID, Item, OrderItems, items_of
+from app.services.orders.items import COUPON_ID, OrderItems, items_of
 from app.services.orders.redemptions import (
     RELEASED,
     CouponPlan,
@@ -48,7 +49,7 @@ def plan_coupons(
     recompute: bool,
     held: Held,
     accounts: Mapping[int, AccountRow] = MappingProxyType({}),
-    others: Iterable[Mapping[str, Any]] = (),
+    others: Iterable[Mapping[str, object]] = (),
 ) -> CouponPlan | None:
     """Compute coupon amounts and discounts, and return the resulting changes to uses.
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 from app.errors import InvalidOrderItems, ShopError
+from app.models.order import Item
 from app.services.common.bulk import Data
 from app.services.orders.items import (
     KINDS,
     META_IDS,
-    Item,
     ItemKind,
     OrderItems,
     cents,

@@ -13,14 +13,13 @@ from typing import Any
 from app.conversions.numbers import INT64_MAX
 from app.db.records import Record
 from app.errors import InvalidOrderItems
+from app.models.order import Item
 
 MAX_TOTAL = 10**15
 """Largest total of an order in cents. The sum of thousands of totals fits into 64 bits."""
 
 PRICE_UNITS = 10**6
 """Parts of a currency unit in which a price per unit is counted."""
-
-Item = dict[str, Any]
 
 
 def cents(amount: Decimal) -> int:

@@ -172,7 +172,7 @@ class RefundMetadataWrites:
 
     refund: MetadataWrites
     items: MetadataWrites
-    of_items: dict[int, Any] | None = None
+    of_items: dict[int, object] | None = None
     is_shown: bool = False
     before: Metadata = field(default_factory=dict)
 

@@ -19,13 +19,14 @@ from app.db.records import Record, with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
 from app.models.campaign import is_limited
+from app.models.order import Item
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.services.campaigns.locks import Held
 from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.coupons.customers import Customer, counted_customer, email_columns
 from app.services.coupons.refusals import NOT_FOUND, CartSummary, not_applicable, refused_for
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
-from app.services.orders.items import COUPON_ID, EARLIER_REDEMPTIONS, Item, OrderItems
+from app.services.orders.items import COUPON_ID, EARLIER_REDEMPTIONS, OrderItems
 from app.services.redemptions.campaign_numbers import (
     change_numbers,
     counted_amount,
@@ -258,7 +259,7 @@ class CouponPlan:
             }
             after = with_columns(redemption, columns)
             changes += count_use(session, REDEEMED, after, usage=usage, reserved=reserved)
-        stored: Mapping[str, Any] = redemption
+        stored: Mapping[str, object] = redemption
         if changed := {key: value for key, value in columns.items() if value != stored[key]}:
             session.execute(
                 update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changed)

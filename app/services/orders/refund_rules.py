@@ -8,9 +8,10 @@ from decimal import Decimal
 
 from app.conversions.currencies import in_smallest_amounts
 from app.errors import InvalidInputs
+from app.models.order import Item
 from app.models.order_refund import OrderRefundRow, RefundedItem
 from app.services.common.bulk import Data
-from app.services.orders.items import Item, OrderItems, amount_text, cents
+from app.services.orders.items import OrderItems, amount_text, cents
 
 REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
 """Lists of an order whose items can be refunded."""

@@ -270,7 +270,7 @@ def _replaced(fetch: Fetch, person: Person) -> frozenset[str]:
     return frozenset(person.emails) - {row[0] for row in fetch(union(others, merged))}
 
 
-def _with_addresses() -> Select[Any]:
+def _with_addresses() -> Select[object]:
     has_any = cast(COUPONS.c.customer_emails, Text) != "[]"
     return select(COUPONS.c.id, COUPONS.c.customer_emails).where(has_any)
 

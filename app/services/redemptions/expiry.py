@@ -5,12 +5,11 @@ only stores that, and reports it: the worker calls it every few seconds.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from app.db.read_pool import fetch
+from app.db.read_pool import ReadRow, fetch
 from app.db.session import run_in_transaction
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import IS_EXPIRED_RESERVATION
@@ -52,7 +51,7 @@ def expire_all(condition: ColumnElement[bool]) -> None:
         continue
 
 
-def _expire(session: Session, found: Sequence[Any]) -> int:
+def _expire(session: Session, found: Sequence[ReadRow]) -> int:
     ids, coupon_ids = [row.id for row in found], {row.coupon_id for row in found} - {None}
     campaigns = {row.campaign_id for row in found} - {None}
     limited = hold_campaigns(session, campaigns) if campaigns else {}

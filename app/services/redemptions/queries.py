@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -175,5 +174,5 @@ def conditions_of(query: RedemptionQuery) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _updated(column: ColumnElement[Any], query: RedemptionQuery) -> list[ColumnElement[bool]]:
+def _updated(column: ColumnElement[object], query: RedemptionQuery) -> list[ColumnElement[bool]]:
     return between({"updated_at": column}, query)

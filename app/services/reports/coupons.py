@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, or_, 
 
 from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
-from app.db.records import NamedColumns
+from app.db.read_pool import ReadRow
+from app.db.records import NamedColumns, Record
 from app.db.sql.functions import is_one_of, person
 from app.errors import ShopError
 from app.models import COUPONS, DELETED_COUPONS, ORDERS, REDEMPTIONS
@@ -110,7 +111,7 @@ def _of_campaign(campaign_id: int | None) -> list[ColumnElement[bool]]:
 
 
 def _shown_coupons(
-    names: Sequence[str], rows: Sequence[Any], *_: object
+    names: Sequence[str], rows: Sequence[ReadRow], *_: object
 ) -> list[dict[str, object]]:
     found = []
     for row in rows:
@@ -120,9 +121,7 @@ def _shown_coupons(
     return found
 
 
-def coupon_report(
-    actor: Principal, coupon_id: int, period: Period, currency: str
-) -> dict[str, Any]:
+def coupon_report(actor: Principal, coupon_id: int, period: Period, currency: str) -> Record:
     """Return the report of a coupon, which can be in the trash, as the API shows it.
 
     Raises:
@@ -158,7 +157,7 @@ def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[
     ]
 
 
-def _orders_with_use(scope: Scope, more: dict[str, Any]) -> FigureRows:
+def _orders_with_use(scope: Scope, more: Mapping[str, ColumnElement[Any]]) -> FigureRows:
     """Return the figures of the orders with a use. An order with two coupons counts for both.
 
     Args:

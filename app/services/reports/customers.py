@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 
 from app.auth.principals import Capability, Principal
 from app.conversions.emails import comparable_email
-from app.db.read_pool import Fetch, on_postgresql
+from app.db.read_pool import Fetch, ReadRow, on_postgresql
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import ORDERS, USERS
@@ -65,7 +65,7 @@ def customer_reports(actor: Principal, period: Period, currency: str, query: Rep
         ties = func.coalesce(found.customer_id, 0), found.guest
         return select(*found).order_by(in_order(found[query.orderby], query), *ties)
 
-    def shown_rows(rows: Sequence[Any], scope: Scope, fetch: Fetch) -> list[dict[str, object]]:
+    def shown_rows(rows: Sequence[ReadRow], scope: Scope, fetch: Fetch) -> list[dict[str, object]]:
         keys = [(row.customer_id, row.guest) for row in rows]
         accounts = [account for account, guest in keys if account is not None]
         guests = [guest for account, guest in keys if account is None]
@@ -184,7 +184,7 @@ def _accounts(ids: Sequence[int], scope: Scope, fetch: Fetch) -> dict[_Key, Sequ
         billing = (ORDERS.c[f"billing_{name}"] for name in PERSON[1:])
         latest = select(*billing).where(scope.counts(), ORDERS.c.customer_id == missing)
         in_order = ORDERS.c.created_at.desc(), ORDERS.c.id.desc()
-        ((email, *names),) = fetch(latest.order_by(*in_order).limit(1)) or [("", "", "")]
+        email, *names = next(iter(fetch(latest.order_by(*in_order).limit(1))), ("", "", ""))
         found[missing, None] = (0, comparable_email(email), *names)
     return found
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, ScalarSelect, func, select
 
 from app.auth.principals import Principal
+from app.db.read_pool import ReadRow
 from app.db.search import email_key
 from app.models import COUPON_REFUSALS, COUPONS, USERS
 from app.models.refused_cart import REFUSED_CARTS
@@ -47,7 +47,7 @@ def refusal_reports(actor: Principal, period: Period, query: ReportQuery) -> Rep
     ).order_by(number.desc(), *key)
     size = page_size(query.limit)
     count = select(func.count()).select_from(grouped.subquery())
-    found: Any
+    found: object
     if size is None:
         with streaming(actor) as (fetch, stream):
             total, found = fetch(count)[0][0], stream(rows)
@@ -70,7 +70,7 @@ def refusals_by_day(actor: Principal, period: Period) -> list[dict[str, object]]
 
 def latest_refusals(
     actor: Principal, *, code: str = "", customer: tuple[int, str] | None = None
-) -> Sequence[Any]:
+) -> Sequence[ReadRow]:
     """Return the latest refusals of a code or of a customer, newest first.
 
     Args:
@@ -95,7 +95,7 @@ def latest_refusals(
         return fetch(found.where(is_wanted).order_by(these.id.desc()).limit(LATEST))
 
 
-def _shown(rows: Sequence[Any]) -> list[dict[str, object]]:
+def _shown(rows: Sequence[ReadRow]) -> list[dict[str, object]]:
     return [
         {
             "code": row.code,

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, exists, func, select
 from app.auth.principals import Principal
 from app.catalog import current_catalog
 from app.db.read_pool import Fetch, on_postgresql
-from app.db.records import row_dicts
+from app.db.records import Record, row_dicts
 from app.db.sql.functions import is_indexed, person
 from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.services.reports.figures import (
@@ -51,7 +51,7 @@ REFUND_SUMS = {"refunds": ONE, "refunded": in_cents(ORDER_REFUNDS.c.amount)}
 
 def sales_report(
     actor: Principal, period: Period, currency: str, names: Sequence[str] = SALES_FIGURES
-) -> dict[str, Any]:
+) -> Record:
     """Return some figures of the sales of a period as the API shows them."""
     with reading(actor) as fetch:
         scope = scope_of(currency)
@@ -127,7 +127,7 @@ def _accounts(role: str) -> FigureRows:
 def other_currencies(fetch: Fetch, scope: Scope, period: Period) -> list[str]:
     """Return the other currencies of orders that count in a period, without reading its orders."""
 
-    def after(last: object) -> ColumnElement[Any]:
+    def after(last: object) -> ColumnElement[object]:
         return select(func.min(ORDERS.c.currency)).where(ORDERS.c.currency > last).scalar_subquery()
 
     first = select(after("").label("name")).cte("currencies", recursive=True)

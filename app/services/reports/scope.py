@@ -115,7 +115,7 @@ def reading(actor: Principal) -> Iterator[Fetch]:
 
 
 @contextmanager
-def streaming(actor: Principal) -> Iterator[tuple[Fetch, Callable[[Select[Any]], RowStream]]]:
+def streaming(actor: Principal) -> Iterator[tuple[Fetch, Callable[[Select[object]], RowStream]]]:
     """Yield the same, and a function that returns the rows of a select as a stream."""
     with _within_time(actor):
         connection = read_pool.stream_connection()

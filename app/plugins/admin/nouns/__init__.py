@@ -21,6 +21,7 @@ from app.api.metadata import RecordSerializer
 from app.api.serializers import Serializer
 from app.conversions.numbers import whole_number
 from app.db.read_pool import RowStream
+from app.db.records import Row
 from app.errors import InvalidParams, ShopError
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import (
@@ -380,7 +381,7 @@ class Noun:
         return found, partial(self.converted, serializer)
 
     def converted(
-        self, serializer: Serializer | RecordSerializer, rows: Sequence[Any]
+        self, serializer: Serializer | RecordSerializer, rows: Sequence[Row]
     ) -> list[Record]:
         """Return selected rows as the table shows them."""
         return self.prepared(orjson.loads(orjson.dumps(serializer.rows(rows))))

@@ -192,7 +192,10 @@ def _deliveries(rows: Sequence[Row], url: str) -> list[Body]:
     stored = select(*EVENTS.c, IS_HIDDEN.label("is_hidden")).where(EVENTS.c.id.in_(ids))
     found = fetch(stored) if ids else ()
     rows_of_events = [dict(row._mapping) for row in found]
-    events = [row | hidden_data(row) if row["is_hidden"] else row for row in rows_of_events]
+    events = [
+        row | hidden_data(row["data"], row["changes"]) if row["is_hidden"] else row
+        for row in rows_of_events
+    ]
     sent = zip(events, legacy_bodies(events), strict=True)
     bodies = {event["id"]: body.decode() for event, body in sent}
     return [

@@ -89,7 +89,7 @@ def chains_of(
     return chains
 
 
-def _shown(rows: Result[Any]) -> list[ClaimedDelivery]:
+def _shown(rows: Result[object]) -> list[ClaimedDelivery]:
     """Return deliveries with the data of their events that readers show."""
     found: list[Any] = row_dicts(rows)
     for each in found:

@@ -10,6 +10,7 @@ from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import wants
 from app.db.bulk_inserts import insert_into
+from app.db.read_pool import ReadRow
 from app.db.records import Record, row_dicts
 from app.db.session import now, precise_now, run_in_transaction
 from app.errors import ShopError
@@ -37,14 +38,14 @@ def collect(session: Session) -> None:
         .order_by(WEBHOOKS.c.id)
         .with_for_update(skip_locked=True)
     ).all()
-    groups: dict[int, list[Any]] = {}
+    groups: dict[int, list[ReadRow]] = {}
     for webhook in webhooks:
         groups.setdefault(webhook.position, []).append(webhook)
     for position, group in groups.items():
         _collect_from(session, position, group)
 
 
-def _collect_from(session: Session, position: int, webhooks: Sequence[Any]) -> None:
+def _collect_from(session: Session, position: int, webhooks: Sequence[ReadRow]) -> None:
     events = session.execute(
         select(EVENTS.c.id, EVENTS.c.type, EVENTS.c.resource, EVENTS.c.resource_id)
         .where(EVENTS.c.id > position, HAS_DATA)

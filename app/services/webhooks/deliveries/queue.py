@@ -7,7 +7,6 @@ limits per webhook and the order per resource hold for any number of workers wit
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, Interval, and_, exists, func, literal, or_, select, update
 from sqlalchemy.orm import Session
@@ -32,7 +31,7 @@ from app.services.webhooks.deliveries.retries import BREAKER
 from app.services.webhooks.queries import has_form
 from app.services.webhooks.states import UNREADABLE, disable
 
-Version = tuple[Any, ...]
+Version = tuple[object, ...]
 
 LEASE = timedelta(seconds=10)
 """Time for which a worker leases a webhook. It renews the lease while it sends."""

@@ -8,7 +8,7 @@ from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_into
-from app.db.read_pool import fetch
+from app.db.read_pool import ReadRow, fetch
 from app.db.session import precise_now
 from app.db.sql.index_hints import has_constant
 from app.models import DELIVERY_COUNTS, EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
@@ -49,7 +49,8 @@ def count_results(session: Session, results: Mapping[str, int]) -> None:
 
 def counts() -> dict[str, int]:
     """Return the number of each of RESULTS since the installation."""
-    found = {row.result: row.count for row in fetch(select(DELIVERY_COUNTS))}
+    columns = DELIVERY_COUNTS.c.result, DELIVERY_COUNTS.c.count
+    found: dict[str, int] = {row[0]: row[1] for row in fetch(select(*columns))}
     return {result: found.get(result, 0) for result in RESULTS}
 
 
@@ -68,7 +69,7 @@ _UNCOLLECTED = select(EVENTS.c.created_at).where(
 
 def queue() -> Queue:
     """Return the pending work."""
-    found: list[Any] = []
+    found: list[ReadRow] = []
     for waiting in (_PENDING.subquery(), _UNCOLLECTED.subquery()):
         found += fetch(select(func.count(), func.min(waiting.c.created_at)).select_from(waiting))
     (deliveries, first), (events, second) = found

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, select, t
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_records
-from app.db.read_pool import fetch
+from app.db.read_pool import ReadRow, fetch
 from app.db.session import now, run_in_transaction, run_statement
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -81,7 +81,7 @@ class RecordMap:
         )
 
     def known(
-        self, fetch: Callable[[Any], Iterable[Any]], kind: str, ids: Sequence[int]
+        self, fetch: Callable[[Any], Iterable[ReadRow]], kind: str, ids: Sequence[int]
     ) -> dict[int, Imported]:
         """Return the imported records of a kind by their ID at the source, read with ``fetch``."""
         if self.source_id is None:

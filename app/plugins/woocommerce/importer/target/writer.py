@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.conversions.numbers import MAX_COUNT
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records, insert_values
+from app.db.read_pool import ReadRow
 from app.db.records import Record
 from app.db.session import Model, run_in_transaction
 from app.db.sql.functions import is_one_of
@@ -113,7 +114,7 @@ def _items_of(values: Record) -> Iterator[int]:
 
 
 def items_of_refunds(
-    fetch: Callable[[Any, Any], Iterable[Any]], orders: Sequence[int]
+    fetch: Callable[[Any, Any], Iterable[ReadRow]], orders: Sequence[int]
 ) -> list[int]:
     """Return the IDs of the items of all refunds of orders, read with ``fetch``."""
     of_orders = is_one_of(ORDER_REFUNDS.c.order_id, _IDS)

@@ -11,6 +11,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.conversions import numbers
+from app.db.records import Record
 from app.plugins.woocommerce.legacy.orders import NEWER_FIELDS, NEWER_ITEM_FIELDS, legacy_items
 from app.plugins.woocommerce.legacy.schemas.records import LegacyMetadata, with_meta
 from app.schemas.base import Base, excluding, list_response, request
@@ -160,7 +161,7 @@ def _lines_of_v3(items: list[dict[str, object]]) -> list[dict[str, object]]:
     ]
 
 
-def _line(item: Mapping[str, Any]) -> dict[str, Any]:
+def _line(item: Mapping[str, Any]) -> Record:
     total, tax = (f"{-Decimal(item[name]) + 0:.2f}" for name in ("total", "total_tax"))
     price = Decimal(item["total"]) / (item["quantity"] or 1)
     return {
