@@ -11,7 +11,7 @@ from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.representations import customers as customers_of
 from app.api.responses import json_response
-from app.schemas import customer_merges as schemas
+from app.schemas import persons as schemas
 from app.schemas.customers import CustomerResponse
 from app.schemas.examples import customers as examples
 from app.services.persons.claims import claim_orders, preview_claim

@@ -11,7 +11,6 @@ from app.models.coupon import (
     CouponBatch,
     DeletedCoupon,
 )
-from app.models.demo_run import DEMO_RUNS, DemoRun
 from app.models.erasure import ERASED_ACCOUNTS, ERASURES, ErasedAccount, Erasure
 from app.models.event import EVENT_FEED, EVENTS, Event, EventFeed
 from app.models.idempotency_record import (
@@ -19,7 +18,15 @@ from app.models.idempotency_record import (
     IDEMPOTENCY_RECORDS,
     IdempotencyRecord,
 )
-from app.models.import_run import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS, ImportRun, Upload
+from app.models.import_run import (
+    DEMO_RUNS,
+    IMPORT_ERRORS,
+    IMPORT_PARTS,
+    IMPORT_RUNS,
+    DemoRun,
+    ImportRun,
+    Upload,
+)
 from app.models.imported_record import IMPORT_SOURCES, IMPORTED_RECORDS, ImportedRecord
 from app.models.metadata import (
     COUPON_METADATA,

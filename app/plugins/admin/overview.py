@@ -15,7 +15,7 @@ from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.nouns.coupons import COUPONS, best_coupons
 from app.plugins.admin.nouns.orders import ORDERS
 from app.plugins.admin.texts import gettext as _
-from app.services.maintenance import warnings
+from app.services.maintenance.figures import current_warnings
 
 blp = AdminBlueprint("admin_overview", "Overview", "home", 0)
 
@@ -144,7 +144,7 @@ WARNINGS = {
 
 def _warnings() -> list[tuple[str, str]]:
     """Return what needs attention: text and the address of its page."""
-    found = warnings.current_warnings(current_principal())
+    found = current_warnings(current_principal())
     return [
         (_(text, count=html.number(found[subject])), url_for(endpoint))
         for subject, (text, endpoint) in WARNINGS.items()
