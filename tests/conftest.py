@@ -1,5 +1,6 @@
 """The shop that the tests use over HTTP: on SQLite and on PostgreSQL, empty before each test."""
 
+import math
 from typing import NamedTuple
 
 import pytest
@@ -8,6 +9,7 @@ from sqlalchemy import event, make_url, update
 
 from app import create_app
 from app.auth.principals import Permission
+from app.cli import progress
 from app.db.session import db, run_in_transaction
 from app.models import Coupon, Event
 from app.services.api_keys.writes import NewKey, create_key
@@ -61,6 +63,14 @@ def session_app(settings):
     Client.described = Client.described or app
     yield app
     close(app)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_lines_of_progress():
+    """A command prints one after ten seconds, which a busy machine can take for any command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress, "SECONDS_BETWEEN_LINES", math.inf)
+        yield
 
 
 class Administrator(NamedTuple):

@@ -1,10 +1,12 @@
 """``coupons generate``: any number of coupons from the command line."""
 
 import json
+import re
 
 import pytest
 from sqlalchemy import select
 
+from app.cli import progress
 from app.db.read_pool import fetch
 from app.models import Coupon, CouponBatch
 from app.services.coupons import batches as coupon_batches
@@ -27,7 +29,7 @@ def stored(app, *columns):
 def test_generate(app, run, admin):
     fields = {"type": "percent", "amount": "10.50", "product_ids": [3]}
     result = run(*GENERATE, 25_000, "--prefix", "CLI-", "--coupon", json.dumps(fields))
-    assert result.exit_code == 0, result.stderr  # a slow command shows its progress there
+    assert result.exit_code == 0, result.stderr
     (batch_id,) = (row.id for row in stored(app, CouponBatch.id))
     assert result.stdout == f"Batch {batch_id}: 25,000 coupons.\n"
     codes = [row.code for row in stored(app, Coupon.code)]
@@ -138,3 +140,11 @@ def test_all_or_nothing(app, run, monkeypatch):
     assert "disk: No space left on device. Free up disk space." in result.stderr
     assert len(calls) == 3
     assert stored(app, CouponBatch.id) == stored(app, Coupon.id) == []
+
+
+def test_slow_command_prints_its_progress_where_no_terminal_is(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
+    with progress.showing_progress("coupons", 4) as note:
+        note(1)
+    shown = capsys.readouterr().err
+    assert re.fullmatch(r"coupons: 1 of 4, [\d,]+/s, [\d,]+ s left\n", shown)
