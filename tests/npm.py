@@ -24,7 +24,7 @@ def install(folder):
         if not installed.exists() or installed.read_bytes() != lock.read_bytes():
             command = ["npm", "ci", "--fetch-retries=0"]
             done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+                command, cwd=folder, capture_output=True, text=True, timeout=600, check=False
             )
             if done.returncode:
                 reason = done.stderr.strip().splitlines()[0]

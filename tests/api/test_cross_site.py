@@ -181,7 +181,7 @@ def test_page_of_another_site_in_a_browser(tmp_path):
             },
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
             check=False,
         )
     assert done.returncode == 0, done.stderr

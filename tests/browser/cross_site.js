@@ -29,7 +29,7 @@ async function visitWithKey(page) {
 
 const context = await chromium.launchPersistentContext(PROFILE, options);
 try {
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(180_000);
   const page = context.pages()[0] ?? (await context.newPage());
   await visitWithKey(page);
   await page.goto(`${SHOP_URL}/coupons`);

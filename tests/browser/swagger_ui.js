@@ -19,7 +19,7 @@ const context = await chromium.launchPersistentContext(PROFILE, {
   ],
 });
 try {
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(180_000);
   const requests = [];
   const complaints = [];
   context.on("request", (request) => requests.push([request.method(), request.url()]));

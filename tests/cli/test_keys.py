@@ -158,7 +158,7 @@ def on_a_terminal(app, typed, *arguments):
     command = [sys.executable, "-m", "app.main", "keys", *arguments]
     try:
         done = subprocess.run(
-            command, check=False, stdin=terminal, capture_output=True, env=environment, cwd=ROOT, timeout=120,
+            command, check=False, stdin=terminal, capture_output=True, env=environment, cwd=ROOT, timeout=600,
             text=True,
         )  # fmt: skip
     finally:

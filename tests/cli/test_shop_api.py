@@ -62,7 +62,7 @@ def checkout(tmp_path_factory):
         folder,
     ]
     without_site = os.environ | {"HATCH_BUILD_NO_HOOKS": "true"}
-    subprocess.run([*PIP, *install], check=True, timeout=300, cwd=folder, env=without_site)
+    subprocess.run([*PIP, *install], check=True, timeout=600, cwd=folder, env=without_site)
     return environment / "bin" / "shop-api", folder
 
 
@@ -75,7 +75,7 @@ def wheel(tmp_path_factory):
     # hatchling reads the ignored files of a checkout, but builds from a copy all the same.
     wheels = tmp_path_factory.mktemp("wheels")
     build = ["wheel", *OFFLINE, "-w", wheels, ROOT]
-    subprocess.run([*PIP, *build], check=True, timeout=300, cwd=wheels)
+    subprocess.run([*PIP, *build], check=True, timeout=600, cwd=wheels)
     (wheel,) = wheels.iterdir()
     return wheel
 
@@ -85,7 +85,7 @@ def installed(tmp_path, environment, wheel):
     """The script of an installed wheel, without the checkout."""
     target = tmp_path / "installed"
     install = ["install", *OFFLINE, "--target", target, wheel]
-    subprocess.run([*PIP, *install], check=True, timeout=300, cwd=tmp_path)
+    subprocess.run([*PIP, *install], check=True, timeout=600, cwd=tmp_path)
     environment["PYTHONPATH"] = str(target)
     return target / "bin" / "shop-api"
 
@@ -100,7 +100,7 @@ def reserved():
 def run(script, environment, cwd, *arguments):
     return subprocess.run(
         [script, *arguments], check=False, capture_output=True, text=True, env=environment,
-        cwd=cwd, timeout=120,
+        cwd=cwd, timeout=600,
     )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def test_uvx_serves_a_wheel_in_an_empty_folder(wheel, tmp_path, reserved):
 def get(port, path, headers):
     """The status and the body of a response, once the server listens."""
     for _ in range(120):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         try:
             connection.request("GET", path, headers=headers)
         except ConnectionRefusedError:

@@ -382,7 +382,7 @@ def test_migration_does_not_block_a_transaction_that_holds_a_lock(fresh_app):
             for _ in range(3):
                 third.execute(text("SELECT count(*) FROM users"))
         other.rollback()
-        migrating.result(timeout=120)
+        migrating.result(timeout=600)
     assert readiness(fresh_app) == CURRENT
 
 

@@ -289,7 +289,7 @@ def test_concurrent_upgrades_wait_for_each_other(old_app, fresh_database_url):
         subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    said = sorted(each.communicate(timeout=300)[0] for each in upgrades)
+    said = sorted(each.communicate(timeout=600)[0] for each in upgrades)
     assert [each.returncode for each in upgrades] == [0, 0, 0]
     current = f"The database schema is current (migration {HEAD}).\n"
     upgraded = (

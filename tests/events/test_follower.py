@@ -66,7 +66,7 @@ def wait_until_current(admin, tmp_path):
 
     def rows(statement):
         try:
-            with closing(sqlite3.connect(tmp_path / "customers.db", timeout=30)) as copy:
+            with closing(sqlite3.connect(tmp_path / "customers.db", timeout=120)) as copy:
                 return copy.execute(statement).fetchall()
         except sqlite3.OperationalError:  # the program has not created the tables yet
             return []

@@ -30,5 +30,5 @@ def test_forks_end_with_a_run_that_is_killed(tmp_path):
             (worker,) = wait_for(main.children, "gunicorn has a worker")
         finally:
             run.kill()
-    _, alive = psutil.wait_procs([main, worker], timeout=60)
+    _, alive = psutil.wait_procs([main, worker], timeout=120)
     assert alive == []

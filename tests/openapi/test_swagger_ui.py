@@ -91,7 +91,7 @@ def use(service, folder, pictures):
         },
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

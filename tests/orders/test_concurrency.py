@@ -162,7 +162,7 @@ def test_creates_on_postgresql_do_not_wait_for_each_other(
         order["customer_id"] = make_customer()["id"]
     if kind == "an unlimited coupon":
         order["coupon_lines"] = [{"code": make_coupon()["code"], "amount": "1"}]
-    written = Barrier(THREADS, timeout=60)
+    written = Barrier(THREADS, timeout=120)
     with app.app_context():
         registry().add_change_hook(ChangeHook("order", lambda _: written.wait()))
     responses = at_the_same_time(
@@ -183,7 +183,7 @@ def test_orders_count_an_unlimited_coupon_after_their_own_writes(
     line = {"code": coupon["code"], "amount": "1"}
     orders = [create(admin, line_items=[LINE], coupon_lines=[line]) for _ in range(THREADS)]
     app = make_app(WEB_THREADS=THREADS)
-    all_wrote = Barrier(THREADS, timeout=60)
+    all_wrote = Barrier(THREADS, timeout=120)
 
     def wait(connection, cursor, statement, *_):
         if statement.startswith(written):
@@ -213,7 +213,7 @@ def test_events_of_orders_are_ready_before_an_unlimited_coupon_is_counted(
     """What plugins add to an order does not extend the wait for its coupon (orders 8)."""
     coupon = make_coupon()
     app = make_app(WEB_THREADS=THREADS)
-    all_describe = Barrier(THREADS, timeout=60)
+    all_describe = Barrier(THREADS, timeout=120)
 
     def describe(orders):
         all_describe.wait()

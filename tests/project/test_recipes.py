@@ -50,7 +50,7 @@ def run(service, tmp_path):
                 "SHOP_CONSUMER_KEY": service.consumer_key,
                 "SHOP_CONSUMER_SECRET": service.consumer_secret,
             },
-            cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+            cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, (done.stdout or done.stderr).strip()

@@ -139,7 +139,7 @@ def test_list_has_the_number_and_the_reason_of_each_file():
     files = "tests/project/test_selection.py", "tests/project/test_deploy.py"
     command = [sys.executable, "-m", "pytest", "--list-rest", "--no-header", "-p", "no:xdist"]
     done = subprocess.run(
-        [*command, *files], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [*command, *files], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
     )
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, "")

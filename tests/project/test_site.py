@@ -36,7 +36,7 @@ def build(folder):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean"]
     nowhere = {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
     return subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=folder, timeout=120,
+        command, check=False, capture_output=True, text=True, cwd=folder, timeout=600,
         env=os.environ | nowhere | {"NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
 
@@ -195,7 +195,8 @@ AMONG_THREE = {
 def test_search_works_without_a_server_and_finds_instructions_first(built):
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
         )
         failures, found = [], {}
         page = browser.new_page()

@@ -13,7 +13,7 @@ from oauthlib.oauth1.rfc5849.signature import verify_hmac_sha256
 
 KEY, SECRET = "ck_of_the_tests", "cs_of_the_tests"
 PATH = "/wp-json/wc/v3/"
-SECONDS = 30
+SECONDS = 120
 
 
 class Mode(NamedTuple):

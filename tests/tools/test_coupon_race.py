@@ -25,7 +25,7 @@ def race(url, adapter, *options, key=KEY, secret=SECRET):
         env=os.environ | ours,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return done.returncode, re.sub("race-[0-9a-f]{12}", "CODE", done.stdout), done.stderr

@@ -68,7 +68,7 @@ def test_the_copied_commands_send_the_same_request(receiver, tmp_path, text):
         commands = (["sh", "-c", f"{curl(sent)} -s -o out"], [sys.executable, "-c", python(sent)])
         for command in commands:
             subprocess.run(
-                command, cwd=tmp_path, env=env, check=True, capture_output=True, timeout=60
+                command, cwd=tmp_path, env=env, check=True, capture_output=True, timeout=600
             )
         expected = (
             sent.method, urlsplit(sent.url).path, parse_qs(urlsplit(sent.url).query), sent.body,

@@ -190,7 +190,7 @@ def test_the_end_of_a_session_takes_effect_on_another_machine(
     another = Gunicorn(tmp_path / "log", shared | {"INSTANCE_PATH": str(tmp_path)})
 
     def request(method, path, body=None, **headers):
-        with closing(HTTPConnection("127.0.0.1", another.port, timeout=60)) as connection:
+        with closing(HTTPConnection("127.0.0.1", another.port, timeout=120)) as connection:
             connection.request(method, f"/admin{path}", body, ORIGIN | headers)
             return connection.getresponse()
 
