@@ -19,7 +19,7 @@ from app.services.redemptions.campaign_numbers import (
     held_campaign,
 )
 
-OLD = 0.3  # seconds; age of numbers that were read before the lock
+OLD = 1.0  # seconds; age of numbers that were read before the lock
 
 
 def campaign_before_lock(_: Any) -> None:

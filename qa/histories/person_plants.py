@@ -13,7 +13,7 @@ from app.models import COUPONS, ORDERS, REDEMPTIONS
 from app.services.customers import erasure
 from app.services.persons import claims, merging
 
-BEFORE = 0.3  # seconds; between a read and the lock after it
+BEFORE = 1.0  # seconds; between a read and the lock after it. A busy machine does little in less
 
 
 def merge_leaves_uses(_: Any) -> None:
