@@ -117,12 +117,13 @@ class Coupon(Model):
         ),
         # Coupons in the trash are counted by type, too.
         Index("ix_coupons_trash_type", "type", "status", **_where("status = 'trash'")),
-        Index("ix_coupons_status_id", "status", "id"),
+        # With the other times, so that the index alone finds the first coupon of a period.
+        Index("ix_coupons_status_id", "status", "id", "created_at", "updated_at"),
         # With the status, because SQLite would otherwise read it from the records. Not as the first
         # column, because SQLite would then read all coupons to find several codes.
         Index("ix_coupons_code", "code", "id", "status", **_where("status = 'published'")),
-        Index("ix_coupons_status_created", "status", "created_at", "id"),
-        Index("ix_coupons_status_updated", "status", "updated_at", "id"),
+        Index("ix_coupons_status_created", "status", "created_at", "id", "updated_at"),
+        Index("ix_coupons_status_updated", "status", "updated_at", "id", "created_at"),
         Index("ix_coupons_status_amount", "status", "amount", "id"),
         # PostgreSQL reads an index backwards with the nulls first.
         *(
@@ -134,7 +135,7 @@ class Coupon(Model):
                 ("ix_coupons_status_expiry_desc", "expiry_date"),
             )
         ),
-        Index("ix_coupons_status_usage_count", "status", "usage_count", "id"),
+        Index("ix_coupons_status_usage_count", "status", "usage_count", "id", "updated_at"),
         Index("ix_coupons_status_expiry", "status", "expiry_date", "id"),
         # The numbers are subtracted, because their sum can exceed 64 bits.
         Index(

@@ -128,13 +128,22 @@ class Order(BillingColumns, ShippingColumns, Model):
         ),
         # Unique, because a download link identifies an order by its key.
         Index("uq_orders_order_key", "order_key", unique=True),
-        # With the status, so that a list of several statuses is read from one index in its order.
-        Index("ix_orders_id", "id", "status"),
-        # With the time of the last change, for lists of a period of changes.
+        # With the status, so that a list of several statuses is read from one index in its order,
+        # and with the other times, so that the index alone finds the first order of a period.
+        Index("ix_orders_id", "id", "status", "created_at", "updated_at"),
         Index("ix_orders_created", "created_at", "id", "status", "updated_at"),
-        Index("ix_orders_updated", "updated_at", "id", "status"),
+        Index("ix_orders_updated", "updated_at", "id", "status", "created_at"),
         Index("ix_orders_total", "total", "id", "status"),
         Index("ix_orders_status_created", "status", "created_at", "id"),
+        # Without longer texts, which an index of PostgreSQL cannot have.
+        Index(
+            "ix_orders_created_via",
+            "created_via",
+            "created_at",
+            "id",
+            "status",
+            postgresql_where=text("octet_length(created_via) <= 1000"),
+        ),
         # For parents that are deleted permanently.
         Index(
             "ix_orders_parent",

@@ -94,7 +94,7 @@ class Redemption(Model):
         Index("ix_redemptions_coupon_customer", "coupon_id", "customer_id"),
         Index("ix_redemptions_coupon_email", "coupon_id", "email_normalized"),
         # With the columns of the live status, which is then read from the index alone.
-        Index("ix_redemptions_created", "created_at", "id", "status", "expires_at"),
+        Index("ix_redemptions_created", "created_at", "id", "status", "expires_at", "updated_at"),
         Index("ix_redemptions_updated", "updated_at", "id", "status", "expires_at"),
         Index("ix_redemptions_expires", "expires_at", "id"),
         # PostgreSQL reads an index backwards with the nulls first.

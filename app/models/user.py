@@ -92,6 +92,8 @@ class User(BillingColumns, ShippingColumns, Model):
         UniqueConstraint("id", "created_at"),
         # Includes created_at, so that users changed in a period can be sorted by it.
         Index("ix_users_updated", "updated_at", "id", "created_at"),
+        # By ID, for users changed in a period in this order.
+        Index("ix_users_changed", "id", "updated_at"),
         Index("ix_users_email", "email_normalized", "id"),
         Index("ix_users_name", "name_sort", "id"),
         Index("ix_users_first_name", "first_name_sort", "id"),
@@ -217,7 +219,8 @@ class CustomerTotal(Model):
     total_spent: Mapped[Decimal] = mapped_column(MoneySum)
 
     __table_args__ = (
-        Index("ix_customer_totals_orders_count", "orders_count", "customer_id"),
+        # With the other sum, which lists in this order compare.
+        Index("ix_customer_totals_orders_count", "orders_count", "customer_id", "total_spent"),
         Index("ix_customer_totals_total_spent", "total_spent", "customer_id"),
         {"sqlite_with_rowid": False},
     )
