@@ -27,7 +27,8 @@ _SIMPLE_TYPES = frozenset(
     {"", "text/plain", "multipart/form-data", "application/x-www-form-urlencoded"}
 )
 
-_TOTALS = [f"X-{dialect}-{name}" for dialect in ("WC", "WP") for name in ("Total", "TotalPages")]
+_NAMES = ("Total", "TotalPages", "Total-Complete")
+_TOTALS = [f"X-{dialect}-{name}" for dialect in ("WC", "WP") for name in _NAMES]
 """Names of the totals of lists in other dialects."""
 
 # Allows the files of Swagger UI, requests to the service, and the inline styles of Swagger UI.

@@ -87,9 +87,8 @@ def count_coupons(query: Query) -> Response:
 
     Returns the number of published coupons that match.
     """
-    return json_response(
-        {"count": coupon_queries.count_coupons(current_principal(), CouponQuery.of(query))}
-    )
+    number = coupon_queries.count_coupons(current_principal(), CouponQuery.of(query))
+    return json_response(number.body)
 
 
 @blp.route("/<id:coupon_id>")

@@ -90,9 +90,8 @@ def count_customers(query: Query) -> Response:
 
     Returns the number of accounts that match.
     """
-    return json_response(
-        {"count": customer_queries.count_customers(current_principal(), CustomerQuery.of(query))}
-    )
+    number = customer_queries.count_customers(current_principal(), CustomerQuery.of(query))
+    return json_response(number.body)
 
 
 @blp.route("/<id:customer_id>")

@@ -92,9 +92,8 @@ def count_orders(query: Query) -> Response:
 
     Returns the number of orders that match.
     """
-    return json_response(
-        {"count": order_queries.count_orders(current_principal(), OrderQuery.of(query))}
-    )
+    number = order_queries.count_orders(current_principal(), OrderQuery.of(query))
+    return json_response(number.body)
 
 
 @blp.route("/statuses")

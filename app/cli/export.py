@@ -42,7 +42,7 @@ from app.services.common.filtering import ListQuery, between, require_known_stat
 from app.services.coupons import queries as coupon_queries
 from app.services.coupons.batch_queries import BatchQuery
 from app.services.coupons.queries import CouponQuery
-from app.services.customers.queries import ALL_ROLES, CustomerQuery, tag_conditions
+from app.services.customers.queries import ALL_ROLES, CustomerQuery, tagged
 from app.services.orders import queries as order_queries
 from app.services.orders import refunds
 from app.services.orders.queries import OrderQuery
@@ -139,7 +139,7 @@ def _of_customers(query: CustomerQuery) -> list[ColumnElement[bool]]:
         )
     search = matches(USERS.c.search_text, query.q or "", USERS.c.id)
     found += [] if search is None else [search.by_index]
-    found += tag_conditions(query)
+    found += [USERS.c.id.in_(ids) for ids in tagged(query)]
     return [*found, *metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)]
 
 

@@ -7,7 +7,7 @@ pg_trgm, which terms of three or more characters use. The results are the same.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -38,10 +38,16 @@ SEPARATOR = "\uffff"
 _TRIGRAM = 3
 
 MOST_COUNTED = 50_000
-"""How many matches of a search a page counts at most."""
+"""How many matches of a search, or of conditions on other tables, a page counts at most."""
 
 MOST_OF_LETTERS = 1000
-"""The same for a search of one or two letters, which compares all rows of the search table."""
+"""The same for a search of one or two letters, which no index has."""
+
+MOST_COMPARED = {"orders": 300_000}
+"""How many of the newest records a page compares with one or two letters, by table.
+
+The texts of other tables are a third as long.
+"""
 
 
 def search_text(*texts: str) -> str:
@@ -89,6 +95,10 @@ class Search:
         ids: selects the IDs of the matches from the search table.
         most: how many matches a page counts at most, because more would take up to a second. None
             for all of them.
+        counts_all: whether ``/count`` counts all matches in any case.
+        newest: selects the IDs of the matches among the newest records, if a page and ``/count``
+            compare only these.
+        has_older: whether there are other records.
         ends_early: whether a join with ``ids`` ends after so many matches, but ``by_index`` does
             not. Each record is then in ``ids`` once.
     """
@@ -97,6 +107,9 @@ class Search:
     by_index: ColumnElement[bool]
     ids: Select[int] | CompoundSelect[int] | None = None
     most: int | None = 0
+    counts_all: bool = False
+    newest: Select[int] | CompoundSelect[int] | None = None
+    has_older: ColumnElement[bool] | None = None
     ends_early: bool = False
 
     @property
@@ -144,6 +157,15 @@ def contains_or_of_owner(
     is_own = select(index.c.rowid).where(index.c.rowid == records.c.id, match).exists()
     ids = union_all(own.ids, owned.where(~is_own))
     return Search(in_order, by_index, ids, own.most, ends_early=True)
+
+
+def narrowed(search: Search | None, other: Search | None) -> Search | None:
+    """Return a search for the records that two searches find. None finds all records."""
+    if search is None or other is None:
+        return search or other
+    in_order = and_(search.in_order, other.in_order)
+    most = None if search.most is None and other.most is None else MOST_COUNTED
+    return Search(in_order, and_(search.by_index, other.by_index), most=most)
 
 
 def is_match(match: ColumnElement[int], record_id: ColumnElement[int]) -> ColumnElement[bool]:
@@ -221,7 +243,17 @@ def _search(
         found = select(records.c.id).where(records.c.id.in_(found), exact)
     if all(len(part) < _TRIGRAM for part in parts):
         # SQLite would collect all matches before it counts the first.
-        return Search(here, _ByDialect(record_id.in_(found), here), found, MOST_OF_LETTERS)
+        by_index = _ByDialect(record_id.in_(found), here)
+        letters = Search(here, by_index, found, MOST_OF_LETTERS)
+        most = MOST_COMPARED.get(records.name)
+        if most is None:
+            return letters
+        first = select(func.min(index.c.rowid)).scalar_subquery()
+        last = select(func.max(index.c.rowid)).scalar_subquery()
+        # Not as a range of IDs for SQLite, which would read it instead of the index of texts.
+        is_new = _ByDialect(index.c.rowid > last - most, index.c.rowid + 0 > last - most)
+        newest = select(index.c.rowid).where(is_new, match)
+        return replace(letters, newest=newest, has_older=first <= last - most)
     return Search(here, record_id.in_(found), found, MOST_COUNTED)
 
 

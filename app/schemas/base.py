@@ -216,6 +216,12 @@ class CountResponse(Base):
     """Number of records that match."""
 
     count = fields.Number("Number of records that match.")
+    complete = fields.Boolean(
+        "False if more records can match than were counted, otherwise missing. A search, or a "
+        "condition on a key of metadata with any value, counts up to 50,000 records. With one or "
+        "two letters, a search counts up to 1,000, and looks in the 300,000 newest orders.",
+        required=False,
+    )
 
 
 class DeleteResponse(Base):

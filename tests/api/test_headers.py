@@ -10,7 +10,11 @@ from app.api.openapi import document as openapi
 from tests.api_client import Client, codes
 
 ORIGIN = "https://admin.example"
-TOTALS = ["X-WC-Total", "X-WC-TotalPages", "X-WP-Total", "X-WP-TotalPages"]
+TOTALS = [
+    f"X-{dialect}-{name}"
+    for dialect in ("WC", "WP")
+    for name in ("Total", "TotalPages", "Total-Complete")
+]
 EXPOSED = ", ".join(sorted([*openapi.HEADERS, *TOTALS, "Preference-Applied"]))
 
 

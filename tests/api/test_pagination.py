@@ -1,6 +1,7 @@
 """Pages of lists and their headers (spec 4.2; decisions 6 and 13)."""
 
 import re
+from decimal import Decimal
 from itertools import product
 from urllib.parse import parse_qs, urlsplit
 
@@ -62,7 +63,7 @@ def test_page_of_a_search_with_more_matches_than_are_counted():
         Page([], 20, number, 10, goes_on=goes_on).headers(AT, [])
         for number, goes_on in ((1, True), (9, True), (12, False))
     )
-    totals = {"X-Total": "20", "X-TotalPages": "2"}
+    totals = {"X-Total": "20", "X-TotalPages": "2", "X-Total-Complete": "false"}
     assert first == totals | {"Link": link(next=2)}
     assert middle == totals | {"Link": link(first=1, prev=8, next=10)}
     assert end == totals | {"Link": link(first=1, prev=11)}
@@ -229,7 +230,7 @@ def test_pages_from_the_end_continue_the_list(
 def test_matches_of_a_search_are_counted_up_to_a_number(
     monkeypatch, make_customer, admin, text, more, few
 ):
-    """All of them are on the pages, and /count counts them."""
+    """All of them are on the pages. The responses say that there are more."""
     for number in range(7):
         make_customer(first_name=f"Bjжrn {number}")
     make_customer(first_name="Ada")
@@ -244,12 +245,14 @@ def test_matches_of_a_search_are_counted_up_to_a_number(
     pages = [admin.get("/customers", two | {"page": number}) for number in range(1, 6)]
     assert [each for page in pages for each in page.get_json()["customers"]] == found
     assert {page.headers["X-Total"] for page in pages} == {"3"}
+    assert {page.headers["X-Total-Complete"] for page in pages} == {"false"}
     relations = [re.findall('rel="([a-z]+)"', page.headers["Link"]) for page in pages]
     assert [("next" in each, "last" in each) for each in relations] == [
         (True, False), (True, False), (True, False), (False, False), (False, False),
     ]  # fmt: skip
-    assert admin.get("/customers/count", query).get_json() == {"count": 7}
-    assert admin.get("/customers", query | {"filter[limit]": -1}).headers["X-Total"] == "7"
+    assert admin.get("/customers/count", query).get_json() == {"count": 3, "complete": False}
+    whole = admin.get("/customers", query | {"filter[limit]": -1})
+    assert (whole.headers["X-Total"], "X-Total-Complete" in whole.headers) == ("7", False)
     rare = admin.get("/customers", query | {"filter[q]": f"{text}*1"})
     assert (rare.headers["X-Total"], len(rare.get_json()["customers"])) == ("1", 1)
 
@@ -278,7 +281,72 @@ def test_the_count_of_a_search_ends_in_each_dialect(
         monkeypatch.setattr(search, name, most)
     page = admin.get(f"{mount}/{noun}", {search_name: text, limit_name: 2})
     assert page.status_code == 200, page.get_json()
-    assert page.headers[total] == ("3" if len(text) < 3 else "4")
+    number = 3 if len(text) < 3 else 4
+    assert page.headers[total] == str(number)
+    assert page.headers[f"{total}-Complete"] == "false"
+    if limit_name != "per_page":  # the dialect has no numbers of their own
+        counted = admin.get(f"{mount}/{noun}/count", {search_name: text})
+        assert counted.get_json() == {"count": number, "complete": False}
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("mount", "search_name", "total"),
+    [("", "q", "X-Total"), ("/wp-json/wc/v3", "search", "X-WP-Total")],
+)
+def test_two_letters_are_looked_for_in_the_newest_orders(
+    app, monkeypatch, admin, mount, search_name, total
+):
+    texts = ["xy old", "xyz old", "ab", "ab", "ab"]
+    ids = [insert_order(app, search_text=each) for each in texts]
+    monkeypatch.setitem(search.MOST_COMPARED, "orders", 3)
+    monkeypatch.setattr(search, "MOST_OF_LETTERS", 2)
+
+    def listed(text):
+        page = admin.get(f"{mount}/orders", {search_name: text})
+        body = page.get_json()
+        shown = [each["id"] for each in (body if mount else body["orders"])]
+        return shown, page.headers[total], page.headers.get(f"{total}-Complete")
+
+    assert listed("xy") == ([], "0", "false")
+    assert listed("xyz") == ([ids[1]], "1", None)
+    assert listed("ab") == (ids[:1:-1], "2", "false")
+    monkeypatch.setitem(search.MOST_COMPARED, "orders", 5)
+    assert listed("xy") == ([ids[1], ids[0]], "2", None)
+    monkeypatch.setitem(search.MOST_COMPARED, "orders", 3)
+    if not mount:
+        counted = admin.get("/orders/count", {"q": "xy"})
+        assert counted.get_json() == {"count": 0, "complete": False}
+        whole = admin.get("/orders", {"q": "xy", "limit": -1})
+        assert [each["id"] for each in whole.get_json()["orders"]] == [ids[1], ids[0]]
+        assert "X-Total-Complete" not in whole.headers
+
+
+@pytest.mark.both_databases
+def test_a_page_with_conditions_on_other_tables_counts_up_to_a_number(
+    app, monkeypatch, admin, make_customer
+):
+    for number in range(5):
+        made = make_customer(metadata={"erp_id": number, "newsletter": True}, tags=["vip"])
+        insert_order(app, customer_id=made["id"], status="completed", total=Decimal(number + 1))
+    for name in ("app.db.search", "app.services.common.metadata", "app.services.customers.queries"):
+        monkeypatch.setattr(f"{name}.MOST_COUNTED", 3)
+    for filters, counts_all in (
+        ({"metadata_key": "newsletter", "metadata_value": "true"}, True),
+        ({"metadata_key": "erp_id"}, False),
+        ({"tag": "vip"}, True),
+        ({"total_spent_min": "1"}, True),
+        ({"tag": "vip", "q": "example"}, False),
+    ):
+        for orderby in ("id", "total_spent"):
+            query = filters | {"orderby": orderby, "limit": 2}
+            pages = [admin.get("/customers", query | {"page": number}) for number in (1, 2, 3)]
+            shown = [each["id"] for page in pages for each in page.get_json()["customers"]]
+            assert len(set(shown)) == 5, query
+            assert {page.headers["X-Total"] for page in pages} == {"3"}, query
+            assert {page.headers["X-Total-Complete"] for page in pages} == {"false"}, query
+        counted = admin.get("/customers/count", filters).get_json()
+        assert counted == ({"count": 5} if counts_all else {"count": 3, "complete": False}), filters
 
 
 def test_a_search_has_at_most_ten_wildcards(admin):

@@ -30,12 +30,14 @@ def listed(admin, name, order, **more):
     return [each["id"] for each in found]
 
 
-def expected(admin, name, order):
-    """All customers, sorted by the statistics that they show."""
+def expected(admin, name, order, least=Decimal("-Infinity")):
+    """The customers who have spent so much, sorted by the statistics that they show."""
     shown = admin.get("/customers", {"filter[role]": "all", "filter[limit]": "-1"}).json[
         "customers"
     ]
-    rows = sorted((Decimal(each[name]), each["id"]) for each in shown)
+    rows = sorted(
+        (Decimal(each[name]), each["id"]) for each in shown if Decimal(each["total_spent"]) >= least
+    )
     return [row[1] for row in (rows if order == "asc" else rows[::-1])]
 
 
@@ -46,6 +48,8 @@ def check(admin):
             assert listed(admin, name, order) == wanted
             pages = [listed(admin, name, order, **{"filter[limit]": 3, "page": n}) for n in (1, 2)]
             assert pages == [wanted[:3], wanted[3:6]]
+        bound = {"filter[total_spent_min]": "20"}
+        assert listed(admin, name, "asc", **bound) == expected(admin, name, "asc", Decimal(20))
 
 
 def write(seed):

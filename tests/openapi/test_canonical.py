@@ -19,7 +19,7 @@ ON_REQUEST = {
     "changes", "actor", "erased_at",
 }  # fmt: skip
 OPTIONAL = {
-    ("ApiError", "param"), ("ApiError", "reasons"), ("BulkError", "reasons"), ("Store", "version"),
+    ("CountResponse", "complete"), ("ApiError", "param"), ("ApiError", "reasons"), ("BulkError", "reasons"), ("Store", "version"),
     ("Readiness", "replicas"), ("EventRedemption", "campaign_id"), ("EventRedemption", "amount"), ("WebhookWithSecret", "secret"),
     ("EventChanges", "undo_of"),
     *(("UndoneRecord", name) for name in (

@@ -123,7 +123,7 @@ def test_every_response_has_its_headers(document):
             expected |= {"WWW-Authenticate"} if status == "401" else set()
             expected |= {"Retry-After"} if status in {"429", "503", "504"} else set()
             if label in LISTS and status == "200":
-                expected |= {"X-Total", "X-TotalPages", "Link"}
+                expected |= {"X-Total", "X-TotalPages", "X-Total-Complete", "Link"}
             if label in {"GET /events", "GET /imports/{import_id}/errors"} and status == "200":
                 expected |= {"Link"}
             if label in SINGLE_READS and status in {"200", "304"}:

@@ -33,8 +33,8 @@ HEADERS: dict[str, Document] = {
         "schema": {"type": "string"},
     },
     "X-Total": {
-        "description": "Number of records that match, on all pages. A page of a search counts up "
-        "to 50,000 matches, or 1,000 of one or two letters.",
+        "description": "Number of records that match, on all pages. `X-Total-Complete` says if "
+        "there can be more.",
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
     },
@@ -42,6 +42,13 @@ HEADERS: dict[str, Document] = {
         "description": "Number of pages that `X-Total` records fill.",
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
+    },
+    "X-Total-Complete": {
+        "description": "`false` if more records can match than `X-Total` has, otherwise missing. "
+        "A page of a search, or with conditions on metadata, a tag or `total_spent`, counts up to "
+        "50,000 records. With one or two letters, it counts up to 1,000, and looks for them in the "
+        "300,000 newest orders.",
+        "schema": {"type": "string", "enum": ["false"]},
     },
     "Link": {
         "description": "URLs of the `first`, `prev`, `next` and `last` page, if they exist "
@@ -83,7 +90,7 @@ def references(*names: str) -> Document:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-PAGE_HEADERS = references("X-Total", "X-TotalPages", "Link")
+PAGE_HEADERS = references("X-Total", "X-TotalPages", "X-Total-Complete", "Link")
 """Headers of a page of a list."""
 
 LINK_HEADER = references("Link")

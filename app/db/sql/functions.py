@@ -196,12 +196,17 @@ class clock_seconds(Templated[float]):
     postgresql = "CAST(extract(epoch FROM clock_timestamp()) AS float8)"
 
 
-class is_indexed(Templated[bool]):
-    """Whether an e-mail address is in the index of guests for reports on PostgreSQL.
+MAX_INDEXED = 1000
+"""The bytes of the longest text that indexes of orders contain on PostgreSQL."""
 
-    Addresses of orders have any length, but an entry of an index has at most 2,704 bytes.
+
+class is_indexed(Templated[bool]):
+    """Whether an index of orders contains a text on PostgreSQL, with MAX_INDEXED bytes at most.
+
+    Texts of orders have any length, but an entry of an index has at most 2,704 bytes.
     """
 
+    sqlite = "(length(CAST({0} AS BLOB)) <= 1000)"
     postgresql = "(octet_length({0}) <= 1000)"
 
 

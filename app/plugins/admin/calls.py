@@ -142,6 +142,11 @@ class Reply:
     def pages(self) -> int:
         return int(self.headers.get("X-TotalPages", 1))
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether no more records match than ``total``."""
+        return "X-Total-Complete" not in self.headers
+
 
 def api_request(
     name: str,

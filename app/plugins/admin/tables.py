@@ -105,11 +105,15 @@ class Table:
     has_csv: bool = False  # whether ``format=csv`` in its address downloads it
     newest: str = ""  # the addresses of a table without numbers of pages
     older: str = ""
+    is_complete: bool = True  # whether no more records match than its total
 
     @classmethod
     def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply) -> Self:
         requests = [("", reply.request)]
-        return cls(caption, columns, reply.content, reply.total, reply.pages, requests)
+        is_complete, rows = reply.is_complete, reply.content
+        return cls(
+            caption, columns, rows, reply.total, reply.pages, requests, is_complete=is_complete
+        )
 
     @property
     def selects(self) -> bool:
@@ -131,6 +135,11 @@ class Table:
     @property
     def has_buttons(self) -> bool:
         return any(map(self.buttons_of, self.rows))
+
+    @property
+    def total_text(self) -> str:
+        """The number of all records, with a plus if there can be more."""
+        return f"{html.number(self.total)}{'' if self.is_complete else '+'}"
 
     @property
     def sizes(self) -> Sequence[int]:

@@ -132,7 +132,7 @@ def first_campaigns(
 def count_campaigns(actor: Principal, query: CampaignQuery) -> int:
     """Return the number of campaigns that match, or raise ShopError without the capability."""
     actor.require("shop_api_user_cannot_read_campaigns_count")
-    return count(Matching(CAMPAIGNS.c.id, conditions_of(query)))
+    return count(Matching(CAMPAIGNS.c.id, conditions_of(query))).number
 
 
 def get_campaign(actor: Principal, campaign_id: int, columns: Columns) -> Row:

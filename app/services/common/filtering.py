@@ -93,16 +93,28 @@ class Matching:
         """Return whether all records of the part match."""
         return not self.conditions and self.search is None
 
-    def found(self) -> Select[int]:
-        """Return a select of the matching IDs, of which a search finds those of its text."""
-        return self._where(_ALL if self.search is None else self.search.by_index)
+    def found(self, *, for_page: bool = False) -> Select[int]:
+        """Return a select of the matching IDs, of which a search finds those of its text.
+
+        Args:
+            for_page: whether to look only at the newest records, if the search has so many.
+        """
+        search = self.search
+        if search is None:
+            return self._where(_ALL)
+        if for_page and search.newest is not None:
+            return self._where(self.record_id.in_(search.newest))
+        return self._where(search.by_index)
 
     def first(self, limit: int) -> Select[int]:
-        """Return a select of so many of the matching IDs, without an order."""
+        """Return a select of so many of the matching IDs of a page, without an order."""
         search = self.search
-        if search is None or search.ids is None or not search.ends_early:
+        ids = search.ids if search is not None and search.ends_early else None
+        if search is not None and search.newest is not None:
+            ids = search.newest
+        if ids is None:
             return self.found().limit(limit)
-        matches = search.ids.subquery("matches")
+        matches = ids.subquery("matches")
         (match,) = matches.c
         joined = select(self.record_id).join(matches, is_match(match, self.record_id))
         return joined.where(self.part, *self.conditions).limit(limit)

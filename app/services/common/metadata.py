@@ -14,6 +14,7 @@ from sqlalchemy import (
     CompoundSelect,
     Select,
     Table,
+    and_,
     bindparam,
     literal_column,
     select,
@@ -21,7 +22,7 @@ from sqlalchemy import (
 )
 
 from app.db.read_pool import Fetch
-from app.db.search import Search
+from app.db.search import MOST_COUNTED, Search
 from app.db.sql.functions import is_one_of, json_entries
 from app.db.sql.types import IdList
 from app.models import (
@@ -173,24 +174,31 @@ def conditions_of(
     Args:
         record_id: the column to compare with the IDs of the records.
     """
-    return [
-        record_id.in_(select(kind.record_id).where(*_has(kind, key, value)))
-        for key, value in filters
-    ]
+    return [record_id.in_(_records_with(kind, *each)) for each in filters]
+
+
+def search_of(
+    kind: MetadataTable, record_id: ColumnElement[int], filters: Filters, *others: Select[int]
+) -> Search | None:
+    """Return the search for the records that have such entries; None without a filter.
+
+    Args:
+        others: further selects of IDs of records, which must have them all.
+    """
+    selects = [*others, *(_records_with(kind, *each) for each in filters)]
+    if not selects:
+        return None
+    found = and_(*(record_id.in_(each) for each in selects))
+    # A record can have several entries with a key, and no index has their records in order.
+    counts_all = all(value is not None for _, value in filters)
+    ids = selects[0].distinct() if counts_all and len(selects) == 1 else None
+    return Search(found, found, ids, MOST_COUNTED, counts_all=counts_all)
+
+
+def _records_with(kind: MetadataTable, key: str, value: str | None) -> Select[int]:
+    return select(kind.record_id).where(*_has(kind, key, value))
 
 
 def _has(kind: MetadataTable, key: str, value: str | None) -> list[ColumnElement[bool]]:
     has_key = kind.table.c.key == key
     return [has_key] if value is None else [has_key, kind.table.c.found_value == value]
-
-
-def with_metadata(
-    search: Search | None, filters: Sequence[ColumnElement[bool]]
-) -> tuple[Search | None, Sequence[ColumnElement[bool]]]:
-    """Return the search and the conditions of a list that also filters by metadata.
-
-    Such a list counts all matches of its text.
-    """
-    if search is None or not filters:
-        return search, filters
-    return None, [*filters, search.by_index]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from app.config.limits import current_limit
@@ -9,6 +10,24 @@ from app.db.read_pool import RowStream
 
 MAX_LINK_BYTES = 4000
 """A longer ``Link`` header is omitted: many proxies read 4 KiB of headers (decisions 17)."""
+
+
+class Total(NamedTuple):
+    """The number of matching records.
+
+    Args:
+        number: how many of them were counted.
+        is_complete: whether there are no others.
+    """
+
+    number: int
+    is_complete: bool = True
+
+    @property
+    def body(self) -> dict[str, object]:
+        """Return the body of the response to ``/count``."""
+        body: dict[str, object] = {"count": self.number}
+        return body if self.is_complete else body | {"complete": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +40,8 @@ class Page:
             without pages, which has no headers.
         number: the requested page, from 1.
         size: rows per page; None if the list has a single page.
-        goes_on: whether more records follow, if ``total`` is not the number of all matches but the
-            most that are counted. None if it is the number.
+        goes_on: whether more records follow, if ``total`` is not the number of all matches but of
+            those that were counted. None if it is the number of all.
     """
 
     rows: Sequence[object] | RowStream
@@ -39,7 +58,8 @@ class Page:
     def headers(self, address: str, query: Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return ``X-Total``, ``X-TotalPages`` and, if there are other pages, ``Link`` (RFC 8288).
 
-        A ``Link`` longer than MAX_LINK_BYTES is omitted; the totals remain.
+        ``X-Total-Complete`` is false if more records match than were counted. A ``Link`` longer
+        than MAX_LINK_BYTES is omitted; the totals remain.
 
         Args:
             address: the absolute URL of the list, in ASCII, without its query.
@@ -61,6 +81,8 @@ class Page:
             f'{before}{page}>; rel="{relation}"' for relation, page in targets.items() if page
         )
         headers = {"X-Total": str(self.total), "X-TotalPages": str(self.pages)}
+        if self.goes_on is not None:
+            headers["X-Total-Complete"] = "false"
         return headers | {"Link": links} if 0 < len(links) <= MAX_LINK_BYTES else headers
 
 

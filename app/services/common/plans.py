@@ -28,7 +28,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import STREAM_ABOVE, Fetch, RowStream, fetch, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.services.common.filtering import Find, ListQuery, Matching
-from app.services.common.pagination import Page, default_page_size, page_size
+from app.services.common.pagination import Page, Total, default_page_size, page_size
 
 FEW = 20_000
 """Up to this number, matches are found first and then sorted."""
@@ -36,10 +36,18 @@ FEW = 20_000
 _WINDOW = {name: bindparam(name, type_=BigInteger) for name in ("offset", "limit")}
 
 
-def count(find: Find) -> int:
-    """Return the number of matching records."""
+def count(find: Find, most: int | None = None) -> Total:
+    """Return the number of matching records.
+
+    Args:
+        most: how many are counted at most, if these are not as many as a page counts.
+    """
     with snapshot() as fetch:
-        return _total(_matching(find, fetch), fetch, None)
+        matching = _matching(find, fetch)
+        search = matching.search
+        if most is None and search is not None and not search.counts_all:
+            most = search.most
+        return _total(matching, fetch, most)
 
 
 def ids_after(matching: Matching, after: int, limit: int) -> list[int]:
@@ -109,15 +117,15 @@ def fetch_page(
     with snapshot() as fetch:
         matching = _matching(find, fetch)
         most = matching.search.most if is_collected and matching.search is not None else None
-        total = _total(matching, fetch, most)
-        is_more = most is not None and total > most
+        total, is_complete = _total(matching, fetch, most)
+        is_more = not is_complete and total == most
         limit = min(INT64_MAX if is_more else total - offset, size or INT64_MAX)
         after = INT64_MAX if is_more or not is_collected else total - offset - limit
         window = {"offset": min(offset, after), "limit": limit}
         is_few = total <= FEW and not is_more and not matching.is_whole
         is_few &= matching.index is None or not matching.index.finds_few
         plan = _search if is_few else _count_and_page
-        page = plan(matching, key, query.order, is_backward=after < offset)
+        page = plan(matching, key, query.order, is_backward=after < offset, for_page=is_collected)
         if limit > 0 and is_collected:
             ids = [row[0] for row in fetch(page, window)]
             ids = ids[::-1] if after < offset else ids
@@ -127,32 +135,42 @@ def fetch_page(
         printed, record_id = map(as_printed, columns), matching.record_id
         every = select(*printed, record_id).where(record_id.in_(page))
         rows = RowStream(every.order_by(*_order(key, record_id, query.order)), window)
-    goes_on = isinstance(rows, list) and len(rows) == size if is_more else None
-    return Page(rows, most if is_more else total, query.page, size, goes_on=goes_on)
+    goes_on = isinstance(rows, list) and len(rows) == size if is_more else offset + limit < total
+    return Page(rows, total, query.page, size, goes_on=None if is_complete else goes_on)
 
 
 def _matching(find: Find, fetch: Fetch) -> Matching:
     return find if isinstance(find, Matching) else find(fetch)
 
 
-def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
-    """Return the number of matching records, or ``most`` + 1 if there are more."""
+def _total(matching: Matching, fetch: Fetch, most: int | None) -> Total:
+    """Return the number of matching records, of which at most ``most`` are counted."""
     counted = matching.counted
     if counted is not None and matching.is_whole:
-        return counted.total(fetch)
+        return Total(counted.total(fetch))
     if matching.number is not None:
-        return int(fetch(select(matching.number))[0][0])
+        return Total(int(fetch(select(matching.number))[0][0]))
+    in_search_table = _numbers_in_search_table(matching, most)
+    if in_search_table is not None:
+        every, left_out = map(int, fetch(in_search_table)[0])
+        is_complete = most is None or every <= most
+        return Total(every - left_out - (not is_complete), is_complete)
     found = matching.found() if most is None else matching.first(most + 1)
     number: Select[int] | None = None
     if counted is not None and matching.search is None:
         number = counted.in_period(matching.conditions, found)
-    elif most is None:
-        number = _number_in_search_table(matching)
-    return int(fetch(_count(found) if number is None else number)[0][0])
+    number = _count(found) if number is None else number
+    has_older = None if most is None or matching.search is None else matching.search.has_older
+    if has_older is not None:
+        number = number.add_columns(has_older)
+    total, *is_cut = fetch(number)[0]
+    if most is not None and total > most:
+        return Total(most, is_complete=False)
+    return Total(int(total), is_complete=not any(is_cut))
 
 
-def _number_in_search_table(matching: Matching) -> Select[int] | None:
-    """Return a select that counts all matches of a search, and of these the few to leave out.
+def _numbers_in_search_table(matching: Matching, most: int | None) -> Select[int, int] | None:
+    """Return a select that counts the matches of a search, and of these the few to leave out.
 
     To look up each of a million matches in its own table takes four times as long.
     """
@@ -160,7 +178,11 @@ def _number_in_search_table(matching: Matching) -> Select[int] | None:
     if search is None or search.ids is None or others is None or matching.conditions:
         return None
     every, left_out = search.ids, select(matching.record_id).where(others, search.by_index)
-    return select(_count(every).scalar_subquery() - _count(left_out).scalar_subquery())
+    if most is not None:
+        if not search.counts_all:
+            return None
+        every = every.limit(most + 1)
+    return select(_count(every).scalar_subquery(), _count(left_out).scalar_subquery())
 
 
 def _count(ids: Select[int] | CompoundSelect[int]) -> Select[int]:
@@ -168,14 +190,19 @@ def _count(ids: Select[int] | CompoundSelect[int]) -> Select[int]:
 
 
 def _search(
-    matching: Matching, key: ColumnElement[object], direction: str, *, is_backward: bool
+    matching: Matching,
+    key: ColumnElement[object],
+    direction: str,
+    *,
+    is_backward: bool,
+    for_page: bool,
 ) -> Select[int]:
     """Find all matches by their conditions, and then sort them.
 
     Without MATERIALIZED, PostgreSQL reads the index of the sort order, up to a million entries,
     until it has found the few matches.
     """
-    every = matching.found().add_columns(key.label("key"))
+    every = matching.found(for_page=for_page).add_columns(key.label("key"))
     found = every.cte("found").prefix_with("MATERIALIZED")
     record_id, key = found.c
     order = _order(key, record_id, direction, is_backward=is_backward, has_nulls=True)
@@ -184,7 +211,12 @@ def _search(
 
 
 def _count_and_page(
-    matching: Matching, key: ColumnElement[object], direction: str, *, is_backward: bool
+    matching: Matching,
+    key: ColumnElement[object],
+    direction: str,
+    *,
+    is_backward: bool,
+    for_page: bool,  # noqa: ARG001  # both plans have the same arguments
 ) -> Select[int]:
     """Read the index of the sort order until the page is complete."""
     ids, record_id = matching.compared(), matching.record_id

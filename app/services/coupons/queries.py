@@ -25,7 +25,7 @@ from app.conversions.numbers import INT64_MAX
 from app.conversions.text import coupon_code
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Record, Row, fetch_by_ids, select_where
-from app.db.search import Search, contains
+from app.db.search import Search, contains, narrowed
 from app.db.session import now
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import frequent, has_constant
@@ -35,7 +35,7 @@ from app.models import COUPONS
 from app.models.coupon import CouponStatus
 from app.services.common import metadata, plans
 from app.services.common.filtering import ListQuery, Matching, between
-from app.services.common.pagination import Page
+from app.services.common.pagination import Page, Total
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
 from app.services.coupons.expiry import expiry_zone
@@ -130,7 +130,7 @@ def first_coupons(
     )
 
 
-def count_coupons(actor: Principal, query: CouponQuery) -> int:
+def count_coupons(actor: Principal, query: CouponQuery) -> Total:
     """Return the number of published coupons that match.
 
     Raises:
@@ -256,9 +256,8 @@ def _filters_of(query: CouponQuery) -> tuple[Search | None, list[ColumnElement[b
     if query.type is not None:
         conditions.append(COUPONS.c.type == query.type)
     search = None if q is None else contains(COUPONS.c.search_text, q, COUPONS.c.id)
-    filters = metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query.metadata)
-    search, compared = metadata.with_metadata(search, filters)
-    return search, [*conditions, *compared]
+    found = metadata.search_of(metadata.COUPON, COUPONS.c.id, query.metadata)
+    return narrowed(search, found), conditions
 
 
 def ids_after(

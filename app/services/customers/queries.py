@@ -10,6 +10,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     CompoundSelect,
+    Select,
     and_,
     bindparam,
     exists,
@@ -25,7 +26,7 @@ from app.auth.principals import Capability, Principal
 from app.conversions.emails import comparable_email, is_email
 from app.db.read_pool import Fetch, fetch
 from app.db.records import WANTED, Columns, NamedColumns, Row, select_where
-from app.db.search import Search, matches
+from app.db.search import MOST_COUNTED, Search, matches, narrowed
 from app.db.sql.functions import is_one_of, leading_number
 from app.db.sql.types import IdList
 from app.errors import InvalidParams, ShopError
@@ -33,7 +34,7 @@ from app.models import ROW_COUNTS, USER_ROLES, USER_TAGS, USERS
 from app.models.user import sort_key
 from app.services.common import metadata, plans
 from app.services.common.filtering import Find, ListQuery, Matching, OtherIndex, between, within
-from app.services.common.pagination import Page
+from app.services.common.pagination import Page, Total
 from app.services.common.plans import FEW, count, fetch_page
 from app.services.common.row_counts import RowCountFilter
 from app.services.customers import totals
@@ -131,7 +132,7 @@ def ids_after(
     return [] if trashed else plans.ids_after(_matching(query, fetch), after, limit)
 
 
-def count_customers(actor: Principal, query: CustomerQuery) -> int:
+def count_customers(actor: Principal, query: CustomerQuery) -> Total:
     """Return the number of users that match.
 
     Raises:
@@ -196,21 +197,18 @@ def _readable(
 def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
     """Return the users that match a ``CustomerQuery``."""
     by_text = matches(USERS.c.search_text, query.q or "", USERS.c.id)
-    filters = tag_conditions(query)
-    filters += metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)
-    search, compared = metadata.with_metadata(by_text, filters)
-    spent = _spent(query, fetch)
-    if spent is not None and (search is not None or compared):
-        compared = [*compared, spent.in_order]
-    else:
-        search = search or spent
+    found = metadata.search_of(metadata.CUSTOMER, USERS.c.id, query.metadata, *tagged(query))
+    search, spent = narrowed(by_text, found), _spent(query, fetch)
+    periods = between(USERS.c, query)
     is_changed_then = query.updated_at_min or query.updated_at_max
-    has_only_role = search is None and not compared and not is_changed_then
+    has_only_role = search is None and spent is None and not is_changed_then
     if query.orderby == "registered" and query.role != ALL_ROLES and has_only_role:
         return _by_registration(query)
-    matching = of_role(query.role, [*between(USERS.c, query), *compared], search, fetch)
+    compared = [spent.in_order] if spent is not None and search is not None else []
+    matching = of_role(query.role, [*periods, *compared], search or spent, fetch)
     if query.orderby in SUMS:
-        return replace(matching, index=_by_sum(query, matching, fetch))
+        without = replace(matching, conditions=periods, search=search)
+        return replace(matching, index=_by_sum(query, without, fetch))
     return matching
 
 
@@ -223,18 +221,18 @@ def _spent(query: CustomerQuery, fetch: Fetch) -> Search | None:
     if least is None and most is None:
         return None
     ranks = totals.ranks("total_spent", fetch)
-    customer_id, value = ranks.selected_columns
+    customer_id, value, _spent = ranks.selected_columns
     ids = ranks.with_only_columns(customer_id).where(*within(value, least, most))
     in_order = and_(*within(TOTALS["total_spent"], least, most))
-    return Search(in_order, USERS.c.id.in_(ids), ids, most=None)
+    by_index = USERS.c.id.in_(ids)
+    return Search(in_order, by_index, ids, MOST_COUNTED, counts_all=True)
 
 
-def tag_conditions(query: CustomerQuery) -> list[ColumnElement[bool]]:
-    """Return the condition of a ``CustomerQuery`` on a tag, if it has one."""
+def tagged(query: CustomerQuery) -> list[Select[int]]:
+    """Return a select of the IDs of the users with the tag of a ``CustomerQuery``, if any."""
     if query.tag is None:
         return []
-    tagged = select(USER_TAGS.c.user_id).where(USER_TAGS.c.tag == query.tag)
-    return [USERS.c.id.in_(tagged)]
+    return [select(USER_TAGS.c.user_id).where(USER_TAGS.c.tag == query.tag)]
 
 
 def of_role(
@@ -279,11 +277,15 @@ def _by_sum(query: CustomerQuery, matching: Matching, fetch: Fetch) -> OtherInde
     """Return the index of users by a sum of their orders.
 
     A million sums are computed in three seconds without it.
+
+    Args:
+        matching: the users that match without the bounds of ``total_spent``, which it also has.
     """
-    ranks = totals.ranks(query.orderby, fetch)
-    record_id, value = ranks.selected_columns
-    if query.orderby == "total_spent":  # only a range of the index
-        ranks = ranks.where(*within(value, query.total_spent_min, query.total_spent_max))
+    every = totals.ranks(query.orderby, fetch)
+    record_id, value, spent = every.selected_columns
+    spent = value if query.orderby == "total_spent" else spent  # only a range of the index
+    bounds = within(spent, query.total_spent_min, query.total_spent_max)
+    ranks: Select[Any] = every.with_only_columns(record_id, value).where(*bounds)
     if not matching.is_whole:
         of_users: Any = matching.compared().whereclause
         ranks = ranks.where(record_id == USERS.c.id, of_users)
@@ -313,10 +315,12 @@ def _has_role(
 
 def _require_sortable(orderby: str, find: Find) -> None:
     """Raise InvalidParams if too many customers match to sort them by a key without an index."""
-    number, most = count(find), MOST_SORTED[orderby]
-    if number > most:
+    most = MOST_SORTED[orderby]
+    number, is_complete = count(find, most)
+    if number > most or not is_complete:
+        matched = f"{number:,}" if is_complete else f"more than {number:,}"
         reason = (
-            f"{orderby} sorts at most {most:,} customers, and {number:,} match. "
+            f"{orderby} sorts at most {most:,} customers, and {matched} match. "
             "Use a filter, or another sort key, such as name, email or registered."
         )
         raise InvalidParams({"filter[orderby]": reason})

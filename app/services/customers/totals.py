@@ -71,30 +71,34 @@ _TAKE = (
 
 
 def _stored(name: str) -> Select[object]:
-    """Return the stored totals, and the exact values of customers whose totals are stale.
+    """Return a stored total, and the exact one of customers whose totals are stale.
 
     PostgreSQL reads the index of totals, and merges the exact values, only if the types of the two
     are the same and neither has a condition of its own.
     """
-    total = CUSTOMER_TOTALS.c[name]
+    total, spent = CUSTOMER_TOTALS.c[name], CUSTOMER_TOTALS.c.total_spent
     # Without deleted users, whose totals also became stale.
     of_users = STALE_TOTALS.c.customer_id.in_(select(CUSTOMER_TOTALS.c.customer_id))
     stale = _STALE.where(of_users).distinct().subquery()
-    fresh = cast(total_of(name, stale.c.customer_id), total.type)
-    every = union_all(
-        select(CUSTOMER_TOTALS.c.customer_id, total.label("value"), true()),
-        select(stale.c.customer_id, fresh, false()),
-    ).subquery()
-    record_id, value, is_stored = every.c
-    return select(record_id, value).where(~and_(is_stored, record_id.in_(_STALE)))
+    fresh, spent_now = (
+        cast(total_of(column.name, stale.c.customer_id), column.type) for column in (total, spent)
+    )
+    stored = select(
+        CUSTOMER_TOTALS.c.customer_id, total.label("value"), spent.label("spent"), true()
+    )
+    every = union_all(stored, select(stale.c.customer_id, fresh, spent_now, false())).subquery()
+    record_id, value, spent_total, is_stored = every.c
+    return select(record_id, value, spent_total).where(~and_(is_stored, record_id.in_(_STALE)))
 
 
 def _summed(name: str) -> Select[object]:
-    """Return the sums of all customers, and 0 for users without orders."""
-    sums = SUMS[name]
-    value = func.coalesce(sums.c.value, literal(0)).label("value")
-    users = USERS.outerjoin(sums, sums.c.customer_id == USERS.c.id)
-    every = select(USERS.c.id, value).select_from(users).subquery()
+    """Return a sum of the orders of each user, and 0 for users without orders."""
+    users, values = USERS.outerjoin(SUMS[name], SUMS[name].c.customer_id == USERS.c.id), []
+    spent = SUMS["total_spent"].alias("spent")
+    users = users.outerjoin(spent, spent.c.customer_id == USERS.c.id)
+    for label, sums in (("value", SUMS[name]), ("spent", spent)):
+        values.append(func.coalesce(sums.c.value, literal(0)).label(label))
+    every = select(USERS.c.id, *values).select_from(users).subquery()
     return select(*every.c)
 
 
@@ -130,10 +134,13 @@ def number_of_wrong(after: ColumnElement[int], until: ColumnElement[int]) -> Sel
 
 
 def ranks(name: str, select_rows: Fetch) -> Select[Any]:
-    """Return a select of the IDs and the ``orders_count`` or ``total_spent`` of all users.
+    """Return a select of the IDs, of a sum and of ``total_spent`` of all users.
 
     They are read from the index of totals if these are those of the statuses that count in this
     process, and only few are stale.
+
+    Args:
+        name: the sum, ``orders_count`` or ``total_spent``.
     """
     statuses, number = select_rows(_STATE)[0]
     is_usable = statuses == counted_statuses() and number <= MOST_STALE

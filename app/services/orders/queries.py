@@ -32,7 +32,7 @@ from app.db.records import (
     fetch_by_ids,
     select_where,
 )
-from app.db.search import Search, contains_or_of_owner
+from app.db.search import Search, contains_or_of_owner, narrowed
 from app.db.session import now
 from app.db.sql.types import Money
 from app.errors import ShopError
@@ -46,7 +46,7 @@ from app.services.common.filtering import (
     require_known_status,
     within,
 )
-from app.services.common.pagination import Page
+from app.services.common.pagination import Page, Total
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
 from app.services.customers.queries import get_customer
@@ -129,7 +129,7 @@ def first_orders(
     )
 
 
-def count_orders(actor: Principal, query: OrderQuery) -> int:
+def count_orders(actor: Principal, query: OrderQuery) -> Total:
     """Return the number of orders that match.
 
     Raises:
@@ -261,20 +261,15 @@ def search_for(text: str) -> Search:
     )
 
 
-def _search_of(
-    query: OrderQuery,
-) -> tuple[Search | None, Sequence[ColumnElement[bool]]]:
-    """Return the search of an ``OrderQuery`` by text and metadata, and its conditions."""
-    q, of_metadata = query.q, query.metadata
-    search = None if q is None else search_for(q)
-    filters = metadata.conditions_of(metadata.ORDER, ORDERS.c.id, of_metadata)
-    return metadata.with_metadata(search, filters)
+def _search_of(query: OrderQuery) -> Search | None:
+    """Return the search of an ``OrderQuery`` by text and metadata."""
+    search = None if query.q is None else search_for(query.q)
+    return narrowed(search, metadata.search_of(metadata.ORDER, ORDERS.c.id, query.metadata))
 
 
 def _matching(query: OrderQuery) -> Matching:
     """Return the orders that match an ``OrderQuery``, without those in the trash."""
-    search, compared = _search_of(query)
-    return of_statuses(query.status, [*conditions_of(query), *compared], search)
+    return of_statuses(query.status, conditions_of(query), _search_of(query))
 
 
 def of_statuses(
@@ -291,11 +286,10 @@ def of_statuses(
 
 def _in_trash(query: OrderQuery) -> Matching:
     """Return the orders in the trash that match an ``OrderQuery``."""
-    search, compared = _search_of(query)
-    conditions = [IS_TRASHED, *conditions_of(query), *compared]
+    conditions = [IS_TRASHED, *conditions_of(query)]
     if query.status is not None:
         conditions.append(ORDERS.c.status_before_trash.in_(query.status))
-    return Matching(ORDERS.c.id, conditions, search=search)
+    return Matching(ORDERS.c.id, conditions, search=_search_of(query))
 
 
 def ids_after(

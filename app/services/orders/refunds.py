@@ -94,7 +94,7 @@ def count_all_refunds(actor: Principal, query: RefundQuery) -> int:
     """Return the number of refunds that match, or raise ShopError without the capability."""
     code = "shop_api_user_cannot_read_order_refunds_count"
     actor.require(code)
-    return count(_matching(query))
+    return count(_matching(query)).number
 
 
 def refunds_of_orders(

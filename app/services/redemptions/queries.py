@@ -102,7 +102,7 @@ def count_redemptions(actor: Principal, query: RedemptionQuery) -> int:
     """
     matching = _matching(query)
     actor.require("shop_api_user_cannot_read_redemptions_count")
-    return count(matching)
+    return count(matching).number
 
 
 def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Row:

@@ -77,7 +77,7 @@ def count_webhooks(actor: Principal, query: WebhookQuery, forms: Forms = None) -
     """Return the number of webhooks that match, or raise ShopError without the capability."""
     actor.require("shop_api_user_cannot_read_webhooks_count")
     matching = _matching(query, forms)
-    return count(matching)
+    return count(matching).number
 
 
 def get_webhook(actor: Principal, webhook_id: int, columns: Columns, forms: Forms = None) -> Row:

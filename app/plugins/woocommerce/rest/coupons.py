@@ -44,6 +44,7 @@ from app.services.common.bulk import BulkItem, Precondition
 from app.services.common.erased import is_erased, owner
 from app.services.common.filtering import Matching
 from app.services.common.metadata import COUPON, entries_of
+from app.services.common.pagination import Total
 from app.services.coupons import writes
 from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.queries import COUNTED, PUBLISHED, TRASHED
@@ -75,7 +76,7 @@ class CouponRecordQuery(RecordListQuery):
     is_trashed: bool = False
 
 
-def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Object], int]:
+def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Object], Total]:
     """Return a page of coupons and the number of all that match."""
     search, compared = words_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
     conditions = [*conditions_of(query, COUPONS.c, COUPONS.c.id), *compared]

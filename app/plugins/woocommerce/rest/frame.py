@@ -39,6 +39,7 @@ from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.schemas import batch_schema, resolved
 from app.plugins.woocommerce.rest.site import NAMESPACE, Object, Record, Site, current_site
 from app.schemas.base import Base
+from app.services.common.pagination import Total
 
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
@@ -74,7 +75,7 @@ class RestPage:
     """A page of a list."""
 
     body: object
-    total: int  # the number of records on all pages
+    total: Total  # the number of records on all pages
     size: int  # records on a page
     number: int
     defaults: Mapping[str, object]  # parameters that the links to other pages have in any case
@@ -513,9 +514,11 @@ def _add_page(
     site: Site,
 ) -> None:
     """Add the totals and the links to other pages."""
-    pages = math.ceil(page.total / page.size)
-    response.headers["X-WP-Total"] = str(page.total)
+    pages = math.ceil(page.total.number / page.size)
+    response.headers["X-WP-Total"] = str(page.total.number)
     response.headers["X-WP-TotalPages"] = str(pages)
+    if not page.total.is_complete:
+        response.headers["X-WP-Total-Complete"] = "false"
     shown = {
         name: checked(operation.args[name], value, name) if name in operation.args else value
         for name, value in query.items()
@@ -551,9 +554,9 @@ def _completed(response: Response, query: Mapping[str, object], site: Site) -> R
 
 
 def _enveloped(response: Response, index: str) -> Response:
-    names = ("X-WP-Total", "X-WP-TotalPages", "Link", "Location", "Allow")
+    names = ("X-WP-Total", "X-WP-TotalPages", "X-WP-Total-Complete", "Link", "Location", "Allow")
     headers: dict[str, object] = {
-        name: int(value) if name.startswith("X-WP") else value
+        name: int(value) if name.startswith("X-WP") and value.isdigit() else value
         for name in names
         if (value := response.headers.get(name)) is not None
     }

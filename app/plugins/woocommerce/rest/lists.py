@@ -10,6 +10,7 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest.frame import Call, RestPage
 from app.plugins.woocommerce.rest.site import Site
 from app.plugins.woocommerce.rest.stored import RecordListQuery
+from app.services.common.pagination import Total
 
 Q = TypeVar("Q", bound=RecordListQuery)
 
@@ -72,7 +73,10 @@ def query_of(call: Call, kind: Callable[..., Q], **own: object) -> Q:
 
 
 def page(
-    call: Call, objects: Iterable[object], total: int, defaults: Mapping[str, object] | None = None
+    call: Call,
+    objects: Iterable[object],
+    total: Total,
+    defaults: Mapping[str, object] | None = None,
 ) -> RestPage:
     """Return a page of a list. ``_links`` of its objects appear only if they are selected."""
     args = call.args

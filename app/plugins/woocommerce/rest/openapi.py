@@ -53,6 +53,7 @@ _VARIABLE = re.compile(r"<id:(\w+)>")
 _HEADERS = {
     "X-WP-Total": ("Number of records on all pages.", "integer"),
     "X-WP-TotalPages": ("Number of pages.", "integer"),
+    "X-WP-Total-Complete": ("`false` if more records can match than were counted.", "string"),
     "Link": ("Addresses of the previous and of the next page.", "string"),
 }
 _FIELDS = {

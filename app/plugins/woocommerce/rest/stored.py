@@ -16,6 +16,7 @@ from app.db.search import Search, contains, has_part
 from app.db.sql.functions import json_text
 from app.plugins.woocommerce.rest.site import Object
 from app.services.common.filtering import Find, ListQuery
+from app.services.common.pagination import Total
 from app.services.common.plans import fetch_page
 
 TableColumns = ReadOnlyColumnCollection[str, Column[object]]
@@ -118,7 +119,9 @@ def phrase_of(
         return found
     in_order = or_(found.in_order, record_id == number)
     if not found.is_indexed or found.ids is None:
-        return replace(found, in_order=in_order, by_index=in_order, ids=None)
+        newest = found.newest
+        newest = None if newest is None else union_all(newest, select(literal(number)))
+        return replace(found, in_order=in_order, by_index=in_order, ids=None, newest=newest)
     ids = union_all(found.ids, select(literal(number)))
     return replace(found, in_order=in_order, by_index=record_id.in_(ids), ids=ids)
 
@@ -130,12 +133,12 @@ def fetch_records(
     *,
     keys: NamedColumns,
     may_read: bool,
-) -> tuple[list[Object], int]:
+) -> tuple[list[Object], Total]:
     """Return a page of records by column name, and the number of all that match."""
     key = _sort_key_of(query, keys, keys["id"])
     page = fetch_page(columns, find, query.window, key=key, may_read=may_read)
     rows: Any = page.rows  # a short page, read as a whole
-    return as_records(columns, rows), page.total or 0
+    return as_records(columns, rows), Total(page.total or 0, page.goes_on is None)
 
 
 def records_with_ids(

@@ -22,6 +22,7 @@ from app.plugins.woocommerce.rest.stored import (
     records_with_ids,
 )
 from app.services.common.metadata import CUSTOMER, entries_of
+from app.services.common.pagination import Total
 from app.services.customers.queries import of_role
 from app.services.customers.statistics import COLUMNS
 
@@ -78,7 +79,7 @@ class CustomerRecordQuery(RecordListQuery):
     email: str | None = None
 
 
-def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Object], int]:
+def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Object], Total]:
     """Return a page of accounts and the number of all that match."""
     search = phrase_of(query.search, USERS.c.search_text, USERS.c.id)
     conditions = conditions_of(query, USERS.c, USERS.c.id)

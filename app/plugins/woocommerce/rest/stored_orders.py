@@ -10,7 +10,8 @@ from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch, RowStream, every_row, fetch
 from app.db.records import Row, as_printed
-from app.db.sql.functions import is_one_of
+from app.db.search import Search, narrowed
+from app.db.sql.functions import MAX_INDEXED, is_indexed, is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
 from app.models.address import ADDRESS_COLUMNS, BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
@@ -28,6 +29,7 @@ from app.plugins.woocommerce.rest.stored_customers import records_without_metada
 from app.services.common.erased import ORDER_COLUMNS, belongs_to
 from app.services.common.filtering import Matching
 from app.services.common.metadata import CUSTOMER, ITEM, ORDER, REFUND, fetch_entries
+from app.services.common.pagination import Total
 from app.services.orders.items import COUPON_ID
 from app.services.orders.queries import COLUMNS, of_statuses
 
@@ -96,9 +98,10 @@ class OrderRecordQuery(RecordListQuery):
 
 def list_records(
     actor: Principal, query: OrderRecordQuery, *, with_customers: bool
-) -> tuple[list[Object], int]:
+) -> tuple[list[Object], Total]:
     """Return a page of orders, with customers if wanted, and the number of all that match."""
-    search = phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
+    phrase = phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
+    search = narrowed(narrowed(phrase, _with_product(query.product_id)), _created_via(query))
     conditions = [*conditions_of(query, ORDERS.c, ORDERS.c.id), *_own_conditions(query)]
     matching = of_statuses(query.statuses, conditions, search)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
@@ -112,10 +115,6 @@ def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
         customer_id = min(query.customer_id, INT64_MAX)
         of_customer = belongs_to(ORDERS.c.customer_id, customer_id)
         found.append(of_customer if customer_id else ORDERS.c.customer_id.is_(None))
-    if query.product_id is not None:
-        found.append(_has_product(query.product_id))
-    if query.created_via:
-        found.append(ORDERS.c.created_via.in_(query.created_via))
     if query.parents:
         found.append(ORDERS.c.parent_id.in_(query.parents))
     if query.not_parents:
@@ -123,10 +122,24 @@ def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
     return found
 
 
-def _has_product(product_id: int) -> ColumnElement[bool]:
-    """Return the condition that a line of an order has a product."""
-    of_order = ORDER_PRODUCTS.c.order_id == ORDERS.c.id
-    return exists().where(of_order, ORDER_PRODUCTS.c.product_id == min(product_id, INT64_MAX))
+def _with_product(product_id: int | None) -> Search | None:
+    """Return the search for the orders with a line of a product."""
+    if product_id is None:
+        return None
+    is_wanted = ORDER_PRODUCTS.c.product_id == min(product_id, INT64_MAX)
+    has_line = exists().where(ORDER_PRODUCTS.c.order_id == ORDERS.c.id, is_wanted)
+    ids = select(ORDER_PRODUCTS.c.order_id).where(is_wanted)
+    return Search(has_line, ORDERS.c.id.in_(ids), ids, most=None)
+
+
+def _created_via(query: OrderRecordQuery) -> Search | None:
+    """Return the search for the orders that one of some programs created."""
+    if not query.created_via:
+        return None
+    is_wanted: ColumnElement[bool] = ORDERS.c.created_via.in_(query.created_via)
+    if all(len(each.encode()) <= MAX_INDEXED for each in query.created_via):
+        is_wanted &= is_indexed(ORDERS.c.created_via)
+    return Search(is_wanted, is_wanted, select(ORDERS.c.id).where(is_wanted), most=None)
 
 
 def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Object]:
@@ -222,7 +235,7 @@ def _notes_of(order_id: int) -> Select[object]:
 
 def list_refunds(
     actor: Principal, query: RecordListQuery, order_id: int | None = None
-) -> tuple[list[Object], int]:
+) -> tuple[list[Object], Total]:
     """Return a page of refunds and the number of all that match. A search is that of their orders.
 
     Args:

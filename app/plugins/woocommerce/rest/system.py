@@ -14,6 +14,7 @@ from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
 from app.plugins.woocommerce.rest.lists import collection
 from app.plugins.woocommerce.rest.order_objects import KNOWN_CURRENCIES
 from app.plugins.woocommerce.rest.site import VERSION, Object
+from app.services.common.pagination import Total
 
 WORDPRESS = "6.6"
 """The version of WordPress that belongs to ``VERSION``."""
@@ -59,7 +60,7 @@ def _entity(char: str) -> str:
 
 def list_nothing(call: Call) -> RestPage:
     """Return the first page of records that this service does not have."""
-    return RestPage([], 0, call.args["per_page"], call.args["page"], {})
+    return RestPage([], Total(0), call.args["per_page"], call.args["page"], {})
 
 
 _MANAGER, _READER = (Capability.MANAGE_WEBHOOKS,), (Capability.READ_PRIVATE_SHOP_ORDERS,)

@@ -33,6 +33,7 @@ from app.plugins.woocommerce.rest.stored import (
 from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
 from app.plugins.woocommerce.topics import webhook_fields
 from app.services.common.bulk import Precondition
+from app.services.common.pagination import Total
 from app.services.webhooks import writes
 from app.services.webhooks.queries import has_form
 
@@ -165,7 +166,7 @@ class Webhooks(Resource):
         query = replace(query, include=tuple(filter(None, query.include)))
         wanted = None if status in {None, "all"} else status
         found, total = list_records(call.actor, query, wanted)
-        return page(call, (webhook_object(each, call.site) for each in found), total)
+        return page(call, (webhook_object(each, call.site) for each in found), Total(total))
 
     def data(self, call: Call) -> Object:
         """Return the fields of a webhook. Those of a change that are empty keep their values."""
