@@ -131,7 +131,8 @@ def _spread(items):
 
     They start servers and browsers and wait for them. At the end of a run, where pytest puts them,
     all processes would wait at the same time, and the last long ones would run alone. Each process
-    begins with an equal part of the cases, and has no such file in the last quarter of its part.
+    begins with an equal part of the cases, the files with most cases first, and has no such file in the
+    last quarter of its part.
     """
     files, others = {}, []
     for item in items:
@@ -140,7 +141,7 @@ def _spread(items):
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     spread = []
     for number in range(processes):
-        own = list(files.values())[number::processes]
+        own = sorted(files.values(), key=len, reverse=True)[number::processes]
         until = len(items) * (number + 1) // processes - len(spread) - sum(map(len, own))
         part, others = others[: max(0, until)], others[max(0, until) :]
         position = 0

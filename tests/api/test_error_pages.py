@@ -11,6 +11,8 @@ from tests.api.error_requests import NO_ROUTE
 from tests.api.test_index import BROWSER
 from tests.api_client import refusal, reply, without_suggestion
 
+pytestmark = pytest.mark.one_database
+
 IN_BROWSER = {"Accept": BROWSER, "X-Request-Id": "the-request"}
 NO_KEY = refusal(
     "shop_api_authentication_error", reason="Send an API key by HTTP Basic authentication."

@@ -45,6 +45,7 @@ REQUESTS = [
 ]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 @pytest.mark.parametrize("given", ["a", "0", "Aa0._-", "-", "x" * 128, "3f2504e0-4f89-11d3-9a0c"])
 def test_request_id_is_kept(admin, method, path, given):
@@ -52,6 +53,7 @@ def test_request_id_is_kept(admin, method, path, given):
     assert response.headers.getlist("X-Request-Id") == [given]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 @pytest.mark.parametrize(
     "given",

@@ -9,6 +9,8 @@ import pytest
 from app.api.openapi import document as openapi
 from tests.api_client import Client, codes
 
+pytestmark = pytest.mark.one_database
+
 ORIGIN = "https://admin.example"
 TOTALS = [
     f"X-{dialect}-{name}"

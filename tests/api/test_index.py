@@ -4,6 +4,8 @@ import pytest
 
 from app.config import VERSION
 
+pytestmark = pytest.mark.one_database
+
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 
 

@@ -8,6 +8,8 @@ from app.auth import failed_logins
 from tests.api_client import Client, refusal, reply
 from tests.auth.requests import TOO_MANY, UNKNOWN_KEY, assert_refused, basic
 
+pytestmark = pytest.mark.one_database
+
 
 def test_wrong_credentials_too_often(make_app, admin):
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=2)

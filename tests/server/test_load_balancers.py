@@ -33,6 +33,7 @@ pytestmark = [
 ]
 
 CLIENTS = 3
+PAUSE = 0.1  # seconds after five requests of a client, so that other tests get a part of the CPUs
 SETTLED = 3.0  # seconds after which the load balancer must have noticed
 FROZEN = 26.0  # seconds; more than `timeout server` and the time of a repeated request
 
@@ -152,6 +153,7 @@ class Client:
             code = f"code-{uuid4()}"
             status, _ = self._one("POST", 201, "POST", "/coupons", {"coupon": {"code": code}})
             self.codes[code] = status
+            stop.wait(PAUSE)
         self.close()
 
     def _one(self, kind, expected, method, path, body=None, key=None):
