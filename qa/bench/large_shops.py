@@ -104,6 +104,21 @@ LISTS = (
         (f"{noun} with `zq`, which none contains", f"/{noun}?q=zq", 50)
         for noun in ("orders", "coupons")
     ),
+    *(
+        (f"number of {noun} with `example.com`", f"/{noun}/count?q=example.com", 50)
+        for noun in ("customers", "orders")
+    ),
+    ("customers with a key of metadata that all have", "/customers?metadata_key=erp_id", 50),
+    ("customers who have spent an amount, by orders_count",
+     "/customers?total_spent_min=100&orderby=orders_count", 50),
+    ("orders updated since a year, by ID, ascending",
+     f"/orders?updated_at_min={_ago(365)}&orderby=id&order=asc", 40),
+    ("redemptions updated since a year, by date, ascending",
+     f"/redemptions?updated_at_min={_ago(365)}&orderby=date&order=asc", 75),
+    *(
+        (f"wc/v3, orders {name}", f"/wp-json/wc/v3/orders?{query}", 50)
+        for name, query in (("of a product", "product=11"), ("created via", "created_via=rest-api"))
+    ),
     ("customers of a period with `example.com`",
      f"/customers?q=example.com&created_at_min={_ago(180)}", 40),
     # Of about 200,000 customers.
@@ -286,6 +301,9 @@ def full_shop(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
             work = Work(server, make, number, connections=1)
             title = f"{name} in a shop of {LARGE:,}, {database}"
             yield milliseconds(title, work, target * times, rounds)
+        name, path, target, number = REPORTS[0]
+        work = _few_requests(server, path, number)
+        yield milliseconds(f"report: {name}, after these writes, {database}", work, target, rounds)
 
 
 def _few_requests(server: Server, path: str, number: int) -> Work:
