@@ -134,8 +134,8 @@ class Accounts:
         operation = operations.get(event.request_id or "")
         if operation and operation.is_done and not operation.replayed:
             return str(operation.response["customer"]["email"])
-        if operation and "customer" not in operation.body:
-            return self.current.get(id_, "")  # a merge, which keeps it
+        if operation and "email" not in operation.body.get("customer", {}):
+            return self.current.get(id_, "")  # a merge or a change of a name, which keeps it
         if operation:
             wanted = str(operation.body["customer"].get("email", ""))
             others = {address for other, address in self.current.items() if other != id_}

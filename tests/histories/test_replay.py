@@ -551,6 +551,70 @@ def test_uses_follow_their_customer_in_a_merge_a_claim_and_an_erasure(
     assert violations_of(events, *operations, redemptions=redemptions) == []
 
 
+def sender(admin, operations):
+    """Return a function that sends a request and adds it to the operations."""
+
+    def send(kind, method, path, body=None):
+        response = admin.request(method, path, json=body)
+        operations.append(recorded(response, kind, body))
+        assert operations[-1].is_done, operations[-1]
+
+    return send
+
+
+@pytest.mark.parametrize("status", ["pending", "cancelled"])
+def test_a_claim_moves_the_uses_of_an_order(admin, make_coupon, make_customer, make_order, status):
+    """Also those that it has released. They no longer belong to the guest with the address."""
+    make_coupon(code="summer")
+    guest = {"email": "guest@example.com"}
+    owner = make_customer(**guest)["id"]
+    lines = {"coupon_lines": [{"code": "summer"}]}
+    order = make_order(status="pending", billing_address=guest, **lines)["id"]
+    operations = []
+    send = sender(admin, operations)
+    send("set_status", "PUT", f"/orders/{order}", {"order": {"status": status}})
+    send("claim", "POST", f"/customers/{owner}/claim", {"claim": {}})
+    new = {"customer": {"email": "new@example.com"}}
+    send("change_email", "PUT", f"/customers/{owner}", new)
+    send("create_customer", "POST", "/customers", {"customer": guest})
+    other = operations[-1].response["customer"]["id"]
+    assert admin.delete(f"/customers/{other}").status_code == 200
+    send("set_status", "PUT", f"/orders/{order}", {"order": {"status": "completed"}})
+    redemptions = stored_redemptions(admin)
+    assert [(each["customer_id"], each["email"]) for each in redemptions] == [
+        (owner, "guest@example.com")
+    ]
+    events = admin.get("/events?filter[limit]=100").get_json()["events"]
+    assert violations_of(events, *operations, redemptions=redemptions) == []
+
+
+def test_an_erased_order_takes_a_use_again_that_it_had_for_another_guest(
+    admin, make_coupon, make_order
+):
+    """The use still counts for the address that it had when it was released."""
+    make_coupon(code="once", usage_limit_per_user=1)
+    lines = {"coupon_lines": [{"code": "once"}]}
+    guest = {"email": "before@example.com"}
+    order = make_order(status="pending", billing_address=guest, **lines)["id"]
+    operations = []
+    send = sender(admin, operations)
+    send("set_status", "PUT", f"/orders/{order}", {"order": {"status": "cancelled"}})
+    person = {"email": "after@example.com"}
+    send("change_customer", "PUT", f"/orders/{order}", {"order": {"billing_address": person}})
+    send("erase", "POST", "/persons/erase", {"person": person})
+    send("set_status", "PUT", f"/orders/{order}", {"order": {"status": "completed"}})
+    args = {"code": "once", "customer_id": 0, "email": guest["email"], "expires_in": 900}
+    rejected = recorded(post(admin, "once", email=guest["email"]), "reserve", None, **args)
+    assert rejected.reasons == {"usage_limit_per_user"}
+    events, redemptions = (
+        admin.get("/events?filter[limit]=100").get_json()["events"],
+        stored_redemptions(admin),
+    )
+    rejected.invoked = len(events) - 0.05
+    found = violations_of(events, *operations, rejected, redemptions=redemptions)
+    assert found == []
+
+
 def test_a_deletion_erases_the_uses_of_addresses_that_another_account_takes_later(
     admin, make_coupon, make_customer
 ):

@@ -107,6 +107,7 @@ class CouponChecker:
         # Address that a redemption counts for and does not show: that of a deleted account with the
         # prefix ERASED, or that of a merged account.
         self._hidden: dict[int, str] = {}
+        self._order_of: dict[int, int] = {}  # of the uses of orders, also of released ones
         # Uses that a merge has moved: the latest time of the merge, and the holder before it.
         self._moved: dict[int, tuple[float, tuple[int, str]]] = {}
         self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
@@ -289,6 +290,7 @@ class CouponChecker:
 
     def _new_use(self, event: Event, operation: Operation | None, use: dict[str, Any]) -> Use:
         if use["order_id"]:
+            self._order_of[use["id"]] = use["order_id"]
             holder = self._counted(use["id"], self._holders.get(use["order_id"], (0, "")))
             return Use(use["id"], use["status"], *holder, use["order_id"])
         shown = self._by_request.get(event.request_id or "") or self._references.get(use["id"], {})
@@ -441,6 +443,13 @@ class CouponChecker:
         self._set_holder_of_order(event, order_id, holder)
         if before in {holder, None} or kind == "erase":  # uses follow with the person
             return []
+        if kind == "claim":
+            claimed = {
+                use_id: (customer, counted)
+                for use_id, (owner, counted) in self._use_holders.items()
+                if owner == 0 and self._order_of.get(use_id) == order_id
+            }
+            return self._give_all(event, operation, claimed)  # they counted for the address before
         found = []
         for timeline in self._timelines.values():
             held = [use for use in timeline.last.uses.values() if use.order == order_id]
@@ -451,10 +460,8 @@ class CouponChecker:
                 if holders[use.id] != (use.customer, use.email)
             }
             self._give(timeline, event, operation, changed)
-            if timeline.last.status == DELETED or kind == "claim":
-                # A deleted coupon has no limits, and no event releases its uses. A claimed use
-                # counted for the address before.
-                continue
+            if timeline.last.status == DELETED:
+                continue  # it has no limits, and no event releases its uses
             for use_id in changed:
                 if (event.request_id, use_id) not in self._releases:
                     use = timeline.last.uses[use_id]
@@ -524,13 +531,22 @@ class CouponChecker:
         return self._give_all(event, operation, moved)
 
     def _erase(self, event: Event) -> list[Violation]:
-        """Let the uses of a deleted account, or of an erased guest, count for the address."""
+        """Let the uses of a deleted account, or of an erased guest, count for the address.
+
+        An erasure concerns all uses of its orders, also those that were released before the order
+        got another customer.
+        """
         operation, id_ = self._requests.get(event.request_id or ""), event.data["resource_id"]
+        orders: set[int] = set()
         if event.type == "person.erased":
-            if event.record["customer_id"] is not None or operation is None:
-                return []  # the account is deleted, too
-            address = key_of(operation.body["person"]["email"])
-            id_, addresses = -1, {address}
+            account, id_, orders = event.record["customer_id"], -1, set(event.record["order_ids"])
+            if account in self.accounts.deleted:  # by the event before
+                address, addresses = self.accounts.deleted[account].address or "", set()
+            elif account is None and operation:
+                address = key_of(operation.body["person"]["email"])
+                addresses = {address}
+            else:
+                return []
         elif id_ in self.accounts.merged:
             return []
         else:
@@ -538,15 +554,14 @@ class CouponChecker:
             addresses = self.accounts.remembered(id_)
         erased: dict[int, tuple[int, str]] = {}
         for use_id, (customer, email) in self._use_holders.items():
-            is_meant = customer == id_ or (
+            is_theirs = customer == id_ or self._order_of.get(use_id) in orders
+            if is_theirs or (
                 customer == 0 and email in addresses and not self._is_later(use_id, event)
-            )
-            if is_meant and (counted := email or address):
-                if not counted.startswith(ERASED):
+            ):
+                counted = email or address
+                if counted and not counted.startswith(ERASED):
                     counted = self._hidden[use_id] = ERASED + counted
-                erased[use_id] = 0, counted
-            elif is_meant:
-                erased[use_id] = 0, ""
+                erased[use_id] = 0 if customer == id_ else customer, counted
         for order_id, (customer, email) in list(self._holders.items()):
             if customer == id_:
                 self._set_holder_of_order(event, order_id, (0, email))
@@ -925,7 +940,7 @@ class CouponChecker:
 
     def _is_found_by_search(self, operation: Operation) -> bool:
         """Search for an order of the operations of a coupon in which the response is right."""
-        kept = dict(self._use_holders), dict(self._hidden)
+        kept = dict(self._use_holders), dict(self._hidden), set(self._given_back)
         found = any(
             find_order(
                 timeline.before, [*self._actions(timeline), self._reading(timeline, operation)]
@@ -933,7 +948,8 @@ class CouponChecker:
             for timeline in self._timelines.values()
             if operation.args.get("coupon") in {None, timeline.before.id}
         )
-        self._use_holders, self._hidden = kept  # the actions of the search have changed them
+        # The actions of the search have changed them.
+        self._use_holders, self._hidden, self._given_back = kept
         return found
 
     def _actions(self, timeline: Timeline) -> list[Action]:
