@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
-from qa.histories.history import Event, Operation
-from qa.histories.model import Person
+from qa.histories.history import Event, Operation, bounds_of
+from qa.histories.model import Person, Persons
 
 ERASED = "erased:"
 """Prefix of the address of a use whose account was deleted. The shop keeps a hash of it."""
+_NOT_MEANT = Person(), Person()
+"""What counts for a person because of an account of somebody else, at least and at most."""
 
 
 def key_of(email: str) -> str:
@@ -72,6 +73,7 @@ class Accounts:
     def __init__(self) -> None:
         self._current: dict[int, Known] = {}
         self._accounts: dict[int, Account] = {}
+        self._bounds = -float("inf"), float("inf")  # of the event that is read
         self.deleted: dict[int, Known] = {}
         self.merged: set[int] = set()  # deleted by a merge
 
@@ -93,6 +95,7 @@ class Accounts:
         for event in events:
             if event.data["resource"] != "customer":
                 continue
+            self._bounds = bounds_of(event, operations.get(event.request_id or ""))
             id_ = event.data["resource_id"]
             if event.type == "customer.merged":
                 self._merge(event, id_)
@@ -100,19 +103,21 @@ class Accounts:
                 known = self._current.pop(id_, Known(""))
                 left = known.merged.difference(self.current.values())  # without those taken so far
                 self.deleted.setdefault(id_, replace(known, merged=left))
-                self._set(event, id_, Known())
+                self._set(id_, Known())
             else:
                 address = key_of(self._address(event, operations, id_, after))
                 known = self._current.get(id_, Known())
                 self._current[id_] = replace(known, address=address)
-                self._set(event, id_, self._current[id_])
+                self._set(id_, self._current[id_])
 
-    def _set(self, event: Event, id_: int, known: Known) -> None:
+    def _set(self, id_: int, known: Known) -> None:
+        """Let something else count for an account since the present event."""
         inf = float("inf")
         account = self._accounts.setdefault(id_, Account([(-inf, inf, Known())]))
+        first, last = self._bounds
         earliest, _, before = account.versions[-1]
-        account.versions[-1] = (earliest, event.latest, before)
-        account.versions.append((event.earliest, inf, known))
+        account.versions[-1] = (earliest, last, before)
+        account.versions.append((first, inf, known))
 
     def _merge(self, event: Event, kept_id: int) -> None:
         """Let an account remember the one that a merge removes."""
@@ -122,10 +127,10 @@ class Accounts:
         for id_, known in list(self._current.items()):
             if removed.address in known.merged:  # of an earlier account with the address
                 self._current[id_] = replace(known, merged=known.merged - {removed.address})
-                self._set(event, id_, self._current[id_])
+                self._set(id_, self._current[id_])
         kept = self._current.get(kept_id, Known())
         self._current[kept_id] = kept.with_merged(removed_id, removed)
-        self._set(event, kept_id, self._current[kept_id])
+        self._set(kept_id, self._current[kept_id])
 
     def _address(self, event: Event, operations: dict[str, Operation], id_: int, after: Any) -> str:
         """Return the address in an event. The deletion of an account removes it from there."""
@@ -153,39 +158,31 @@ class Accounts:
         known = self.deleted.get(id_, Known(""))
         return {known.address or "", *known.merged} - {""}
 
-    def persons(self, customer: int, email: str, start: float, end: float) -> list[Person]:
+    def persons(self, customer: int, email: str, start: float, end: float) -> Persons:
         """Return whose uses can count for an ID and an address between two times."""
         address = key_of(email)
-        found = [Person(frozenset(), frozenset(counted(address)))]
+        accounts = []
         for id_, account in self._accounts.items():
-            choices = [
-                each
+            choices = frozenset(
+                self._meant(id_, known, address, start, end, is_named=id_ == customer)
                 for known in account.during(start, end)
-                for each in self._possible(id_, known, start, end)
-            ]
-            if id_ != customer and all(address not in addresses for _, addresses in choices):
-                continue
-            more = []
-            for ids, addresses in choices:
-                is_meant = ids and (id_ == customer or (address and address in addresses))
-                for person in found:
-                    if is_meant:
-                        emails = person.emails.union(*map(counted, addresses))
-                        more.append(Person(person.ids | ids, emails))
-                    else:
-                        more.append(person)
-            found = list(dict.fromkeys(more))
-        return found
+            )
+            if choices - {_NOT_MEANT}:
+                accounts.append(choices)
+        return Persons(Person(frozenset(), frozenset(counted(address))), tuple(accounts))
 
-    def _possible(
-        self, id_: int, known: Known, start: float, end: float
-    ) -> list[tuple[frozenset[int], frozenset[str]]]:
-        """Return which accounts and addresses can count for an account.
+    def _meant(
+        self, id_: int, known: Known, address: str, start: float, end: float, *, is_named: bool
+    ) -> tuple[Person, Person]:
+        """Return what counts for an address because of an account, at least and at most.
 
         An address of a merged account does not count while another account has it.
+
+        Args:
+            is_named: whether the ID of the account is given beside the address.
         """
         if known.address is None:
-            return [(frozenset(), frozenset())]
+            return _NOT_MEANT
         others = [
             {each.address for each in account.during(start, end)}
             for other, account in self._accounts.items()
@@ -194,8 +191,7 @@ class Accounts:
         left = {each for each in known.merged if {each} not in others}
         unsure = {each for each in left if any(each in addresses for addresses in others)}
         ids, sure = known.ids | {id_}, (left - unsure) | {known.address}
-        return [
-            (ids, frozenset(sure.union(chosen)))
-            for number in range(len(unsure) + 1)
-            for chosen in combinations(sorted(unsure), number)
-        ]
+        most = Person(ids, frozenset[str]().union(*map(counted, sure | unsure)))
+        if is_named or (address and address in sure):
+            return Person(ids, frozenset[str]().union(*map(counted, sure))), most
+        return (Person(), most) if address and address in unsure else _NOT_MEANT

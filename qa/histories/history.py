@@ -112,6 +112,14 @@ class Event:
         return self.data["request_id"]
 
 
+def bounds_of(event: Event, operation: Operation | None) -> tuple[float, float]:
+    """Return the times between which an event was committed, given the request that caused it."""
+    if operation is None:
+        return event.earliest, event.latest
+    returned = event.latest if operation.status is UNKNOWN else operation.returned
+    return max(event.earliest, operation.invoked), min(event.latest, returned)
+
+
 @dataclass
 class Segment:
     """Two seconds of a run, between two pauses.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -45,6 +46,59 @@ class Person:
         """Return whether a use counts for the person."""
         return use.customer in self.ids or use.email in self.emails
 
+    def of(self, uses: Iterable[Use]) -> frozenset[int]:
+        """Return the IDs of those uses that count for the person."""
+        return frozenset(use.id for use in uses if self.has(use))
+
+    def least(self, uses: Iterable[Use]) -> int:
+        """Return how many of the uses count for the person."""
+        return len(self.of(uses))
+
+    most = least
+
+
+MOST_SETS = 30
+"""Sets of uses that are told apart while the uses of several accounts are combined."""
+
+
+@dataclass(frozen=True)
+class Persons:
+    """A person whose accounts and addresses are not certain.
+
+    The choices of an account do not depend on those of another one. Their combinations are not
+    listed, because their number grows exponentially with that of the accounts.
+
+    Attributes:
+        certain: what counts for the person in any case.
+        accounts: for each account the possible choices: what counts for the person at least, and at
+            most.
+    """
+
+    certain: Person = Person()
+    accounts: tuple[frozenset[tuple[Person, Person]], ...] = ()
+
+    def least(self, uses: Collection[Use]) -> int:
+        """Return how many of the uses count for the person at least."""
+        found = {self.certain.of(uses)}
+        for choices in self.accounts:
+            held = {least.of(uses) for least, _ in choices}
+            found = {one | other for one in found for other in held}
+            found = {one for one in found if not any(other < one for other in found)}
+            if len(found) > MOST_SETS:
+                found = {frozenset.intersection(*found)}
+        return min(map(len, found))
+
+    def most(self, uses: Collection[Use]) -> int:
+        """Return how many of the uses count for the person at most."""
+        found = {self.certain.of(uses)}
+        for choices in self.accounts:
+            held = {most.of(uses) for _, most in choices}
+            found = {one | other for one in found for other in held}
+            found = {one for one in found if not any(other > one for other in found)}
+            if len(found) > MOST_SETS:
+                found = {frozenset[int]().union(*found)}
+        return max(map(len, found))
+
 
 class Rejected(Exception):
     """A use that is not possible. The argument is the reasons, or a text."""
@@ -65,13 +119,21 @@ class Coupon:
     def reserved(self) -> int:
         return sum(use.status == RESERVED for use in self.uses.values())
 
-    def reasons(self, person: Person, order: int | None = None) -> set[str]:
+    def reasons(
+        self, person: Person | Persons, order: int | None = None, *, at_most: bool = False
+    ) -> set[str]:
+        """Return which limits another use reaches.
+
+        Args:
+            order: the order whose uses do not count for the person.
+            at_most: whether to count the uses that can be those of the person.
+        """
         reached = {USAGE} if self.limit and self.count + self.reserved() >= self.limit else set()
-        own = [
-            u for u in self.uses.values() if person.has(u) and (order is None or u.order != order)
-        ]
-        if self.per_user and (person.ids or person.emails) and len(own) >= self.per_user:
-            reached.add(PER_USER)
+        if self.per_user:
+            others = [u for u in self.uses.values() if order is None or u.order != order]
+            number = person.most(others) if at_most else person.least(others)
+            if number >= self.per_user:
+                reached.add(PER_USER)
         return reached
 
     def take(self, use: Use, person: Person) -> Coupon:

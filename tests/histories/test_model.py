@@ -1,10 +1,13 @@
 """The sequential model of a coupon, and the search for an order of operations."""
 
+from dataclasses import replace
 from functools import partial
+from itertools import product
+from random import Random
 
 import pytest
 
-from qa.histories.model import CONFIRMED, RESERVED, Coupon, Person, Rejected, Use
+from qa.histories.model import CONFIRMED, RESERVED, Coupon, Person, Persons, Rejected, Use
 from qa.histories.search import Action, find_order
 
 COUPON = Coupon(1, "spring", limit=2, per_user=1)
@@ -36,6 +39,52 @@ def test_uses_of_a_person_count_by_account_and_by_address():
     assert coupon.reasons(BOB) == set()
     assert coupon.reasons(NOBODY) == set()
     assert taken(COUPON, use(1, email="ann@x")).reasons(ANN) == {"usage_limit_per_user"}
+
+
+def uncertain(random, accounts, choices, ids):
+    """A person whose accounts have choices with some of the IDs, which count for sure or perhaps."""
+
+    def choice():
+        most = frozenset(random.sample(ids, random.randint(0, 3)))
+        return Person(frozenset(each for each in most if each % 2)), Person(most)
+
+    several = [frozenset(choice() for _ in range(choices)) for _ in range(accounts)]
+    return Persons(Person(frozenset(ids[:1])), tuple(several))
+
+
+def counts(persons, uses):
+    """How many uses count for each person that the choices permit: the lowest and the highest."""
+    found = [
+        [
+            len(persons.certain.of(uses).union(*(each[number].of(uses) for each in chosen)))
+            for chosen in product(*persons.accounts)
+        ]
+        for number in (0, 1)
+    ]
+    return min(found[0]), max(found[1])
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_uses_of_an_uncertain_person_are_those_of_all_combinations(seed):
+    ids = list(range(1, 7))
+    persons = uncertain(Random(seed), 4, 3, ids)
+    uses = [use(10 + id_, customer=id_) for id_ in ids[seed % 2 :]]
+    assert (persons.least(uses), persons.most(uses)) == counts(persons, uses)
+    limited = replace(COUPON, limit=0, uses={each.id: each for each in uses})
+    assert bool(limited.reasons(persons)) == bool(persons.least(uses))
+    assert bool(limited.reasons(persons, at_most=True)) == bool(persons.most(uses))
+
+
+def test_uses_of_very_uncertain_persons_are_counted_in_little_time():
+    """All 20 accounts have 9 choices. The bounds are then less exact, and never wrong."""
+    ids = list(range(1, 61))
+    persons = uncertain(Random(1), 20, 9, ids)
+    uses = [use(100 + id_, customer=id_) for id_ in ids]
+    several = replace(persons, accounts=persons.accounts[:3])
+    least, most = counts(several, uses)
+    assert several.least(uses) <= least
+    assert persons.certain.least(uses) <= persons.least(uses)
+    assert most <= persons.most(uses) <= len(uses)
 
 
 def test_use_of_an_order_does_not_count_against_it():

@@ -13,8 +13,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from qa.histories.history import Event, Operation, Segment, Violation
-from qa.histories.model import BUDGET, PAUSED, PER_USER, USAGE, Campaign, Person, Use, campaign_of
+from qa.histories.history import Event, Operation, Segment, Violation, bounds_of
+from qa.histories.model import BUDGET, PAUSED, PER_USER, USAGE, Campaign, Persons, Use, campaign_of
 
 NAME = "campaigns"
 MARGIN = 1.0  # seconds; a time in a response has no fraction
@@ -32,7 +32,7 @@ class Holders:
     """
 
     uses: Callable[[], dict[int, Use]]
-    persons: Callable[[Event, Use], list[Person]]
+    persons: Callable[[Event, Use], Persons]
     during: Callable[[int], list[tuple[int, str]]]
 
 
@@ -111,11 +111,7 @@ class CampaignChecker:
         return []
 
     def _add(self, id_: int, campaign: Campaign, event: Event, operation: Operation | None) -> None:
-        earliest, latest = event.earliest, event.latest
-        if operation:
-            earliest = max(earliest, operation.invoked)
-            if operation.status is not None:
-                latest = min(latest, operation.returned)
+        earliest, latest = bounds_of(event, operation)
         self._states.setdefault(id_, []).append(_State(campaign, earliest, latest))
 
     def _remove(self, use_id: int) -> None:
@@ -167,8 +163,7 @@ class CampaignChecker:
         if not campaign.per_user or use_id not in uses:
             return 0
         others = [uses[id_] for id_ in campaign.amounts if id_ in uses and id_ != use_id]
-        persons = self._holders.persons(event, uses[use_id])
-        return min((sum(map(person.has, others)) for person in persons), default=0)
+        return self._holders.persons(event, uses[use_id]).least(others)
 
     def _grown(
         self, sums: dict[int, int], event: Event, operation: Operation | None
@@ -184,7 +179,7 @@ class CampaignChecker:
 
     # --- responses ---
 
-    def possible(self, operation: Operation, persons: Iterable[Person]) -> set[str]:
+    def possible(self, operation: Operation, persons: Iterable[Persons]) -> set[str]:
         """Return the reasons that a campaign can have given while an operation ran."""
         persons = list(persons)
         codes = operation.args.get("codes") or [operation.args.get("code")]
@@ -202,7 +197,7 @@ class CampaignChecker:
         return found
 
     def _reasons(
-        self, campaign: Campaign, persons: list[Person], more: int, amount: int | None
+        self, campaign: Campaign, persons: list[Persons], more: int, amount: int | None
     ) -> set[str]:
         found = set() if campaign.active else {PAUSED}
         uses = len(campaign.amounts) + more + self._unseen
@@ -210,7 +205,7 @@ class CampaignChecker:
             found.add(USAGE)
         of_customer = sum(
             any(
-                person.has(Use(id_, "", *holder))
+                person.most([Use(id_, "", *holder)])
                 for person in persons
                 for holder in self._holders.during(id_)
             )

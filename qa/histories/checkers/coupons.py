@@ -18,7 +18,7 @@ from qa.histories.accounts import ERASED, Accounts, key_of
 from qa.histories.checkers.campaigns import CampaignChecker, Holders
 from qa.histories.checkers.orders import HELD
 from qa.histories.generator import CONDITIONS
-from qa.histories.history import UNKNOWN, Event, Operation, Segment, Violation
+from qa.histories.history import UNKNOWN, Event, Operation, Segment, Violation, bounds_of
 from qa.histories.model import (
     BUDGET,
     CONFIRMED,
@@ -31,6 +31,7 @@ from qa.histories.model import (
     USAGE,
     Coupon,
     Person,
+    Persons,
     Rejected,
     Use,
     coupon_of,
@@ -214,11 +215,7 @@ class CouponChecker:
         after: Coupon,
         **holders: Any,
     ) -> list[Violation]:
-        earliest, latest = event.earliest, event.latest
-        if operation:
-            earliest = max(earliest, operation.invoked)
-            if operation.status is not None:
-                latest = min(latest, operation.returned)
+        earliest, latest = bounds_of(event, operation)
         timeline.steps.append(Step(event, after, operation, earliest, latest, **holders))
         return []
 
@@ -353,12 +350,12 @@ class CouponChecker:
         A merge at the same time can have moved other uses later than its event says, because the
         event of the use follows it and the check was before it.
         """
-        persons = self._persons_of_use(use, start, end)
+        person = self._persons_of_use(use, start, end)
         moved = {id_: held for id_, (latest, held) in self._moved.items() if latest >= start}
         coupons = (coupon, _with_holders(coupon, moved)) if moved else (coupon,)
-        return [each.reasons(person, use.order) for each in coupons for person in persons]
+        return [each.reasons(person, use.order) for each in coupons]
 
-    def _persons_of_use(self, use: Use, start: float, end: float) -> list[Person]:
+    def _persons_of_use(self, use: Use, start: float, end: float) -> Persons:
         """Return whose uses can count for a use between two times.
 
         The address of a merged account, by which a use counts, is not that of its customer.
@@ -369,7 +366,7 @@ class CouponChecker:
 
     def _persons_of(
         self, holder: tuple[int, str], order: int | None, start: float, end: float
-    ) -> list[Person]:
+    ) -> Persons:
         """Return whose uses can count for the holder of a use between two times.
 
         The shop does not know which account or guest has an erased address, unless the order of
@@ -379,17 +376,14 @@ class CouponChecker:
         if not email.startswith(ERASED):
             return self.accounts.persons(customer, email, start, end)
         _, shown = self._holders.get(order or 0, (0, ""))
-        return [
-            Person(person.ids, person.emails | {email})
-            for person in self.accounts.persons(customer, shown, start, end)
-        ]
+        return _with_addresses(self.accounts.persons(customer, shown, start, end), {email})
 
     def _live(self) -> dict[int, Use]:
         """Return the live uses of all coupons, with their holders."""
         timelines = self._timelines.values()
         return {use.id: use for timeline in timelines for use in timeline.last.uses.values()}
 
-    def _persons_at(self, event: Event, use: Use) -> list[Person]:
+    def _persons_at(self, event: Event, use: Use) -> Persons:
         """Return whose uses can count for a use that an event has changed."""
         start, end = event.earliest, event.latest
         if operation := self._requests.get(event.request_id or ""):
@@ -798,15 +792,15 @@ class CouponChecker:
                 return self._coupon_with(timeline.before.id, code)
         return ""
 
-    def _persons(self, operation: Operation) -> list[Person]:
+    def _persons(self, operation: Operation) -> list[Persons]:
+        """Return for whom an operation can take a use: one of several customers."""
         customer, email = operation.args.get("customer_id"), operation.args.get("email", "")
         if operation.kind == "confirm":
             use_id = operation.args["redemption"]
             holder = self._use_holders.get(use_id, (0, ""))
             return [
-                person
+                self._persons_of(each, None, operation.invoked, operation.returned)
                 for each in dict.fromkeys(self._use_holders_during.get(use_id, [holder]))
-                for person in self._persons_of(each, None, operation.invoked, operation.returned)
             ]
         if customer is None:
             order = operation.args.get("order", 0)
@@ -818,14 +812,14 @@ class CouponChecker:
                 if self._references.get(use_id, {}).get("order_id") == order
             }
             return [
-                Person(person.ids, person.emails | erased)
+                _with_addresses(
+                    self.accounts.persons(customer, email, operation.invoked, operation.returned),
+                    erased,
+                )
                 for earliest, latest, (customer, email) in versions
                 if earliest <= operation.returned and latest >= operation.invoked
-                for person in self.accounts.persons(
-                    customer, email, operation.invoked, operation.returned
-                )
-            ] or [Person()]
-        return self.accounts.persons(customer or 0, email, operation.invoked, operation.returned)
+            ] or [Persons()]
+        return [self.accounts.persons(customer or 0, email, operation.invoked, operation.returned)]
 
     def _bounds(self, coupon: Coupon, operation: Operation) -> tuple[Coupon, Coupon]:
         """Return a coupon with as few, and with as many, live uses as the clocks permit."""
@@ -842,11 +836,11 @@ class CouponChecker:
         order = operation.args.get("order")
         persons = self._persons(operation)
         if operation.kind in {"bulk_orders", "change_coupons", "change_items"}:
-            persons = [*persons, Person()]
+            persons = [*persons, Persons()]
         others = self.campaigns.possible(operation, persons)
         return any(
-            few.reasons(person, order) <= reasons <= many.reasons(person, order) | others
-            or (order is not None and reasons <= many.reasons(person, order) | others)
+            reasons <= many.reasons(person, order, at_most=True) | others
+            and (order is not None or few.reasons(person) <= reasons)
             for person in persons
         )
 
@@ -1105,6 +1099,12 @@ class CouponChecker:
                     two.invoked < one.returned and two.returned > one.invoked for two in operations
                 )
                 self._overlap.append(others)
+
+
+def _with_addresses(persons: Persons, emails: set[str]) -> Persons:
+    """Return a person for whom uses with further addresses count."""
+    certain = Person(persons.certain.ids, persons.certain.emails | emails)
+    return replace(persons, certain=certain)
 
 
 def _with_holders(coupon: Coupon, holders: dict[int, tuple[int, str]]) -> Coupon:
