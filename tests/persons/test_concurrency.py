@@ -113,6 +113,38 @@ def test_a_customer_who_was_read_before_the_merge_is_read_again(app, admin, pair
             run_in_transaction(take)
 
 
+def test_a_customer_who_was_read_before_an_address_moved_is_read_again(
+    app, admin, pair, make_customer, monkeypatch
+):
+    """A use by the new owner of an address is counted, also if it was read before its owner."""
+    monkeypatch.setattr(database, "MAX_ATTEMPTS", 2)
+    kept, removed = pair
+    assert merge(admin, kept, removed).status_code == 200
+    other, new = make_customer(email=REMOVED)["id"], "new@example.com"
+    with app.app_context():
+        stale = [
+            (coupons_by_code(fetch, [code], customer)[code], customer)
+            for code, customer in (
+                ("a", find_customer(fetch, 0, new, param="")),
+                ("b", find_customer(fetch, kept, "", param="")),
+                ("c", find_customer(fetch, kept, "", param="")),
+            )
+        ]
+    for account, email in ((other, "other@example.com"), (kept, new)):
+        change = {"customer": {"email": email}}
+        assert admin.put(f"/customers/{account}", change).status_code == 200
+    reserve(admin, "a", customer_id=kept)  # has taken the address of the guest
+    reserve(admin, "b", email=new)
+    reserve(admin, "c", email=REMOVED)  # which no other account has any more
+    for coupon, customer in stale:
+
+        def take(session, coupon=coupon, customer=customer):
+            take_slot(session, coupon, customer, confirmed=False, param="")
+
+        with app.app_context(), pytest.raises(TryAgain):
+            run_in_transaction(take)
+
+
 def delete(client, customer_id):
     return client.delete(f"/customers/{customer_id}", {"force": "true"})
 

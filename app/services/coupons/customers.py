@@ -35,7 +35,9 @@ class Customer:
         emails: e-mails that ``customer_emails`` of a coupon may match: the given one, and the
             account's and its billing e-mail.
         labels: tags of the account, and its roles as ``role:wholesale`` (campaigns 5).
-        merges: number of the accounts that were merged into the accounts (people 6).
+        owners: number of the accounts that have one of these e-mails.
+        merges: number of the accounts that were merged into the accounts (people 6), and of their
+            e-mails that no account has.
     """
 
     customer_id: int | None = None
@@ -44,6 +46,7 @@ class Customer:
     emails_normalized: Collection[str] = ()
     emails: Collection[str] = ()
     labels: Collection[str] = ()
+    owners: int = 0
     merges: int = 0
 
     @property
@@ -59,6 +62,7 @@ class Customer:
         return {
             "customer_ids": list(self.ids),
             "emails_normalized": [*emails, *erased],
+            "owners": self.owners,
             "merges": self.merges,
         }
 
@@ -175,7 +179,8 @@ def find_customer(
         emails_normalized=tuple(keys),
         emails=[*filter(None, emails)],
         labels=labels,
-        merges=len(merged),
+        owners=sum(bool(row.email_normalized) for row in rows),
+        merges=len(merged) + sum(map(bool, merged)),
     )
 
 

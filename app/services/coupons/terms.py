@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Select,
+    and_,
     bindparam,
     case,
     func,
@@ -24,12 +25,13 @@ from app.db.read_pool import Fetch
 from app.db.records import Record
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import Id, IdList, TextList
-from app.models import CAMPAIGNS, COUPONS, MERGED_ACCOUNTS, REDEMPTIONS
+from app.models import CAMPAIGNS, COUPONS, MERGED_ACCOUNTS, REDEMPTIONS, USERS
 from app.models.coupon import CouponOptions, CouponStatus
 from app.models.redemption import IS_LIVE, IS_LIVE_RESERVATION, IS_RESERVED, IS_STORED_LIVE
 from app.pricing.carts import CampaignTerms, CouponTerms
 from app.services.campaigns.queries import COLUMNS
 from app.services.common.erased import is_counted_for
+from app.services.common.locks import IS_TAKEN
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import HAS_ONE_OF_CODES
 
@@ -41,14 +43,20 @@ _WAYS_TO_BE_OF_CUSTOMER = (
     is_one_of(REDEMPTIONS.c.email_normalized, _EMAILS),
     is_counted_for(_EMAILS),
 )
-_MERGES = select(func.count()).where(
+_OWNERS = select(func.count()).where(is_one_of(USERS.c.email_normalized, _EMAILS))
+_IS_LEFT = and_(MERGED_ACCOUNTS.c.email_normalized.is_not(None), ~IS_TAKEN)
+_MERGES = select(func.count() + func.count(case((_IS_LEFT, 1)))).where(
     or_(
         is_one_of(MERGED_ACCOUNTS.c.customer_id, _CUSTOMERS),
         is_one_of(MERGED_ACCOUNTS.c.id, _CUSTOMERS),
     )
 )
-IS_CURRENT = _MERGES.scalar_subquery() == bindparam("merges", type_=Id)
-"""Whether no account of the customer was merged since ``find_customer`` read it (people 6).
+IS_CURRENT = and_(
+    _OWNERS.scalar_subquery() == bindparam("owners", type_=Id),
+    _MERGES.scalar_subquery() == bindparam("merges", type_=Id),
+)
+"""Whether no account of the customer was merged, and none has taken or left an address of the
+customer, since ``find_customer`` read them (people 6).
 
 Its uses would be counted incompletely. Compare it while the coupon or its campaign is locked."""
 # No order has the ID 0, so no use is excluded.

@@ -97,7 +97,7 @@ class CampaignUse:
         Raises:
             ShopError: a limit is reached, the budget is exceeded, or the campaign is paused.
             TryAgain: the campaign is not locked, reservations that have expired use it up, or an
-                account of the customer was merged.
+                account of the customer has changed since it was read.
         """
         if campaign_id is None:
             return
@@ -117,7 +117,7 @@ class CampaignUse:
             raise TryAgain(partial(expire_all, REDEMPTIONS.c.campaign_id == campaign_id))
         if reasons:
             raise not_applicable(self.code, self._with_limits_of_coupon(reasons), self.param)
-        if not is_current:  # an account of the customer was merged since it was read
+        if not is_current:  # an account of the customer has changed since it was read
             raise TryAgain
         change_numbers(session, self.held, campaign_id, int(self.is_new), amount)
 

@@ -212,7 +212,7 @@ def _take_locked(
 
 
 def _require_current(session: Session, customer: Customer) -> None:
-    """Raise TryAgain if an account of the customer was merged since it was read."""
+    """Raise TryAgain if an account of the customer has changed since it was read (IS_CURRENT)."""
     if not session.scalar(select(IS_CURRENT), customer.parameters):
         raise TryAgain
 
