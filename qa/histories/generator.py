@@ -102,6 +102,7 @@ class World:
         self.trashed_orders: list[int] = []
         self.redemptions: deque[dict[str, Any]] = deque(maxlen=12)
         self.expiring: deque[dict[str, Any]] = deque(maxlen=20)
+        self.held: list[dict[str, Any]] = []  # live uses of the last pause, without those of orders
         self.references: deque[tuple[str, str]] = deque(maxlen=6)
         self.reserved: list[tuple[str, str]] = []  # codes and references of the last pause
         self.refunds: deque[tuple[int, int]] = deque(maxlen=12)  # IDs of orders and refunds
@@ -135,10 +136,13 @@ class World:
         other = {each["code"] for each in self.coupons.values()} - {*CODES, *CONDITIONS}
         self.codes = [*CODES, *sorted(code for code in other if not code.startswith("g-"))]
         self.hot_customer = min(self.customers, default=0)
-        self.reserved = [
-            (each["code"], each["reference"])
+        self.held = [
+            each
             for each in state["redemptions"].values()
-            if each["status"] == "reserved" and not each["order_id"]
+            if each["status"] in {"reserved", "confirmed"} and not each["order_id"]
+        ]
+        self.reserved = [
+            (each["code"], each["reference"]) for each in self.held if each["status"] == "reserved"
         ]
         self.per_code.clear()
 
@@ -355,12 +359,16 @@ class Generator:
         Args:
             expiring: how often it is one that expires.
         """
-        at = time.time()
-        due = [each for each in list(self.world.expiring) if -0.3 < at - each["expires"] < 6]
+        due = self._due(-0.3)
         if due and self.random.random() < expiring:
             return self.random.choice(due)
         found = list(self.world.redemptions)
         return self.random.choice(found) if found else None
+
+    def _due(self, since: float) -> list[dict[str, Any]]:
+        """Return the reservations that have expired some seconds ago, up to six."""
+        at = time.time()
+        return [each for each in list(self.world.expiring) if since < at - each["expires"] < 6]
 
     # --- redemptions ---
 
@@ -375,7 +383,11 @@ class Generator:
         if not wanted and random.random() < 0.05:
             code = random.choice(("expired", "members"))
         reference = f"cart-{self._prefix}-{world.next_number()}"
-        if not wanted and world.references and random.random() < 0.25:
+        if not wanted and random.random() < 0.1 and (due := self._due(0.0)):
+            # Often before the shop has stored that it has expired.
+            expired = random.choice(due)
+            code, reference = expired["code"], expired["reference"]
+        elif not wanted and world.references and random.random() < 0.25:
             earlier = world.reserved if random.random() < 0.4 else None
             code, reference = random.choice(earlier or world.references)
         else:
@@ -407,11 +419,18 @@ class Generator:
         return self._reserve(found["code"])
 
     def _release(self) -> Operation | None:
-        return self._move("release", self._redemption(expiring=0.1))
+        """Release a recent use, or one that nobody would release otherwise."""
+        held = None
+        if self.random.random() < 0.4:
+            with self.world.lock:
+                held = self.world.held.pop(0) if self.world.held else None
+        return self._move("release", held or self._redemption(expiring=0.1))
 
     def _evaluate(self) -> Operation:
         person = self._person()
         codes = self._codes((1, 2, 3))
+        if self.random.random() < 0.5:  # it costs nobody a use
+            codes = sorted({*codes, *self.random.sample(list(CONDITIONS), 2)})
         cart = {**person, "coupons": codes, "items": [self._line()]}
         return self._operation(
             "evaluate", "POST", "/coupons/evaluate", {"cart": cart}, codes=codes, **person
@@ -1112,8 +1131,12 @@ class Generator:
     def _learn_redemption(self, redemption: dict[str, Any]) -> None:
         expires = redemption["expires_at"]
         at = None if expires is None else datetime.fromisoformat(expires).timestamp()
-        shown = {name: redemption[name] for name in ("id", "code", "customer_id", "email")}
+        shown = {
+            name: redemption[name] for name in ("id", "code", "reference", "customer_id", "email")
+        }
         shown["expires"] = at
+        if redemption["status"] == "released":
+            return  # otherwise most releases would find no use
         if at is None or at - time.time() > LIFE:
             self.world.redemptions.append(shown)
         elif all(each["id"] != shown["id"] for each in list(self.world.expiring)):

@@ -1,5 +1,7 @@
 """The generator of operations."""
 
+import time
+
 import pytest
 
 from qa.histories.generator import Generator, World
@@ -40,3 +42,22 @@ def test_read_after_a_write_has_the_position_of_the_write(monkeypatch):
             generator.position = "of the write"
             positions.add(generator.next().position)
     assert positions == {"", "of the write"}
+
+
+def test_an_expired_reservation_is_reserved_again():
+    world = World(1, 60)
+    expired = {"id": 7, "code": "vip", "reference": "cart-1", "expires": time.time() - 1}
+    world.expiring.append(expired)
+    generator = Generator(0, world, 1, 5)
+    reserved = [generator._reserve().args for _ in range(200)]
+    again = [each["code"] for each in reserved if each["reference"] == "cart-1"]
+    assert len(again) > 5
+    assert set(again) == {"vip"}
+
+
+def test_each_use_of_the_last_pause_is_released_once():
+    world = World(1, 60)
+    world.held = [{"id": number, "code": "vip"} for number in range(3)]
+    generator = Generator(0, world, 1, 5)
+    released = [operation for _ in range(60) if (operation := generator._release())]
+    assert [operation.args["redemption"] for operation in released] == [0, 1, 2]
