@@ -15,7 +15,12 @@ from app.models import Coupon, Event
 from app.services.api_keys.writes import NewKey, create_key
 from app.services.coupons.refusals import refusals_of
 
-pytest_plugins = ["pytester", "tests.selection", "tests.databases"]
+# Those in folders have fixtures that tests of several folders use.
+pytest_plugins = [
+    "pytester", "tests.selection", "tests.databases", "tests.api.idempotency_requests",
+    "tests.api.log_lines", "tests.api_keys.calls", "tests.coupons.batches", "tests.events.feed",
+    "tests.orders.extension_apps", "tests.redemptions.calls",
+]  # fmt: skip
 # Before they are imported, so that a failed assertion shows its values.
 pytest.register_assert_rewrite("tests.api_client", *pytest_plugins[1:])
 

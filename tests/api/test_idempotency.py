@@ -11,10 +11,8 @@ from app.db.session import run_in_transaction
 from app.models import IdempotencyRecord
 from app.schemas.base import CountResponse
 from app.services.api_keys.writes import revoke_key
-from tests.api.idempotency_requests import CREATES, REQUESTS, REUSED, is_replayed, kept, send, shop
+from tests.api.idempotency_requests import CREATES, REQUESTS, REUSED, is_replayed, send, shop
 from tests.api_client import Client, codes, failure, refusal, reply, without_key
-
-__all__ = ["kept"]  # a fixture
 
 DAY = timedelta(hours=24)
 

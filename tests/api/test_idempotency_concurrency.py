@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.idempotency_requests import CREATES, REQUESTS, REUSED, is_replayed, kept, send, shop
+from tests.api.idempotency_requests import CREATES, REQUESTS, REUSED, is_replayed, send, shop
 from tests.api_client import Client, at_the_same_time, reply
-
-__all__ = ["kept"]  # a fixture
 
 ROOT = Path(__file__).parents[2]
 

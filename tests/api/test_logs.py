@@ -8,11 +8,7 @@ from datetime import datetime
 import pytest
 import structlog
 
-from tests.api.log_lines import logged
-
 pytestmark = pytest.mark.one_database
-
-__all__ = ["logged"]  # a fixture
 
 LINE = {
     "message",

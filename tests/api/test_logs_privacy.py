@@ -6,13 +6,10 @@ from base64 import b64encode
 import pytest
 
 from app.db.session import db
-from tests.api.log_lines import logged
 from tests.api_client import Client
 from tests.customers.calls import PASSWORD, create, shown
 
 pytestmark = pytest.mark.one_database
-
-__all__ = ["logged"]  # a fixture
 
 SECRETS = {
     "body": "secret-body",

@@ -11,9 +11,7 @@ from app.db.session import db
 from app.models import ApiKey, User
 from app.schemas.api_keys import PERMISSIONS
 from tests.api_client import codes, refusal, refused_params, reply
-from tests.api_keys.calls import REJECTED, client_of, make_key, reason_of, stored
-
-__all__ = ["make_key"]  # a fixture
+from tests.api_keys.calls import REJECTED, client_of, reason_of, stored
 
 NEVER_USED = {"expires_at": None, "last_used_at": None}
 

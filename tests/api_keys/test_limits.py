@@ -11,9 +11,7 @@ from app.catalog import EXTENSION
 from app.db.session import db, run_in_transaction
 from app.models import ApiKey
 from tests.api_client import codes
-from tests.api_keys.calls import REJECTED, client_of, limited, make_key, reason_of, stored
-
-__all__ = ["limited", "make_key"]  # fixtures
+from tests.api_keys.calls import REJECTED, client_of, reason_of, stored
 
 # --- expiry ---
 

@@ -11,10 +11,8 @@ from app.db.read_pool import fetch
 from app.models import User
 from app.services.api_keys.writes import revoke_key
 from tests.api_client import Client, codes, refusal, reply
-from tests.api_keys.calls import REJECTED, client_of, limited, make_key, stored
+from tests.api_keys.calls import REJECTED, client_of, stored
 from tests.auth.test_auth import basic
-
-__all__ = ["limited", "make_key"]  # fixtures
 
 INSUFFICIENT = "shop_api_insufficient_key_rights"
 

@@ -11,9 +11,7 @@ from tests.api_client import Client, at_the_same_time, codes, refused_params, re
 from tests.coupons.batches import generate, listed
 from tests.coupons.calls import edit
 from tests.orders.calls import LINE, change, create
-from tests.redemptions.calls import expire, move, post, rejected, reserve
-
-__all__ = ["expire"]  # a fixture
+from tests.redemptions.calls import move, post, rejected, reserve
 
 pytestmark = pytest.mark.both_databases
 

@@ -14,9 +14,9 @@ from app.models import Redemption
 from tests.api_client import codes, reply
 from tests.campaigns.test_campaigns import exact, figures, make, order_reasons, put
 from tests.orders.calls import LINE, change, create
-from tests.redemptions.calls import expire, post, rejected, reserve
+from tests.redemptions.calls import post, rejected, reserve
 
-__all__ = ["exact", "expire"]  # fixtures
+__all__ = ["exact"]  # a fixture
 
 WELCOME = {"line_items": [LINE], "coupon_lines": [{"code": "welcome"}]}
 ANN = {"email": "ann@example.com"}

@@ -5,13 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.conversions.expiry import (
-    end_of_expiry,
-    expiry_at,
-    expiry_before,
-    last_day,
-    latest_expired,
-)
+from app.conversions.expiry import end_of_expiry, expiry_at, expiry_before, last_day, latest_expired
 
 ENDS = {
     (None, "2030-11-03"): "2030-11-03T00:00",

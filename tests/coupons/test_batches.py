@@ -10,9 +10,7 @@ from app.db.session import now, run_in_transaction
 from app.models import Coupon, Redemption
 from app.services.coupons import batches as coupon_batches
 from tests.api_client import Client, at_the_same_time, refusal, refused_params, reply
-from tests.coupons.batches import listed, make_batch
-
-__all__ = ["make_batch"]  # a fixture
+from tests.coupons.batches import listed
 
 
 @pytest.mark.both_databases

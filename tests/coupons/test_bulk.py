@@ -3,9 +3,7 @@
 import pytest
 
 from tests.api_client import Client, codes, failure, refusal, refused_params, reply, without_key
-from tests.coupons.bulk import TAKEN, bulk, read, refused, shop_codes
-
-__all__ = ["bulk"]  # a fixture
+from tests.coupons.bulk import TAKEN, read, refused, shop_codes
 
 MAX = 2**63 - 1
 GONE = "shop_api_invalid_coupon_id"

@@ -3,9 +3,7 @@
 import pytest
 
 from tests.api_client import failure
-from tests.coupons.bulk import TAKEN, bulk, read, refused, shop_codes
-
-__all__ = ["bulk"]  # a fixture
+from tests.coupons.bulk import TAKEN, read, refused, shop_codes
 
 
 @pytest.mark.both_databases

@@ -5,9 +5,7 @@ from itertools import product
 import pytest
 
 from tests.api_client import refused_params, reply
-from tests.coupons.lists import letters, shop, totals
-
-__all__ = ["shop"]  # a fixture
+from tests.coupons.lists import letters, totals
 
 MAX = 2**63 - 1
 

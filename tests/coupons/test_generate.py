@@ -10,9 +10,7 @@ from app.db.session import db
 from app.models import Coupon
 from app.schemas.examples import coupons as examples
 from tests.api_client import Client, at_the_same_time, codes, refusal, refused_params, reply
-from tests.coupons.batches import GENERATE, generate, listed, make_batch
-
-__all__ = ["make_batch"]  # a fixture
+from tests.coupons.batches import GENERATE, generate, listed
 
 CHARSET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 COUPON = {"type": "percent", "amount": "10", "usage_limit": 1, "description": "Spring"}

@@ -3,9 +3,7 @@
 import pytest
 
 from tests.api_client import codes, refusal, reply, without_key
-from tests.coupons.lists import letters, pager, shop, totals
-
-__all__ = ["pager", "shop"]  # fixtures
+from tests.coupons.lists import letters, totals
 
 # --- what is listed ---
 

@@ -9,9 +9,7 @@ from tests.coupons.batches import generate, listed
 from tests.coupons.calls import BLANK as DEFAULTS_ON_REQUEST
 from tests.coupons.calls import GIVEN, SHOWN, edit, read
 from tests.orders.calls import LINE, change, create
-from tests.redemptions.calls import expire, move, post, rejected, reserve
-
-__all__ = ["expire"]  # a fixture
+from tests.redemptions.calls import move, post, rejected, reserve
 
 BLANK = {name: value for name, value in DEFAULTS_ON_REQUEST.items() if name != "campaign_id"}
 NAMES = ",".join(BLANK)

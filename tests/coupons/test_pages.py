@@ -6,9 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tests.api_client import reply
-from tests.coupons.lists import letters, pager, shop, totals
-
-__all__ = ["pager", "shop"]  # fixtures
+from tests.coupons.lists import letters, totals
 
 
 def links(response):

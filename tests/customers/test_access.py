@@ -3,9 +3,7 @@
 import pytest
 
 from tests.api_client import codes, reply
-from tests.api_keys.calls import REJECTED, limited
-
-__all__ = ["limited"]  # a fixture
+from tests.api_keys.calls import REJECTED
 
 REASON = (
     "This API key is not valid for the resource customers or orders. A customer_id requires one of "

@@ -13,15 +13,14 @@ from app.db.session import db
 from app.models import IMPORT_PARTS, ORDER_NOTES, ORDER_REFUNDS, ORDERS, Redemption
 from app.services.customers import erasure
 from tests.api_client import Client, codes, reply
-from tests.events.feed import make_order
 from tests.plugins.admin.browser_client import Browser
 from tests.plugins.admin.test_data import work
-from tests.redemptions.calls import expire, move, post, rejected, reserve
+from tests.redemptions.calls import move, post, rejected, reserve
 from tests.selection import POOLED
 from tests.webhooks.deliveries import in_state, make_webhook, receivers, shop
 from tests.webhooks.receivers import PATIENCE, running_worker
 
-__all__ = ["expire", "make_order", "receivers", "shop"]  # fixtures
+__all__ = ["receivers", "shop"]  # fixtures
 
 EMAIL = "Gwendolyn@Example.com"
 ADDRESS = {"first_name": "Gwendolyn", "city": "Llandudno", "email": EMAIL}

@@ -3,15 +3,7 @@
 import pytest
 
 from tests.api_client import refused_params
-from tests.customers.calls import (
-    BILLING,
-    SHIPPING,
-    create,
-    customers_of,
-    edit,
-    read,
-    rejection,
-)
+from tests.customers.calls import BILLING, SHIPPING, create, customers_of, edit, read, rejection
 
 WRITES = [("POST", "/customers"), ("PUT", "/customers/1")]
 

@@ -4,14 +4,7 @@ import pytest
 
 from tests.api_client import without_key
 from tests.customers.calls import refusal
-from tests.customers.lists import (
-    add_order,
-    create_many,
-    filtered,
-    listed,
-    numbered,
-    totals,
-)
+from tests.customers.lists import add_order, create_many, filtered, listed, numbered, totals
 
 # --- the list ---
 

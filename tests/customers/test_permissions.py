@@ -5,14 +5,7 @@ Which roles and keys can call which operation is the table in ``tests/auth/test_
 
 import pytest
 
-from tests.customers.calls import (
-    NOBODY,
-    edit,
-    expected,
-    give_role,
-    read,
-    rejection,
-)
+from tests.customers.calls import NOBODY, edit, expected, give_role, read, rejection
 
 pytestmark = pytest.mark.one_database
 

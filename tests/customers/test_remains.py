@@ -13,11 +13,8 @@ from sqlalchemy import inspect, text
 from app.db.read_pool import fetch
 from app.db.session import db
 from tests.api_client import Client
-from tests.events.feed import make_order
 from tests.plugins.admin.browser_client import Browser
 from tests.plugins.admin.filled_shop import address
-
-__all__ = ["make_order"]  # a fixture
 
 EMAIL = "Marked.Email@example.com"
 MARK = re.compile(r"(?i)marked[._a-z0-9]+")

@@ -7,12 +7,9 @@ from app.db.read_pool import fetch
 from app.models import EVENTS, ORDERS, REDEMPTIONS
 from app.services.customers.traces import number_left
 from tests.customers.test_erasure import ADDRESS, EMAIL
-from tests.events.feed import make_order
 from tests.redemptions.calls import post, rejected
 from tests.serving import killed_worker
 from tests.webhooks.receivers import until
-
-__all__ = ["make_order"]  # fixture
 
 ORDERS_OF_CUSTOMER = 900
 KILLS = 3

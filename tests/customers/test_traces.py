@@ -14,10 +14,9 @@ from app.services.customers.traces import clear_next_batch, number_left
 from app.services.maintenance.figures import measure
 from app.worker.loop import DeliveryWorker
 from tests.customers.test_erasure import ADDRESS, EMAIL, stored_words
-from tests.events.feed import make_order
-from tests.redemptions.calls import expire, move, post, rejected, reserve
+from tests.redemptions.calls import move, post, rejected, reserve
 
-__all__ = ["expire", "make_order", "stored_words"]  # fixtures
+__all__ = ["stored_words"]  # a fixture
 
 pytestmark = pytest.mark.both_databases
 

@@ -20,17 +20,7 @@ import psycopg
 import pytest
 from flask_migrate import downgrade, upgrade
 from psycopg.pq import TransactionStatus
-from sqlalchemy import (
-    Boolean,
-    Date,
-    DateTime,
-    Integer,
-    LargeBinary,
-    Numeric,
-    event,
-    make_url,
-    text,
-)
+from sqlalchemy import Boolean, Date, DateTime, Integer, LargeBinary, Numeric, event, make_url, text
 from sqlalchemy.exc import DBAPIError
 
 from app.cli.failures import explain

@@ -11,13 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from app.db import session as database
 from app.db import sqlite
 from app.db.read_pool import fetch
-from app.db.session import (
-    call_after_commit,
-    is_trial,
-    now,
-    run_in_transaction,
-    try_in_transaction,
-)
+from app.db.session import call_after_commit, is_trial, now, run_in_transaction, try_in_transaction
 from app.models import CouponBatch, IdempotencyRecord
 from tests.api_client import codes
 

@@ -16,11 +16,8 @@ from app.services.api_keys.writes import OPERATOR
 from app.services.customers.writes import delete_customer
 from app.services.orders.writes import create_order
 from tests.api_client import Client, at_the_same_time, failure, refusal, reply
-from tests.orders.extension_apps import installed_plugin, plugged
 
 pytestmark = pytest.mark.one_database
-
-__all__ = ["installed_plugin", "plugged"]  # fixtures
 
 LINE = {"name": "Teapot", "price": "8.00"}
 

@@ -4,9 +4,6 @@ import pytest
 
 from app.services.events.changes import MAX_SIZE, difference
 from tests.api_client import without_key
-from tests.events.feed import feed, make_order
-
-__all__ = ["feed", "make_order"]  # fixtures
 
 
 @pytest.fixture

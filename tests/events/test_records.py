@@ -15,10 +15,8 @@ from app.services.events.bulk import summarized
 from app.services.events.hooks import publish_events
 from app.services.events.outbox import NewEvent, record
 from tests.api_client import Client, reply
-from tests.events.feed import LINE, feed, make_order, types
+from tests.events.feed import LINE, types
 from tests.webhooks.receivers import PATIENCE
-
-__all__ = ["feed", "make_order"]  # fixtures
 
 
 def test_a_coupon_from_creation_to_deletion(admin, feed):

@@ -10,10 +10,8 @@ from app.models import Redemption
 from app.services.redemptions.expiry import expire_reservations
 from app.worker import loop
 from tests.api_client import refusal, reply
-from tests.events.feed import feed, make_order, types
+from tests.events.feed import types
 from tests.webhooks.receivers import running_worker, until
-
-__all__ = ["feed", "make_order"]  # fixtures
 
 
 @pytest.mark.both_databases

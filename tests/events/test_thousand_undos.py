@@ -9,9 +9,6 @@ import pytest
 from sqlalchemy import make_url
 
 from app.api.representations import CAMPAIGN, COUPON, CUSTOMER, ORDER, ORDER_NOTE, ORDER_REFUND
-from tests.events.feed import make_order
-
-__all__ = ["make_order"]  # a fixture
 
 UNDOS = {"sqlite": 1_000, "postgresql": 200}
 """Number on each database. Both store the same changes; PostgreSQL takes several times as long."""

@@ -6,11 +6,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.api_keys.calls import limited
-from tests.events.feed import make_order
-
-__all__ = ["limited", "make_order"]  # fixtures
-
 
 @pytest.fixture
 def last_event(admin):

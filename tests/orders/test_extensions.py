@@ -10,12 +10,9 @@ from sqlalchemy import event
 from app.db.session import db
 from tests.api_client import Client
 from tests.factories import insert_order
-from tests.orders.extension_apps import by_hand, installed_plugin, plugged
 from tests.orders.test_orders import GUEST, order_body
 
 pytestmark = pytest.mark.one_database
-
-__all__ = ["by_hand", "installed_plugin", "plugged"]  # fixtures
 
 
 @pytest.mark.slow

@@ -10,12 +10,9 @@ from flask import Response, request
 from app.api.blueprint import Blueprint
 from tests.api_client import Client, reply
 from tests.factories import insert_order
-from tests.orders.extension_apps import by_hand, installed_plugin, plugged
 from tests.orders.test_orders import GUEST
 
 pytestmark = pytest.mark.one_database
-
-__all__ = ["by_hand", "installed_plugin", "plugged"]  # fixtures
 
 INSERTED = ',"customer":' + json.dumps(GUEST | {
     "billing_address": dict.fromkeys(GUEST["billing_address"], ""),

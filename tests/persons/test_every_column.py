@@ -20,11 +20,8 @@ from app.models import (
 from app.models.personal_data import PERSONAL
 from app.models.webhook_delivery import new_delivery
 from app.services.coupons.refusals import refusals_of
-from tests.api.log_lines import logged
 from tests.persons.test_erasure import Person, address, order_of, stored
 from tests.persons.test_merge import merge
-
-__all__ = ["logged"]  # a fixture
 
 MARK = "zqmark"
 

@@ -17,13 +17,7 @@ from app.blueprints import PluginError
 from app.catalog import EXTENSION, Catalog, DuplicateNameError, current_catalog
 from app.config import PLUGINS
 from app.errors import ShopError
-from app.plugin_api import (
-    Dialect,
-    MountedRequests,
-    NewEvent,
-    publish_events,
-    run_in_transaction,
-)
+from app.plugin_api import Dialect, MountedRequests, NewEvent, publish_events, run_in_transaction
 from app.plugins import admin as pages
 from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base

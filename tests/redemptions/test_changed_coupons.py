@@ -5,9 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.services.redemptions.expiry import expire_reservations
-from tests.redemptions.calls import expire, move, reserve
-
-__all__ = ["expire"]  # a fixture
+from tests.redemptions.calls import move, reserve
 
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
 

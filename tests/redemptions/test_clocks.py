@@ -9,12 +9,10 @@ import pytest
 import app.db.session
 from app.services.redemptions.expiry import expire_reservations
 from tests.api_client import Client, at_the_same_time
-from tests.events.feed import feed, types
+from tests.events.feed import types
 from tests.redemptions.calls import USED_UP, move, post, rejected, reserve, usage_count
 
 pytestmark = pytest.mark.both_databases
-
-__all__ = ["feed"]  # a fixture
 
 _AHEAD = ContextVar("ahead", default=timedelta(0))
 ADA = {"email": "ada@example.com"}

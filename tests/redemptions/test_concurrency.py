@@ -11,11 +11,8 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import Coupon, Redemption
 from tests.api_client import Client, at_the_same_time
-from tests.events.feed import feed
-from tests.redemptions.calls import expire, move, post, rejected, reserve, usage_count
+from tests.redemptions.calls import move, post, rejected, reserve, usage_count
 from tests.selection import POOLED
-
-__all__ = ["expire", "feed"]  # fixtures
 
 pytestmark = pytest.mark.pooler
 

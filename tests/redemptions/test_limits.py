@@ -2,11 +2,9 @@
 
 import pytest
 
-from tests.redemptions.calls import USED_UP, expire, move, post, rejected, reserve, usage_count
+from tests.redemptions.calls import USED_UP, move, post, rejected, reserve, usage_count
 
 pytestmark = pytest.mark.both_databases
-
-__all__ = ["expire"]  # a fixture
 
 USED_UP_BY_CUSTOMER = ["usage_limit_per_user"]
 

@@ -3,9 +3,7 @@
 import pytest
 
 from tests.api_client import refused_params
-from tests.redemptions.calls import expire, move, reserve
-
-__all__ = ["expire"]  # a fixture
+from tests.redemptions.calls import move, reserve
 
 
 @pytest.fixture

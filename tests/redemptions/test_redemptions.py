@@ -10,9 +10,7 @@ from sqlalchemy.sql.dml import Insert
 from app.db.session import db, run_in_transaction
 from app.models import Redemption
 from tests.api_client import codes, refusal, reply, without_key
-from tests.redemptions.calls import USED_UP, expire, move, post, rejected, reserve, usage_count
-
-__all__ = ["expire"]  # a fixture
+from tests.redemptions.calls import USED_UP, move, post, rejected, reserve, usage_count
 
 
 def uses(client, code="summer"):

@@ -18,15 +18,10 @@ from tests.webhooks.deliveries import (
     in_state,
     make_webhook,
     publish,
-    receiver,
-    receivers,
-    shop,
     show,
     write,
 )
 from tests.webhooks.receivers import running_worker, until
-
-__all__ = ["receiver", "receivers", "shop"]  # fixtures
 
 
 @pytest.mark.pooler

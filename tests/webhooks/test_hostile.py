@@ -11,13 +11,11 @@ import pytest
 from app.outbound import client
 from app.outbound.client import ReceiverClient
 from app.outbound.network import parse_networks
-from tests.webhooks.deliveries import make_webhook, publish, receiver, receivers, shop
+from tests.webhooks.deliveries import make_webhook, publish
 from tests.webhooks.hostile_receivers import RESPONSES, hostile_receivers
 from tests.webhooks.receivers import LOOPBACK, running_worker
 
 pytestmark = pytest.mark.one_database
-
-__all__ = ["receiver", "receivers", "shop"]  # fixtures
 
 MAX_DELAY = 4.0  # seconds: less than a delivery that waits for a hostile receiver takes
 

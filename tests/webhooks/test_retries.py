@@ -21,17 +21,12 @@ from tests.webhooks.deliveries import (
     in_state,
     make_webhook,
     publish,
-    receiver,
-    receivers,
-    shop,
     show,
     write,
 )
 from tests.webhooks.receivers import LOOPBACK, PATIENCE, running_worker, until
 
 pytestmark = pytest.mark.one_database
-
-__all__ = ["receiver", "receivers", "shop"]  # fixtures
 
 
 def make_due(shop):

@@ -23,19 +23,8 @@ from app.worker import runner
 from app.worker.loop import CycleInput, run_cycle
 from tests.api_client import codes
 from tests.serving import ROOT
-from tests.webhooks.deliveries import (
-    deliveries,
-    in_state,
-    make_webhook,
-    publish,
-    receiver,
-    receivers,
-    shop,
-    write,
-)
+from tests.webhooks.deliveries import deliveries, in_state, make_webhook, publish, write
 from tests.webhooks.receivers import LOOPBACK, PATIENCE, running_worker, until
-
-__all__ = ["receiver", "receivers", "shop"]  # fixtures
 
 
 def test_change_within_a_second_reaches_the_worker(shop, receivers):

@@ -3,14 +3,7 @@
 import json
 import os
 
-from shop_api_client import (
-    RejectedError,
-    connect,
-    doc_url,
-    follow_events,
-    pages,
-    verify_webhook,
-)
+from shop_api_client import RejectedError, connect, doc_url, follow_events, pages, verify_webhook
 from shop_api_client.generated.api.coupons import create_coupon, list_coupons
 from shop_api_client.generated.api.events import list_events
 from shop_api_client.generated.models import (

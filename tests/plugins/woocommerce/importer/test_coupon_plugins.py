@@ -8,9 +8,7 @@ from app.models import Coupon
 from app.models.coupon import CouponOptions
 from tests.dumps.schemas import INTEGER, TEXT
 from tests.dumps.shop import Shop, php
-from tests.plugins.woocommerce.importer.imports import erp, import_dump, rows_of, shop_file
-
-__all__ = ["erp", "import_dump", "shop_file"]  # fixtures
+from tests.plugins.woocommerce.importer.imports import rows_of
 
 WT, ACFW, SC = "_wt_coupon_start_date", "_acfw_schedule_start", "_wc_sc_start_date"
 ENABLED = {"_acfw_enable_date_range_schedule": "yes"}

@@ -1,9 +1,6 @@
 """An import leaves records out whose personal data was erased in this shop (people 5)."""
 
 from tests.dumps.shop import FIRST_CUSTOMER, Shop
-from tests.plugins.woocommerce.importer.imports import erp, import_dump, shop_file
-
-__all__ = ["erp", "import_dump", "shop_file"]  # fixtures
 
 
 def test_erased_records_are_left_out_also_with_overwrite(shop_file, import_dump, erp, admin):

@@ -11,29 +11,15 @@ from app.auth.encryption import decrypt
 from app.catalog import current_catalog
 from app.cli.progress import ProgressDisplay
 from app.db.read_pool import fetch
-from app.models import (
-    Coupon,
-    DownloadPermission,
-    Redemption,
-    Webhook,
-)
+from app.models import Coupon, DownloadPermission, Redemption, Webhook
 from app.plugins.woocommerce.importer.importer import Location, Options, import_shop
 from app.plugins.woocommerce.importer.report import ImportReport
 from tests.api_client import Client
 from tests.dumps.dialects import DIALECTS
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop, cents
-from tests.plugins.woocommerce.importer.imports import (
-    ImportedKey,
-    erp,
-    everything,
-    import_dump,
-    rows_of,
-    shop_file,
-)
+from tests.plugins.woocommerce.importer.imports import ImportedKey, everything, rows_of
 from tests.schemas import create_tables
-
-__all__ = ["erp", "import_dump", "shop_file"]  # fixtures
 
 ISO = "%Y-%m-%dT%H:%M:%SZ"
 

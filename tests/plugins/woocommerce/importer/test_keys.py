@@ -16,11 +16,9 @@ from tests.api_client import Client
 from tests.databases import close
 from tests.dumps.dialects import write_dump
 from tests.dumps.shop import FIRST_ORDER, KEY, SECRET, Shop
-from tests.plugins.woocommerce.importer.imports import ImportedKey, import_dump, shop_file
+from tests.plugins.woocommerce.importer.imports import ImportedKey
 from tests.serving import SECRET as SERVING_SECRET
 from tests.serving import running_service
-
-__all__ = ["import_dump", "shop_file"]  # fixtures
 
 
 @pytest.fixture

@@ -27,19 +27,11 @@ from app.plugins.woocommerce.importer.convert.metadata import (
     REPEATED,
     reason_to_leave_out,
 )
-from app.plugins.woocommerce.importer.tables import (
-    COUPON_KEYS,
-    ITEM_KEYS,
-    ORDER_KEYS,
-    REFUND_KEYS,
-)
+from app.plugins.woocommerce.importer.tables import COUPON_KEYS, ITEM_KEYS, ORDER_KEYS, REFUND_KEYS
 from app.plugins.woocommerce.stored_keys import USER_KEYS
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop, php
-from tests.plugins.woocommerce.importer.imports import erp, import_dump, shop_file
 from tests.plugins.woocommerce.importer.test_import import ISO
-
-__all__ = ["erp", "import_dump", "shop_file"]  # fixtures
 
 REFUNDED, CHILD = FIRST_ORDER + 5, FIRST_ORDER + 7
 """Orders: completed with refunds, and with a parent."""

@@ -15,9 +15,7 @@ from app.plugins.woocommerce.importer.convert.coupon_plugins import (
 )
 from tests.api_client import Client
 from tests.dumps.shop import Shop, php
-from tests.plugins.woocommerce.importer.imports import ImportedKey, import_dump, shop_file
-
-__all__ = ["import_dump", "shop_file"]  # fixtures
+from tests.plugins.woocommerce.importer.imports import ImportedKey
 
 VALUES = [
     None, "", "a\0b", " ", "x", "0", "-1", "1.5", "1e400", "NaN", "²", "é" * 300, "😀\x1a\0", "9" * 40,

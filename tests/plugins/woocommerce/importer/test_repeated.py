@@ -9,26 +9,11 @@ from sqlalchemy import func, select
 from app.conversions.numbers import MAX_COUNT
 from app.db.read_pool import fetch
 from app.db.session import db
-from app.models import (
-    Coupon,
-    ImportedRecord,
-    Order,
-    OrderNote,
-    Redemption,
-    User,
-)
+from app.models import Coupon, ImportedRecord, Order, OrderNote, Redemption, User
 from app.plugins.woocommerce.importer import context, importer
 from app.plugins.woocommerce.importer.steps import orders as order_steps
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
-from tests.plugins.woocommerce.importer.imports import (
-    erp,
-    everything,
-    import_dump,
-    rows_of,
-    shop_file,
-)
-
-__all__ = ["erp", "import_dump", "shop_file"]  # fixtures
+from tests.plugins.woocommerce.importer.imports import everything, rows_of
 
 
 @pytest.fixture(autouse=True)

@@ -7,15 +7,9 @@ from sqlalchemy import delete, select, update
 
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
-from app.models import (
-    Order,
-    Redemption,
-    User,
-)
+from app.models import Order, Redemption, User
 from tests.dumps.shop import FIRST_ORDER, Shop
-from tests.plugins.woocommerce.importer.imports import erp, import_dump, rows_of, shop_file
-
-__all__ = ["erp", "import_dump", "shop_file"]  # fixtures
+from tests.plugins.woocommerce.importer.imports import rows_of
 
 
 @pytest.fixture(autouse=True)

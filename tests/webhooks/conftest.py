@@ -1,0 +1,5 @@
+"""The fixtures of this folder."""
+
+from tests.webhooks.deliveries import receiver, receivers, shop
+
+__all__ = ["receiver", "receivers", "shop"]
