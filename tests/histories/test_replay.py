@@ -11,10 +11,7 @@ from qa.histories.checkers.records import RecordChecker
 from qa.histories.generator import CONDITIONS
 from qa.histories.history import Event, Operation, Segment
 from qa.histories.snapshots import snapshot
-from tests.events.feed import feed, make_order
-from tests.redemptions.calls import expire, post
-
-__all__ = ["expire", "feed", "make_order"]  # fixtures
+from tests.redemptions.calls import post
 
 
 def recorded(response, kind, body, *, invoked=0.0, returned=1000.0, **args):
@@ -45,6 +42,34 @@ def violations_of(events, *operations, redemptions=(), coupons=(), checker=None)
     return [violation.text for violation in checker.check(segment)]
 
 
+EMAIL = "ann@example.com"
+OF_ADDRESS = {"code": "summer", "customer_id": 0, "email": EMAIL, "expires_in": 900}
+
+
+def reserve(admin, reference, person, **times):
+    """Reserve a use of the coupon "summer"; return the operation."""
+    body = {"redemption": {"code": "summer", "reference": reference, **person}}
+    response = admin.post("/redemptions", body)
+    return recorded(response, "reserve", body, **times, **OF_ADDRESS | {"email": ""} | person)
+
+
+def limit_per_user(admin, coupon):
+    """Limit a coupon to one use of a customer; return the operation."""
+    change = {"coupon": {"usage_limit_per_user": 1}}
+    response = admin.put(f"/coupons/{coupon['id']}", change)
+    return recorded(response, "update_coupon", change, change=change["coupon"])
+
+
+def stored_redemptions(admin):
+    return admin.get("/redemptions").get_json()["redemptions"]
+
+
+def assert_explained(admin, events, *operations, **more):
+    """Assert that the events and the stored redemptions explain each operation."""
+    found = violations_of(events, *operations, redemptions=stored_redemptions(admin), **more)
+    assert found == []
+
+
 def test_an_order_keeps_the_use_of_a_deleted_coupon_for_any_customer(
     admin, feed, make_coupon, make_order
 ):
@@ -55,10 +80,8 @@ def test_an_order_keeps_the_use_of_a_deleted_coupon_for_any_customer(
         make_order(status="pending", billing_address=guest, coupon_lines=[{"code": "summer"}])
         for guest in guests
     ]
-    change = {"coupon": {"usage_limit_per_user": 1}}
-    path = f"/coupons/{coupon['id']}"
-    limited = recorded(admin.put(path, change), "update_coupon", change, change=change["coupon"])
-    assert admin.delete(f"{path}?force=true").status_code == 200
+    limited = limit_per_user(admin, coupon)
+    assert admin.delete(f"/coupons/{coupon['id']}?force=true").status_code == 200
     body = {"order": {"billing_address": guests[1]}}
     assert admin.put(f"/orders/{orders[0]['id']}", body).status_code == 200
     assert violations_of(feed(), limited) == []
@@ -70,9 +93,7 @@ def test_a_rejection_is_explained_by_the_customer_that_the_order_had(
     """Later in the segment, the customer is deleted, and the order belongs to a guest."""
     make_coupon(code="summer", usage_limit_per_user=1)
     ann = make_customer(email="ann@example.com")["id"]
-    use = {"redemption": {"code": "summer", "reference": "a", "customer_id": ann}}
-    reserving = {"code": "summer", "customer_id": ann, "email": "", "expires_in": 900}
-    reserved = recorded(admin.post("/redemptions", use), "reserve", use, **reserving)
+    reserved = reserve(admin, "a", {"customer_id": ann})
     path = f"/orders/{make_order(customer_id=ann, status='pending')['id']}"
     body = {"order": {"coupon_lines": [{"code": "summer"}]}}
     response = admin.put(path, body)
@@ -84,9 +105,7 @@ def test_a_rejection_is_explained_by_the_customer_that_the_order_had(
     )  # fmt: skip
     admin.delete(f"/customers/{ann}")
     admin.put(path, {"order": {"note": "later"}})
-    redemptions = admin.get("/redemptions").get_json()["redemptions"]
-    found = violations_of([*events, *feed()], reserved, rejected, redemptions=redemptions)
-    assert found == []
+    assert_explained(admin, [*events, *feed()], reserved, rejected)
 
 
 def test_a_rejection_is_explained_by_a_coupon_that_was_renamed_meanwhile(admin, feed, make_coupon):
@@ -102,9 +121,7 @@ def test_a_rejection_is_explained_by_a_coupon_that_was_renamed_meanwhile(admin, 
     rejected.args |= {"code": "summer"}
     renamed.returned, reserved.invoked = 1.5, 2.0  # one after the other
     assert rejected.reasons == {"usage_limit"}
-    redemptions = admin.get("/redemptions").get_json()["redemptions"]
-    found = violations_of(feed(), renamed, reserved, rejected, redemptions=redemptions)
-    assert found == []
+    assert_explained(admin, feed(), renamed, reserved, rejected)
 
 
 def test_a_recorded_coupon_is_rejected_because_of_a_use_that_was_taken_in_the_trash(
@@ -128,9 +145,8 @@ def test_a_recorded_coupon_is_rejected_because_of_a_use_that_was_taken_in_the_tr
     # It has found the coupon before the trash, when the use had been released.
     released = [event["type"] for event in events].index("coupon.released")
     rejected.invoked, rejected.returned = released + 0.95, len(events) - 0.5
-    redemptions = admin.get("/redemptions").get_json()["redemptions"]
     events += feed()
-    assert violations_of(events, *moves, rejected, redemptions=redemptions) == []
+    assert_explained(admin, events, *moves, rejected)
 
 
 def test_a_new_customer_of_an_order_uses_the_coupon_after_a_reservation_has_expired(
@@ -139,17 +155,14 @@ def test_a_new_customer_of_an_order_uses_the_coupon_after_a_reservation_has_expi
     """The request stores the expiry; its event follows the one of the order."""
     make_coupon(code="summer", usage_limit_per_user=1)
     order = make_order(status="pending", coupon_lines=[{"code": "summer"}])
-    use = {"redemption": {"code": "summer", "reference": "a", "email": "ann@example.com"}}
-    args = {"customer_id": 0, "email": "ann@example.com", "expires_in": 900}
-    reserved = recorded(admin.post("/redemptions", use), "reserve", use, **args)
+    reserved = reserve(admin, "a", {"email": EMAIL})
     reserved.response["redemption"]["expires_at"] = expire(reserved.response["redemption"])
     body = {"order": {"billing_address": {"email": "ann@example.com"}}}
     response = admin.put(f"/orders/{order['id']}", body)
     moved = recorded(response, "change_customer", body, email="ann@example.com", customer_id=0)
     events = feed()
     assert [event["type"] for event in events[-2:]] == ["order.updated", "coupon.released"]
-    redemptions = admin.get("/redemptions").get_json()["redemptions"]
-    assert violations_of(events, reserved, moved, redemptions=redemptions) == []
+    assert_explained(admin, events, reserved, moved)
 
 
 def test_a_rejection_is_explained_by_an_order_of_a_deleted_customer(
@@ -163,13 +176,10 @@ def test_a_rejection_is_explained_by_an_order_of_a_deleted_customer(
     assert admin.delete(f"/customers/{ann}").status_code == 200
     assert admin.put(f"/orders/{order['id']}", {"order": {"note": "a"}}).status_code == 200
     events += feed()
-    use = {"redemption": {"code": "summer", "reference": "a", "email": "ann@example.com"}}
-    args = {"code": "summer", "customer_id": 0, "email": "ann@example.com", "expires_in": 900}
     late = {"invoked": len(events) + 1.0, "returned": len(events) + 2.0}
-    rejected = recorded(admin.post("/redemptions", use), "reserve", use, **late, **args)
+    rejected = reserve(admin, "a", {"email": EMAIL}, **late)
     assert rejected.reasons == {"usage_limit_per_user"}
-    redemptions = admin.get("/redemptions").get_json()["redemptions"]
-    assert violations_of(events, rejected, redemptions=redemptions) == []
+    assert_explained(admin, events, rejected)
 
 
 def test_an_update_without_an_address_keeps_that_of_a_deleted_customer(
@@ -183,17 +193,14 @@ def test_an_update_without_an_address_keeps_that_of_a_deleted_customer(
     given = {"status": "pending", "coupon_lines": lines, "billing_address": address}
     order = make_order(customer_id=ann, **given)
     make_order(**given)
-    change = {"coupon": {"usage_limit_per_user": 1}}
-    path = f"/coupons/{coupon['id']}"
-    limited = recorded(admin.put(path, change), "update_coupon", change, change=change["coupon"])
+    limited = limit_per_user(admin, coupon)
     events = feed()
     assert admin.delete(f"/customers/{ann}").status_code == 200
     body = {"order": {"billing_address": {"email": ""}, "customer_id": 0}}
     response = admin.put(f"/orders/{order['id']}", body)
     assert response.status_code == 200
     moved = recorded(response, "change_customer", body, email="", customer_id=0)
-    redemptions = admin.get("/redemptions").get_json()["redemptions"]
-    assert violations_of([*events, *feed()], limited, moved, redemptions=redemptions) == []
+    assert_explained(admin, [*events, *feed()], limited, moved)
 
 
 def test_a_use_of_an_erased_address_counts_for_its_next_customer_only(
@@ -207,15 +214,13 @@ def test_a_use_of_an_erased_address_counts_for_its_next_customer_only(
     operations = [reserve(admin, "a", {"customer_id": ann})]
     events = feed()
     assert admin.delete(f"/customers/{ann}").status_code == 200
-    change = {"coupon": {"usage_limit_per_user": 1}}
-    limiting = admin.put(f"/coupons/{coupon['id']}", change)
-    operations.append(recorded(limiting, "update_coupon", change, change=change["coupon"]))
+    operations.append(limit_per_user(admin, coupon))
     body = {"order": {"customer_id": bob}}
     response = admin.put(f"/orders/{order['id']}", body)
     assert response.status_code == 200
     operations.append(recorded(response, "change_customer", body, customer_id=bob, email=""))
     events += feed()
-    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+    assert_explained(admin, events, *operations)
 
 
 def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_order(
@@ -227,9 +232,7 @@ def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_o
     order = make_order(customer_id=ann, status="pending", coupon_lines=[{"code": "summer"}])
     path = f"/orders/{order['id']}"
     trashed = recorded(admin.delete(path), "trash_order", None, order=order["id"])
-    use = {"redemption": {"code": "summer", "reference": "a", "customer_id": ann}}
-    args = {"code": "summer", "customer_id": ann, "email": "", "expires_in": 900}
-    reserved = recorded(admin.post("/redemptions", use), "reserve", use, **args)
+    reserved = reserve(admin, "a", {"customer_id": ann})
     events = feed()
     assert admin.delete(f"/customers/{ann}").status_code == 200
     events += feed()
@@ -238,8 +241,7 @@ def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_o
     codes = ["summer"]
     rejected = recorded(response, "restore_order", None, **late, order=order["id"], codes=codes)
     assert rejected.reasons == {"usage_limit_per_user"}
-    redemptions = admin.get("/redemptions").get_json()["redemptions"]
-    assert violations_of(events, trashed, reserved, rejected, redemptions=redemptions) == []
+    assert_explained(admin, events, trashed, reserved, rejected)
 
 
 def test_a_conditional_delete_of_an_order_releases_its_coupons(
@@ -267,22 +269,6 @@ def test_a_conditional_delete_of_an_order_releases_its_coupons(
     )
 
 
-EMAIL = "ann@example.com"
-OF_ADDRESS = {"code": "summer", "customer_id": 0, "email": EMAIL, "expires_in": 900}
-
-
-def reserve(admin, reference, person, **times):
-    """Reserve a use of the coupon "summer"; return the operation."""
-    body = {"redemption": {"code": "summer", "reference": reference, **person}}
-    response = admin.post("/redemptions", body)
-    args = {**OF_ADDRESS, "email": "", **person}
-    return recorded(response, "reserve", body, **times, **args)
-
-
-def stored_redemptions(admin):
-    return admin.get("/redemptions").get_json()["redemptions"]
-
-
 def test_a_confirmation_is_rejected_because_of_the_address_of_a_deleted_customer(
     admin, expire, feed, make_coupon, make_customer
 ):
@@ -300,7 +286,7 @@ def test_a_confirmation_is_rejected_because_of_the_address_of_a_deleted_customer
     response = admin.post(f"/redemptions/{first['id']}/confirm")
     operations.append(recorded(response, "confirm", None, **late, redemption=first["id"]))
     assert operations[-1].reasons == {"usage_limit_per_user"}
-    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+    assert_explained(admin, events, *operations)
 
 
 def test_a_reference_of_a_deleted_customer_belongs_to_who_uses_it_again(
@@ -318,7 +304,7 @@ def test_a_reference_of_a_deleted_customer_belongs_to_who_uses_it_again(
     operations.append(reserve(admin, "a", {"customer_id": bob}))
     assert [each.status for each in operations] == [201, 200, 201, 200]
     events += feed()
-    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+    assert_explained(admin, events, *operations)
 
 
 def test_a_guest_reserves_during_the_deletion_of_an_account_with_the_same_address(
@@ -370,7 +356,7 @@ def test_an_account_keeps_its_address_if_another_account_has_the_new_one(
     assert operations[-1].status == 201
     assert admin.delete(f"/customers/{bob}").status_code == 200
     events += feed()
-    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+    assert_explained(admin, events, *operations)
 
 
 def test_an_order_without_an_address_counts_erased_uses_of_its_deleted_customer(
@@ -392,7 +378,7 @@ def test_an_order_without_an_address_counts_erased_uses_of_its_deleted_customer(
     operations.append(recorded(restored, "restore_order", None, invoked=len(events) - 0.05))
     assert [each.status for each in operations] == [200, 200, 201, 200]
     events += feed()
-    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+    assert_explained(admin, events, *operations)
 
 
 def test_an_order_without_a_use_of_its_coupon_is_found(admin, feed, make_coupon, make_order):
@@ -501,8 +487,7 @@ def test_an_order_of_a_bulk_request_had_the_address_that_its_events_lost(
     assert admin.delete(f"/customers/{bob}").status_code == 200
     events = admin.get("/events").get_json()["events"]
     assert EMAIL not in str(events)
-    redemptions = stored_redemptions(admin)
-    assert violations_of(events, created, rejected, changed, redemptions=redemptions) == []
+    assert_explained(admin, events, created, rejected, changed)
 
 
 def test_uses_follow_their_customer_in_a_merge_a_claim_and_an_erasure(
@@ -547,8 +532,7 @@ def test_uses_follow_their_customer_in_a_merge_a_claim_and_an_erasure(
     reject("old@example.com")
     query = {"filter[after]": before[-1]["id"]}
     events = [*before, *admin.get("/events", query).get_json()["events"]]
-    redemptions = stored_redemptions(admin)
-    assert violations_of(events, *operations, redemptions=redemptions) == []
+    assert_explained(admin, events, *operations)
 
 
 def sender(admin, operations):
@@ -657,7 +641,7 @@ def test_the_address_of_a_merged_account_is_not_that_of_the_customer(
     operations.append(recorded(response, "restore_order", None, invoked=number - 0.05, order=order))
     assert response.status_code == 200
     events = admin.get("/events", {"filter[limit]": 100}).get_json()["events"]
-    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+    assert_explained(admin, events, *operations)
 
 
 @pytest.mark.parametrize(("invoked", "violations"), [(3.95, 0), (900.0, 1)])
