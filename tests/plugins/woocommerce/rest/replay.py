@@ -22,7 +22,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from app.conversions.emails import lower_domain
 from app.plugins.woocommerce import credentials
-from tests.plugins.woocommerce.rest.seed import KEYS, SEED, VARIATION, reset
+from tests.plugins.woocommerce.rest.recorded_shop import KEYS, SEED, VARIATION
+from tests.plugins.woocommerce.rest.seed import reset
 
 FOLDER = Path(__file__).parent
 EXCHANGES = [

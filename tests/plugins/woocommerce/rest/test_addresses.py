@@ -6,7 +6,8 @@ import pytest
 from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER, SIGNATURE_TYPE_BODY, SIGNATURE_TYPE_QUERY
 from oauthlib.oauth1 import Client as Signer
 
-from tests.plugins.woocommerce.rest.seed import KEYS, reset
+from tests.plugins.woocommerce.rest.recorded_shop import KEYS
+from tests.plugins.woocommerce.rest.seed import reset
 
 pytestmark = pytest.mark.one_database
 

@@ -16,7 +16,8 @@ from app.models import API_KEYS, ORDERS, USER_ROLES, USERS
 from app.plugins.woocommerce.reports import STAFF
 from tests.api_client import Client
 from tests.customers.test_erasure import stored_words
-from tests.plugins.woocommerce.rest.seed import KEYS, reset
+from tests.plugins.woocommerce.rest.recorded_shop import KEYS
+from tests.plugins.woocommerce.rest.seed import reset
 
 pytestmark = pytest.mark.one_database
 

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from tests.plugins.woocommerce.rest.replay import DIFFERENCES, EXCHANGES, explains, replay, score
-from tests.plugins.woocommerce.rest.seed import reset
 
 SETTINGS = {
     "SHOP_PUBLIC_URL": "https://shop.example",
@@ -59,9 +58,3 @@ def test_rows_have_a_reason_and_are_used():
         assert ("request" in row) != ("exchange" in row)
         is_example = "example" in row and re.search(row["request"], row["example"])
         assert is_example or any(explains(row, each) for each in requests), row
-
-
-@pytest.mark.slow
-def test_seed_is_written_as_the_services_do(app_with):
-    app = app_with(**SETTINGS)
-    reset(app)  # raises an error if a constraint is violated
