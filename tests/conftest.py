@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import pytest
 from flask_migrate import upgrade
-from sqlalchemy import event, make_url, update
+from sqlalchemy import event, make_url, select, update
 
 from app import create_app
 from app.auth.principals import Permission
 from app.cli import progress
+from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.models import Coupon, Event
 from app.services.api_keys.writes import NewKey, create_key
@@ -267,6 +268,22 @@ def store(app):
             run_in_transaction(lambda session: session.execute(statement))
 
     return write
+
+
+@pytest.fixture
+def everything(app):
+    """Return a function: all rows of all tables, without the times at which keys were used."""
+
+    def read():
+        with app.app_context():
+            return {
+                table.name: sorted(
+                    map(repr, fetch(select(*[c for c in table.c if c.name != "last_used_at"])))
+                )
+                for table in db.metadata.sorted_tables
+            }
+
+    return read
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from app.auth.principals import CAPABILITIES, ROLES, Permission
 from app.db.read_pool import fetch
-from app.db.session import db, now, run_in_transaction
+from app.db.session import now, run_in_transaction
 from app.errors.codes import ERRORS
 from app.models import Event, User, WebhookDelivery
 from app.services.api_keys.writes import create_key, revoke_key
@@ -258,22 +258,6 @@ def callers(app, admin, client_for, anonymous):
 
 def vars_of(key):
     return {"consumer_key": key.consumer_key, "consumer_secret": key.consumer_secret}
-
-
-@pytest.fixture
-def everything(app):
-    """Return a function: all rows of all tables, without the times at which keys were used."""
-
-    def read():
-        with app.app_context():
-            return {
-                table.name: sorted(
-                    map(repr, fetch(select(*[c for c in table.c if c.name != "last_used_at"])))
-                )
-                for table in db.metadata.sorted_tables
-            }
-
-    return read
 
 
 @pytest.fixture

@@ -16,21 +16,6 @@ CHARSET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 COUPON = {"type": "percent", "amount": "10", "usage_limit": 1, "description": "Spring"}
 
 
-@pytest.fixture
-def everything(app):
-    """Return a function: all rows of all tables except keys, which store when they were used."""
-
-    def read():
-        with app.app_context():
-            return {
-                table.name: fetch(select(table))
-                for table in db.metadata.sorted_tables
-                if table.name != "api_keys"
-            }
-
-    return read
-
-
 def test_generated_coupons_are_published_with_the_given_fields(admin, make_batch):
     batch = make_batch(25, pattern="####-####", coupon=COUPON)
     shown = {"id": batch["id"], "name": "", "created_at": batch["created_at"], "count": 25}

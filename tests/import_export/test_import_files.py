@@ -8,9 +8,8 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import update
 
-from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.import_export import imports
 from app.models import ImportRun
@@ -45,21 +44,6 @@ def summary(kind, read=0, created=0, updated=0, skipped=0, failed=0, note=""):
         f"{kind}: {read:,} read, {created:,} created, {updated:,} updated, {skipped:,} skipped, "
         f"{failed:,} failed.{note}\n"
     )
-
-
-@pytest.fixture
-def everything(app):
-    """Return a function: all rows of all tables except keys, which store when they were used."""
-
-    def read():
-        with app.app_context():
-            return {
-                table.name: fetch(select(table))
-                for table in db.metadata.sorted_tables
-                if table.name != "api_keys"
-            }
-
-    return read
 
 
 def codes(admin):

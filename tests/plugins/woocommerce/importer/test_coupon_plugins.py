@@ -14,12 +14,7 @@ WT, ACFW, SC = "_wt_coupon_start_date", "_acfw_schedule_start", "_wc_sc_start_da
 ENABLED = {"_acfw_enable_date_range_schedule": "yes"}
 ZERO = "0000-00-00 00:00:00"
 
-
-@pytest.fixture(autouse=True)
-def _context(app):
-    """Let the tests look into the tables."""
-    with app.app_context():
-        yield
+pytestmark = pytest.mark.usefixtures("in_app")  # they look into the tables
 
 
 class PluginShop(Shop):

@@ -23,12 +23,7 @@ from tests.schemas import create_tables
 
 ISO = "%Y-%m-%dT%H:%M:%SZ"
 
-
-@pytest.fixture(autouse=True)
-def _context(app):
-    """Let the tests look into the tables."""
-    with app.app_context():
-        yield
+pytestmark = pytest.mark.usefixtures("in_app")  # they look into the tables
 
 
 def expected_order(shop, order):

@@ -15,12 +15,7 @@ from app.plugins.woocommerce.importer.steps import orders as order_steps
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
 from tests.plugins.woocommerce.importer.imports import everything, rows_of
 
-
-@pytest.fixture(autouse=True)
-def _context(app):
-    """Let the tests look into the tables."""
-    with app.app_context():
-        yield
+pytestmark = pytest.mark.usefixtures("in_app")  # they look into the tables
 
 
 # --- the same import again ---

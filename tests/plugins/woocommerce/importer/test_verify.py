@@ -11,12 +11,7 @@ from app.models import Order, Redemption, User
 from tests.dumps.shop import FIRST_ORDER, Shop
 from tests.plugins.woocommerce.importer.imports import rows_of
 
-
-@pytest.fixture(autouse=True)
-def _context(app):
-    """Let the tests look into the tables."""
-    with app.app_context():
-        yield
+pytestmark = pytest.mark.usefixtures("in_app")  # they look into the tables
 
 
 # --- verification ---
