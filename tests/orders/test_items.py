@@ -294,6 +294,12 @@ def test_orders_from_before_keep_their_ids():
     assert [line["id"] for line in changed(old, line_items=[MUG])["line_items"]] == [71, 72]
 
 
+def test_the_price_of_an_imported_line_without_units_is_its_total():
+    old = BEFORE | {"line_items": [BEFORE["line_items"][0] | {"quantity": 0}]}
+    ((_, total, price, quantity), _) = lines(changed(old, line_items=[MUG]))
+    assert (price, quantity) == (total, 0)
+
+
 @pytest.mark.parametrize("removal", [{"remove": True}, {"quantity": 0}])
 def test_removed_lines_are_gone_and_new_ones_come_last(removal):
     after = changed(BEFORE, line_items=[MUG, {"id": 1, **removal}])
