@@ -22,7 +22,7 @@ def install(folder):
     ).open() as turn:  # several test processes can call this at the same time
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not installed.exists() or installed.read_bytes() != lock.read_bytes():
-            command = ["npm", "ci", "--fetch-retries=0"]
+            command = ["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=0"]
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, timeout=600, check=False
             )
