@@ -13,7 +13,7 @@ from app.api.responses import json_response
 from app.api.strictness import is_strict
 from app.api.view_docs import current_view, documented
 from app.auth.principals import Principal
-from app.schemas.loading import checker_of, instance_of, invalid_params
+from app.schemas.loading import instance_of, invalid_params
 from app.schemas.strict import UnknownName
 from app.services.common import bulk
 from app.services.common.bulk import BulkItem, WriteResult
@@ -48,9 +48,9 @@ def bulk_response(
     def load(item: BulkItem) -> BulkItem:
         schema = dialect.schema(create if item.id is None else update)
         is_allowed = principal.has_right(rights[item.id is not None])
-        instance = (instance_of if is_allowed else checker_of)(schema, strict=strict)
+        checks = {"names_only": True, "cleans": False} if not is_allowed else {}
         try:
-            data = instance.load(item.data)
+            data = instance_of(schema, strict=strict, **checks).load(item.data)
         except ValidationError as error:
             raise invalid_params(error, reported=unknown_names) from None
         return replace(item, data=data if is_allowed else {})

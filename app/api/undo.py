@@ -34,7 +34,7 @@ from app.models.address import SHIPPING_PHONE
 from app.schemas.campaigns import CampaignUpdate
 from app.schemas.coupons.coupon import CouponUpdate
 from app.schemas.customers import CustomerUpdate
-from app.schemas.loading import checker_of
+from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderUpdate
 from app.schemas.orders.note import OrderNoteUpdate
 from app.schemas.orders.refund import OrderRefundUpdate
@@ -273,7 +273,7 @@ def _static_reason(kind: _Kind, changes: Values) -> str:
         return "items"
     if "password" in names:
         return "secret"
-    return "" if {*checker_of(kind.schema).fields, SHIPPING_PHONE} & names else "no_changes"
+    return "" if {*instance_of(kind.schema).fields, SHIPPING_PHONE} & names else "no_changes"
 
 
 def _row(kind: _Kind, record_id: int) -> Record | None:
@@ -370,7 +370,7 @@ def _plan_update(event: Record, kind: _Kind, row: Record, *, compares: bool) -> 
 
 
 def _is_written(kind: _Kind, path: Path) -> bool:
-    names = {*checker_of(kind.schema).fields, SHIPPING_PHONE} - _STAY
+    names = {*instance_of(kind.schema).fields, SHIPPING_PHONE} - _STAY
     return path[0] in names
 
 
@@ -437,7 +437,7 @@ def _data(kind: _Kind, before: Mapping[Path, object]) -> Record:
         for path, value in before.items()
         if path[0] != SHIPPING_PHONE
     }
-    data: Record = checker_of(kind.schema).load(_nested(given))
+    data: Record = instance_of(kind.schema, cleans=False).load(_nested(given))
     if (SHIPPING_PHONE,) in before:
         address = data.get("shipping_address", {})
         data["shipping_address"] = {**address, "phone": before[SHIPPING_PHONE,]}

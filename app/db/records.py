@@ -32,18 +32,20 @@ WANTED = "wanted"
 def select_where(
     columns: tuple[ColumnElement[object], ...],
     record_id: ColumnElement[int],
-    condition: ColumnElement[bool],
+    condition: ColumnElement[bool] | None,
     *order: ColumnElement[object],
 ) -> Select[Any]:
     """Return a select of the formatted columns of records, followed by their ID.
 
     Args:
         record_id: the column with the ID of the records.
-        condition: the WHERE condition. Pass the same object each time for the cache.
+        condition: the WHERE condition. Pass the same object each time for the cache. None for the
+            records whose ID is in the list WANTED.
         order: the columns to sort by.
     """
-    formatted = (as_printed(column) for column in columns)
-    return select(*formatted, record_id).where(condition).order_by(*order)
+    if condition is None:
+        condition = is_one_of(record_id, bindparam(WANTED, type_=IdList))
+    return select(*map(as_printed, columns), record_id).where(condition).order_by(*order)
 
 
 def fetch_by_ids(
@@ -52,7 +54,7 @@ def fetch_by_ids(
     """Return the records with these IDs in the given order, as selected by ``select_where``."""
     if not ids:
         return []
-    rows = fetch(select_where(tuple(columns), record_id, _is_wanted(record_id)), {WANTED: ids})
+    rows = fetch(select_where(tuple(columns), record_id, None), {WANTED: ids})
     by_id = {row[-1]: row for row in rows}
     return [by_id[record] for record in ids if record in by_id]
 
@@ -106,8 +108,3 @@ def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """
     printed: TypeEngine[object] | None = getattr(column.type, "printed", None)
     return column if printed is None else type_coerce(column, printed)
-
-
-@lru_cache(MAX_SELECTS)
-def _is_wanted(record_id: ColumnElement[int]) -> ColumnElement[bool]:
-    return is_one_of(record_id, bindparam(WANTED, type_=IdList))

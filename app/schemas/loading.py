@@ -13,25 +13,22 @@ from app.schemas.strict import MAX_UNKNOWN, UnknownName, make_strict
 
 @cache
 def instance_of(
-    schema: type[ma.Schema], *, strict: bool = False, names_only: bool = False
+    schema: type[ma.Schema],
+    *,
+    strict: bool = False,
+    names_only: bool = False,
+    cleans: bool = True,
 ) -> ma.Schema:
     """Return the shared instance of a schema, for strict or lenient requests.
 
     Args:
         names_only: whether a strict request reports only unknown names, because its caller lacks
             the right, which is the next error.
+        cleans: whether values get their stored form, which a caller without the right cannot let
+            the service do.
     """
-    return make_strict(schema(), names_only=names_only) if strict else schema()
-
-
-@cache
-def checker_of(schema: type[ma.Schema], *, strict: bool = False) -> ma.Schema:
-    """Return the shared instance of a schema for items whose caller lacks the right.
-
-    Errors have their specified order, and the caller does not let the service clean its input.
-    """
-    checker = without_cleaning(schema())
-    return make_strict(checker, names_only=True) if strict else checker
+    instance = schema() if cleans else without_cleaning(schema())
+    return make_strict(instance, names_only=names_only) if strict else instance
 
 
 def invalid_params(

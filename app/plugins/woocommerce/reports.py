@@ -211,8 +211,8 @@ def paying_customers(actor: Principal) -> tuple[int, int]:
         select(func.count()).select_from(paying.distinct().subquery()),
         select(func.count()).select_from(staff).where(is_paying),
         select(func.count()).select_from(staff),
+        RowCountFilter("users", USERS.c.created_at).number,
     )
     with reading(actor) as fetch:
-        every, of_staff, number_of_staff = (fetch(number)[0][0] for number in numbers)
-        everyone = RowCountFilter("users", USERS.c.created_at).total(fetch) - number_of_staff
-    return every - of_staff, everyone - every + of_staff
+        every, of_staff, number_of_staff, users = (int(fetch(each)[0][0]) for each in numbers)
+    return every - of_staff, users - number_of_staff - every + of_staff

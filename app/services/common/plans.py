@@ -6,10 +6,12 @@ A query module says which records match (``Matching``), and never how to find th
 - *Count and page*: more matches, and lists without a filter, are read from the index of the sort
   order until the page is complete. A page in the second half is read backwards from the end.
 
-The totals of lists without a filter are those of ``row_counts``.
+The totals of lists without a filter are those of ``row_counts``, which one statement reads together
+with the first page.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -25,10 +27,11 @@ from sqlalchemy import (
 )
 
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import STREAM_ABOVE, Fetch, RowStream, fetch, snapshot
+from app.db.read_pool import MAX_SELECTS, STREAM_ABOVE, Fetch, RowStream, fetch, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.services.common.filtering import Find, ListQuery, Matching
 from app.services.common.pagination import Page, Total, default_page_size, page_size
+from app.services.common.row_counts import RowCountFilter
 
 FEW = 20_000
 """Up to this number, matches are found first and then sorted."""
@@ -114,10 +117,14 @@ def fetch_page(
     offset = query.offset or (size or INT64_MAX) * (query.page - 1)
     is_collected = size is not None and size <= STREAM_ABOVE
     rows: Sequence[Row] | RowStream = ()
-    with snapshot() as fetch:
-        matching = _matching(find, fetch)
+    first = _first_of_all(columns, find, key, query.order)
+    if first is not None and is_collected and not offset:
+        rows = fetch(first, {"limit": size})
+        return Page(rows, int(rows[0][-2]) if rows else 0, query.page, size)
+    with snapshot() as read:
+        matching = _matching(find, read)
         most = matching.search.most if is_collected and matching.search is not None else None
-        total, is_complete = _total(matching, fetch, most)
+        total, is_complete = _total(matching, read, most)
         is_more = not is_complete and total == most
         limit = min(INT64_MAX if is_more else total - offset, size or INT64_MAX)
         after = INT64_MAX if is_more or not is_collected else total - offset - limit
@@ -127,9 +134,9 @@ def fetch_page(
         plan = _search if is_few else _count_and_page
         page = plan(matching, key, query.order, is_backward=after < offset, for_page=is_collected)
         if limit > 0 and is_collected:
-            ids = [row[0] for row in fetch(page, window)]
+            ids = [row[0] for row in read(page, window)]
             ids = ids[::-1] if after < offset else ids
-            rows = fetch_by_ids(fetch, columns, matching.record_id, ids)
+            rows = fetch_by_ids(read, columns, matching.record_id, ids)
     if limit > 0 and not is_collected:
         page, window = (matching.found(), {}) if limit == total else (page, window)
         printed, record_id = map(as_printed, columns), matching.record_id
@@ -147,7 +154,7 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> Total:
     """Return the number of matching records, of which at most ``most`` are counted."""
     counted = matching.counted
     if counted is not None and matching.is_whole:
-        return Total(counted.total(fetch))
+        return Total(int(fetch(counted.number)[0][0]))
     if matching.number is not None:
         return Total(int(fetch(select(matching.number))[0][0]))
     in_search_table = _numbers_in_search_table(matching, most)
@@ -224,6 +231,30 @@ def _count_and_page(
         ids, record_id, key, _finds_few = matching.index
     order = _order(key, record_id, direction, is_backward=is_backward)
     return ids.order_by(*order).offset(_WINDOW["offset"]).limit(_WINDOW["limit"])
+
+
+def _first_of_all(
+    columns: Columns, find: Find, key: ColumnElement[Any], direction: str
+) -> Select[Any] | None:
+    """Return a select of the first records of a counted part, or None if not all of it matches.
+
+    It has the number of all before the ID of each record.
+    """
+    if not isinstance(find, Matching) or not find.is_whole or find.counted is None:
+        return None
+    _, record_id, key, _ = find.index or (None, find.record_id, key, None)
+    return _counted_first(tuple(columns), find.record_id, find.counted, (key, record_id, direction))
+
+
+@lru_cache(MAX_SELECTS)  # the select of customers takes as long to build as to run
+def _counted_first(
+    columns: tuple[ColumnElement[object], ...],
+    record_id: ColumnElement[int],
+    counted: RowCountFilter,
+    order: tuple[ColumnElement[Any], ColumnElement[int], str],
+) -> Select[Any]:
+    every = select(*map(as_printed, columns), counted.number.scalar_subquery(), record_id)
+    return every.where(counted.part).order_by(*_order(*order)).limit(_WINDOW["limit"])
 
 
 def _order(

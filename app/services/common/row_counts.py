@@ -1,14 +1,14 @@
 """Totals of the records that database triggers count by week (``RowCount``)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from operator import ge, le
 
-from sqlalchemy import BinaryExpression, ColumnElement, Select, func, select
+from sqlalchemy import BinaryExpression, ColumnElement, Select, func, select, true
 
-from app.db.read_pool import MAX_SELECTS, Fetch
+from app.db.read_pool import MAX_SELECTS
 from app.models import ROW_COUNTS
 
 _COUNTS = ROW_COUNTS.c
@@ -20,18 +20,21 @@ class RowCountFilter:
 
     Args:
         timestamp: column that determines the week, as the select of IDs sees it.
+        part: the condition of these records.
         partitions: counted partitions of the table; None for all.
         without: a partition to leave out; None to leave out nothing.
     """
 
     table_name: str
     timestamp: ColumnElement[datetime]
+    part: ColumnElement[bool] = field(default=true(), compare=False)
     partitions: tuple[str, ...] | None = None
     without: str | None = None
 
-    def total(self, fetch: Fetch) -> int:
-        """Return the number of records."""
-        return int(fetch(_sum_of_counts(self.table_name, self.partitions, self.without))[0][0])
+    @property
+    def number(self) -> Select[int]:
+        """The select of the number of records."""
+        return _sum_of_counts(self.table_name, self.partitions, self.without)
 
     def in_period(
         self, conditions: Sequence[ColumnElement[bool]], found: Select[int]

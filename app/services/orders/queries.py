@@ -54,10 +54,10 @@ from app.services.customers.statistics import COLUMNS as CUSTOMER_COLUMNS
 
 DOWNLOADABLE = ("processing", "completed")
 
-IS_TRASHED = ORDERS.c.status == TRASH
-_COUNTED = RowCountFilter("orders", ORDERS.c.created_at, without=TRASH)
-_HAS_ID = and_(ORDERS.c.id == bindparam(WANTED), ORDERS.c.status != TRASH)
-_IS_OF_CUSTOMER = and_(ORDERS.c.customer_id == bindparam(WANTED), ORDERS.c.status != TRASH)
+IS_TRASHED, _IS_LISTED = ORDERS.c.status == TRASH, ORDERS.c.status != TRASH
+_COUNTED = RowCountFilter("orders", ORDERS.c.created_at, _IS_LISTED, without=TRASH)
+_HAS_ID = and_(ORDERS.c.id == bindparam(WANTED), _IS_LISTED)
+_IS_OF_CUSTOMER = and_(ORDERS.c.customer_id == bindparam(WANTED), _IS_LISTED)
 _OLDEST_FIRST = (ORDERS.c.created_at, ORDERS.c.id)
 
 COLUMNS: NamedColumns = {
@@ -277,11 +277,11 @@ def of_statuses(
 ) -> Matching:
     """Return the orders with one of some statuses; with None, all but those in the trash."""
     if statuses is None:
-        has_status = ORDERS.c.status != TRASH
-        return Matching(ORDERS.c.id, conditions, has_status, _COUNTED, search, IS_TRASHED)
+        return Matching(ORDERS.c.id, conditions, _IS_LISTED, _COUNTED, search, IS_TRASHED)
     names = tuple(sorted(set(statuses)))
-    counted = RowCountFilter("orders", ORDERS.c.created_at, names)
-    return Matching(ORDERS.c.id, conditions, ORDERS.c.status.in_(names), counted, search)
+    has_status = ORDERS.c.status.in_(names)
+    counted = RowCountFilter("orders", ORDERS.c.created_at, has_status, names)
+    return Matching(ORDERS.c.id, conditions, has_status, counted, search)
 
 
 def _in_trash(query: OrderQuery) -> Matching:
