@@ -1,7 +1,6 @@
 """Bulk requests of coupons, customers and orders (spec 4.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import marshmallow as ma
 from flask import Response, current_app
@@ -42,18 +41,21 @@ def bulk_response(
     bulk.require_size(record, items, current_app.config["SHOP_BULK_LIMIT"])
     # Has all fields of an update, too.
     item_schema = instance_of(dialect.schema(create))
-    rights = documented(current_view(), "rights")  # to create and to update
+    # To create and to update. Items without the right are checked, but not written.
+    allowed = list(map(principal.has_right, documented(current_view(), "rights")))
+    schemas = [
+        instance_of(dialect.schema(schema), strict=strict, names_only=not may, cleans=may)
+        for schema, may in zip((create, update), allowed, strict=True)
+    ]
     unknown_names: list[UnknownName] = []
 
     def load(item: BulkItem) -> BulkItem:
-        schema = dialect.schema(create if item.id is None else update)
-        is_allowed = principal.has_right(rights[item.id is not None])
-        checks = {"names_only": True, "cleans": False} if not is_allowed else {}
+        is_update = item.id is not None
         try:
-            data = instance_of(schema, strict=strict, **checks).load(item.data)
+            data = schemas[is_update].load(item.data)
         except ValidationError as error:
             raise invalid_params(error, reported=unknown_names) from None
-        return replace(item, data=data if is_allowed else {})
+        return BulkItem(item.id, data if allowed[is_update] else {})
 
     results = bulk.run(
         record,

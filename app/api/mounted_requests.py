@@ -23,6 +23,8 @@ _EMAIL = re.compile("(?<=/email/)", re.IGNORECASE)
 
 def without_empty_parts(path: str) -> str:
     """Return a path in which several slashes are one, except in an e-mail address."""
+    if "//" not in path:
+        return path
     start, *email = _EMAIL.split(path, maxsplit=1)
     return _SLASHES.sub("/", start) + "".join(email)
 
