@@ -1,6 +1,7 @@
 """A customer with more orders than a transaction clears: the worker clears the rest (people 5)."""
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -293,3 +294,18 @@ def test_statements_by_hand_unlink_orders_as_before(app, admin, make_customer, m
     with app.app_context():
         run_statement(USERS.delete().where(USERS.c.id == ann["id"]))
         assert fetch(select(ORDERS.c.customer_id).where(ORDERS.c.id == order["id"])) == [(None,)]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_orders_are_locked_in_the_order_of_their_index(
+    admin, make_customer, make_order, statements
+):
+    """By ID, PostgreSQL reads the orders of others before: 1.5 s for 300,000 of them."""
+    ann = make_customer(email="ann@example.com")
+    make_order(customer_id=ann["id"])
+    statements.clear()
+    assert admin.delete(f"/customers/{ann['id']}").status_code == 200
+    locked = [each for each in statements if "FROM orders" in each and "FOR UPDATE" in each]
+    assert locked
+    by_id = re.compile(r"orders\.customer_id (=|IN) \S+ +ORDER BY orders\.id\b")
+    assert [each for each in locked if by_id.search(" ".join(each.split()))] == []

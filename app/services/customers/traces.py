@@ -113,11 +113,6 @@ class Traces:
         customers = map(customer_person, self.customer_ids)
         return {*customers, *map(email_person, self.emails)}
 
-    @property
-    def has_order(self) -> ColumnElement[bool]:
-        """The condition of the orders of the account."""
-        return ORDERS.c.customer_id.in_(self.customer_ids)
-
 
 class Place(NamedTuple):
     """Where the next batch begins: the step, and the last record of the step."""
@@ -169,7 +164,8 @@ def begin_erasure(session: Session, traces: Traces) -> None:
     note_erasure(session)
     if traces.with_orders:
         # Waits for concurrent updates of the orders, whose events and uses are then cleared, too.
-        for condition in (traces.has_order, *stored_guest_conditions(traces.emails)):
+        _lock_oldest(session, traces, BATCH)
+        for condition in stored_guest_conditions(traces.emails):
             _lock_orders(session, condition)
     # What is left of a guest would not be hidden.
     size = BATCH if traces.customer_ids else INT64_MAX
@@ -332,6 +328,18 @@ def _lock_orders(session: Session, condition: ColumnElement[bool]) -> Sequence[R
     return session.execute(in_order.with_for_update()).all()
 
 
+def _lock_oldest(session: Session, traces: Traces, size: int) -> list[Row[int, int]]:
+    """Lock the oldest orders of the account, and return their IDs and customers."""
+    held: list[Row[int, int]] = []
+    # Sorted by ID, PostgreSQL would read the orders of all others before, and SQLite all that are
+    # left for each part. Their dates are in an index.
+    in_order = ORDERS.c.created_at, ORDERS.c.id
+    for customer_id in traces.customer_ids:
+        theirs = select(ORDERS.c.id).where(ORDERS.c.customer_id == customer_id).order_by(*in_order)
+        held += _lock_orders(session, ORDERS.c.id.in_(theirs.limit(size - len(held))))
+    return held
+
+
 def _of_guests(traces: Traces) -> ColumnElement[bool]:
     keys = [*map(email_key, traces.emails)]
     return and_(REDEMPTIONS.c.customer_id.is_(None), REDEMPTIONS.c.email_normalized.in_(keys))
@@ -341,12 +349,7 @@ def _clear_orders(session: Session, traces: Traces, _: int, size: int) -> Done:
     """Make orders of the account those of a guest, whose events do not name it."""
     if not traces.with_orders:
         return Done(0, None)
-    held: list[Row[int, int]] = []
-    # Sorted by ID, all that are left would be read for each part. Their dates are in an index.
-    in_order = ORDERS.c.created_at, ORDERS.c.id
-    for customer_id in traces.customer_ids:
-        theirs = select(ORDERS.c.id).where(ORDERS.c.customer_id == customer_id).order_by(*in_order)
-        held += _lock_orders(session, ORDERS.c.id.in_(theirs.limit(size - len(held))))
+    held = _lock_oldest(session, traces, size)
     if not held:
         return Done(0, None)
     # Some may have become those of another customer meanwhile.
