@@ -31,7 +31,7 @@ def test_filter_of_batches(admin, make_batch, make_coupon):
 
 
 @pytest.mark.both_databases
-def test_counts_follow_the_uses(app, admin, make_batch):
+def test_counts_follow_the_uses(app, admin, feed, make_batch):
     batch = make_batch(6, coupon={"usage_limit": 5})
     path = f"/coupons/batches/{batch['id']}"
     (a, b, c, d, e, f) = (coupon["code"] for coupon in listed(admin, batch))
@@ -61,7 +61,10 @@ def test_counts_follow_the_uses(app, admin, make_batch):
     coupon_id = admin.get(f"/coupons/code/{e}").get_json()["coupon"]["id"]
     admin.delete(f"/coupons/{coupon_id}")
     assert counts() == (6, 3, 1, 1, 1)
+    feed()
     assert reply(admin.delete(path)) == (200, {"trashed": 3})
+    events = [(event["type"], event["data"]["permanent"]) for event in feed()]
+    assert events == [("coupon.deleted", False)] * 3
     assert counts() == (6, 0, 1, 1, 4)
     assert reply(admin.delete(path)) == (200, {"trashed": 0})
     assert sorted(coupon["code"] for coupon in listed(admin, batch)) == sorted([a, b])
