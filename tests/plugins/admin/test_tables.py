@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from app.db import search
 from app.plugins.admin import reports
 
 
@@ -146,3 +147,21 @@ def test_csv_needs_the_right_of_the_list(shop, new_browser):
         new_browser("eva", "administrator", resources=["coupons"]).get("/orders?format=csv").status
         == 401
     )
+
+
+def test_a_total_that_is_not_complete_has_a_plus(shop, browser, monkeypatch):
+    monkeypatch.setattr(search, "MOST_COUNTED", 26)
+    page = browser.get("/coupons?q=code")
+    assert "of 26+" in page.text
+    assert "Select all 26+ that match" in page.text
+    assert "of 30" in browser.get("/coupons").text
+
+
+def test_a_table_says_that_two_letters_are_looked_for_in_the_newest_orders(
+    shop, browser, monkeypatch
+):
+    monkeypatch.setitem(search.MOST_COMPARED, "orders", 2)
+    note = "One or two letters are looked for in the newest records only."
+    assert note in browser.get("/orders?q=zq").text
+    assert note not in browser.get("/orders?q=zqx").text
+    assert note not in browser.get("/customers?q=zq").text
