@@ -341,7 +341,7 @@ NOT_UNDERSTOOD = [
     ("amount", "-1.000"), ("minimum_amount", "1.000,50"), ("maximum_amount", "1,000.50"),
     ("minimum_amount", "5 %"), ("amount", "1e3"), ("amount", "10.555"),
     ("expiry_date", "47848"), ("expiry_date", "47848.5"), ("expiry_date", "03/04/2030"),
-    ("expiry_date", "3-4-2030"), ("expiry_date", "31/12/2030"), ("expiry_date", "soon"),
+    ("expiry_date", "3-4-2030"), ("expiry_date", "12/04/2030"), ("expiry_date", "31/12/2030"), ("expiry_date", "soon"),
     ("code", "<b>x</b>"), ("metadata", "{"), ("metadata", "[1]"),
 ]  # fmt: skip
 

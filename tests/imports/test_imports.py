@@ -337,13 +337,16 @@ def test_rights(app, admin, send, work, client_for, make_app):
     assert http.post("/imports?kind=customers", **sent).status_code == 201
 
 
-def test_an_import_ends_with_the_rights_of_its_key(admin, send, work):
+@pytest.mark.parametrize(
+    "change", [{"permission": "read"}, {"resources": ["coupons"]}, {"resources": ["imports"]}]
+)
+def test_an_import_ends_with_the_rights_of_its_key(admin, send, work, client_for, change):
+    other = client_for(login="bob")
     path = path_of(send("code\na\n"))
-    key = f"/keys/{admin.key.key_id}"
-    assert admin.put(key, {"key": {"permission": "read"}}).status_code == 200
+    assert other.put(f"/keys/{admin.key.key_id}", {"key": change}).status_code == 200
     work()
-    found = admin.get(path).get_json()["import"]
-    assert (found["status"], codes(admin)) == ("failed", [])
+    found = other.get(path).get_json()["import"]
+    assert (found["status"], codes(other)) == ("failed", [])
     assert "has lost its rights" in found["reason"]
 
 
