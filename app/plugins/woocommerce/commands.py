@@ -15,8 +15,8 @@ from flask.cli import with_appcontext
 from app.catalog import current_catalog
 from app.cli.import_group import imports
 from app.cli.keys import require_schema
-from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.report import COLUMNS, ImportReport
+from app.plugins.woocommerce.importer.tables import SourceError
 from app.services.orders.items import amount_text
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

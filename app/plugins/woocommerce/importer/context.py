@@ -8,9 +8,8 @@ from app.catalog import Catalog
 from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.report import ImportReport
-from app.plugins.woocommerce.importer.source.index import SourceIndex
 from app.plugins.woocommerce.importer.source.shop import ShopSource
-from app.plugins.woocommerce.importer.source.staging import Staging
+from app.plugins.woocommerce.importer.source.staging import SourceIndex, Staging
 from app.plugins.woocommerce.importer.target.writer import TargetKind, Writer
 
 PAGE = 500

@@ -22,15 +22,13 @@ from app.models import (
 from app.plugins.woocommerce.importer import kinds
 from app.plugins.woocommerce.importer.context import Advance, ImportContext, Step
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter, reasons_by_key
-from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.report import ImportReport
-from app.plugins.woocommerce.importer.source.index import SourceIndex
 from app.plugins.woocommerce.importer.source.loading import Location, load
 from app.plugins.woocommerce.importer.source.shop import ShopSource
-from app.plugins.woocommerce.importer.source.staging import staging
+from app.plugins.woocommerce.importer.source.staging import SourceIndex, staging
 from app.plugins.woocommerce.importer.steps import accounts, coupons, order_parts, orders
-from app.plugins.woocommerce.importer.target.ids import is_empty
-from app.plugins.woocommerce.importer.target.record_map import RecordMap
+from app.plugins.woocommerce.importer.tables import SourceError
+from app.plugins.woocommerce.importer.target.record_map import RecordMap, is_empty
 from app.plugins.woocommerce.importer.target.writer import RecordWriter
 from app.services.maintenance.import_runs import record_import
 

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from app.models.address import BILLING_PARTS
 from app.plugins.woocommerce import stored_keys
 
+
+class SourceError(Exception):
+    """A source cannot be read. The message is shown to the operator."""
+
+
 Row = tuple[str | None, ...]
 """The values of a row, in the order of the columns of its table."""
 

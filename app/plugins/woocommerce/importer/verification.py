@@ -20,12 +20,12 @@ from app.models import ORDER_REFUNDS
 from app.plugins.woocommerce.importer.context import ImportContext
 from app.plugins.woocommerce.importer.convert.converted import Converted, edited_at
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
-from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.importer import Progress, plan_of, staged_shop
 from app.plugins.woocommerce.importer.kinds import ORDER, REFUND
 from app.plugins.woocommerce.importer.report import ImportReport
-from app.plugins.woocommerce.importer.source.index import SourceIndex
 from app.plugins.woocommerce.importer.source.loading import Location
+from app.plugins.woocommerce.importer.source.staging import SourceIndex
+from app.plugins.woocommerce.importer.tables import SourceError
 from app.plugins.woocommerce.importer.target.record_map import RecordMap
 from app.plugins.woocommerce.importer.target.writer import TargetKind, items_of_refunds
 from app.services.common.metadata import ITEM

@@ -16,10 +16,9 @@ from app.plugins.woocommerce.importer.dump import text as dump_text
 from app.plugins.woocommerce.importer.dump.grammar import plain_rows, row_pattern
 from app.plugins.woocommerce.importer.dump.scanner import DumpScanner
 from app.plugins.woocommerce.importer.dump.values import repaired, text_of
-from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.source.clock import ShopClock, from_unix
 from app.plugins.woocommerce.importer.source.staging import staging
-from app.plugins.woocommerce.importer.tables import SOURCE_TABLES
+from app.plugins.woocommerce.importer.tables import SOURCE_TABLES, SourceError
 from tests.dumps.dialects import DIALECTS, write_dump
 from tests.plugins.woocommerce.importer.test_hostile import HOSTILE, HostileShop
 

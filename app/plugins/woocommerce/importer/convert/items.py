@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from app.db.records import Record
-from app.plugins.woocommerce.importer.convert.metadata import (
-    REPEATED,
-    MetadataConverter,
-    SourceEntry,
-)
-from app.plugins.woocommerce.importer.convert.stored_values import (
+from app.plugins.woocommerce.importer.convert.converted import (
     Alterations,
     Cents,
     code_of,
@@ -21,6 +16,11 @@ from app.plugins.woocommerce.importer.convert.stored_values import (
     quotient,
     rounded,
     whole,
+)
+from app.plugins.woocommerce.importer.convert.metadata import (
+    REPEATED,
+    MetadataConverter,
+    SourceEntry,
 )
 from app.plugins.woocommerce.importer.source.item_meta import Products, visible_meta
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import orjson
 
-from app.plugins.woocommerce.importer.convert.stored_values import Alterations
+from app.plugins.woocommerce.importer.convert.converted import Alterations, SourceEntry
 from app.plugins.woocommerce.importer.dump.values import REPLACEMENT
 from app.plugins.woocommerce.importer.source.php_values import (
     Unconverted,
@@ -91,14 +91,6 @@ _SECOND = frozenset(":;")
 _SERIALIZED = re.compile(r"(?:[adObisCE]:.*[;}]|N;)\s*", re.DOTALL)
 _UNSTORABLE = re.compile(f"[\0\ud800-\udfff{REPLACEMENT}]")
 """Also what the reader of dumps has replaced, so that the report names it."""
-
-
-SourceEntry = tuple[int, str, str, str | None, bool]
-"""A row of metadata, converted.
-
-Its ID at the source, its key, its value as JSON, the text that filters compare, and whether the key
-begins with an underscore. A named tuple takes ten times as long to create.
-"""
 
 
 class MetadataConverter:

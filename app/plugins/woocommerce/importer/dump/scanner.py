@@ -22,8 +22,7 @@ from app.plugins.woocommerce.importer.dump.grammar import (
 )
 from app.plugins.woocommerce.importer.dump.text import HEAD, DumpText, opened
 from app.plugins.woocommerce.importer.dump.values import text_of
-from app.plugins.woocommerce.importer.errors import SourceError
-from app.plugins.woocommerce.importer.tables import Row, SourceTable
+from app.plugins.woocommerce.importer.tables import Row, SourceError, SourceTable
 
 BATCH = 2000
 """Number of rows in one call of ``take``."""

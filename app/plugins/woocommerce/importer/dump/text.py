@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from app.plugins.woocommerce.importer.errors import SourceError
+from app.plugins.woocommerce.importer.tables import SourceError
 
 CHUNK = 1 << 20
 """Number of bytes of a read. For a longer row, the size doubles with each read."""

@@ -16,9 +16,8 @@ from pymysql.cursors import Cursor
 from app.config.urls import parse_database_url
 from app.plugins.woocommerce.importer.dump.scanner import DumpScanner
 from app.plugins.woocommerce.importer.dump.values import meant, repaired
-from app.plugins.woocommerce.importer.errors import SourceError
 from app.plugins.woocommerce.importer.source.staging import Staging
-from app.plugins.woocommerce.importer.tables import SOURCE_TABLES, Row, SourceTable
+from app.plugins.woocommerce.importer.tables import SOURCE_TABLES, Row, SourceError, SourceTable
 
 RANGE = 20_000
 """Number of IDs in the range of one statement."""

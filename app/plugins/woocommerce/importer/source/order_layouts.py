@@ -46,37 +46,20 @@ class SourceOrder:
     address: Mapping[str, str | None] = field(default_factory=dict)
 
 
-class OrderLayout:
-    """A storage layout of orders.
-
-    Attributes:
-        orders: the staged table of orders.
-        refunds: the staged table of refunds.
-    """
-
-    orders: str
-    refunds: str
-
-    def __init__(self, staging: Staging, clock: ShopClock) -> None:
-        self._staging = staging
-        self._clock = clock
-
-    def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
-        """Yield the orders or refunds of a page."""
-        raise NotImplementedError
-
-
-class PostLayout(OrderLayout):
+@dataclass(frozen=True, slots=True)
+class PostLayout:
     """Orders as posts: up to WooCommerce 8, and later unless the shop has switched."""
 
-    orders = "posts:shop_order"
-    refunds = "posts:shop_order_refund"
+    staging: Staging
+    clock: ShopClock
+    orders: str = "posts:shop_order"
+    refunds: str = "posts:shop_order_refund"
 
     def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
         """Yield the orders or refunds of a page."""
-        metas = self._staging.meta_rows("postmeta", list(page))
+        metas = self.staging.meta_rows("postmeta", list(page))
         fields = tables.REFUND_KEYS | _OF_POSTS if name == self.refunds else tables.ORDER_KEYS
-        clock = self._clock
+        clock = self.clock
         for post_id, rows in page.items():
             (_, status, _, excerpt, _, local, gmt, modified_local, modified, parent) = rows[-1]
             meta_rows = metas.get(post_id, [])
@@ -104,20 +87,23 @@ class PostLayout(OrderLayout):
             )
 
 
-class TableLayout(OrderLayout):
+@dataclass(frozen=True, slots=True)
+class TableLayout:
     """Orders in order tables ("high-performance order storage")."""
 
-    orders = "wc_orders:shop_order"
-    refunds = "wc_orders:shop_order_refund"
+    staging: Staging
+    clock: ShopClock
+    orders: str = "wc_orders:shop_order"
+    refunds: str = "wc_orders:shop_order_refund"
 
     def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
         """Yield the orders or refunds of a page."""
         ids = list(page)
-        metas = self._staging.meta_rows("wc_orders_meta", ids)
+        metas = self.staging.meta_rows("wc_orders_meta", ids)
         fields = tables.REFUND_KEYS if name == self.refunds else tables.TRASH_KEYS
-        data = self._staging.one_by_id("wc_order_operational_data", ids)
-        addresses = self._staging.by_id("wc_order_addresses", ids)
-        clock = self._clock
+        data = self.staging.one_by_id("wc_order_operational_data", ids)
+        addresses = self.staging.by_id("wc_order_addresses", ids)
+        clock = self.clock
         for order_id, rows in page.items():
             row = dict(zip(_ORDER, rows[-1], strict=True))
             row |= dict(zip(_DATA, data.get(order_id) or [None] * len(_DATA), strict=True))
@@ -142,6 +128,9 @@ class TableLayout(OrderLayout):
                 address={"billing_email": row["billing_email"], **address},
             )
 
+
+OrderLayout = PostLayout | TableLayout
+"""A storage layout, with the staged tables of orders and of refunds."""
 
 # The columns after the ID.
 _ORDER, _DATA = (

@@ -14,15 +14,16 @@ from app.conversions.text import CODE_MAX_LENGTH, clean
 from app.db.search import LONG, email_key, search_text
 from app.models.coupon import COUNTS, CouponStatus
 from app.plugins.woocommerce.importer.context import PAGE, ImportContext, redemption
-from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
-from app.plugins.woocommerce.importer.convert.coupon_plugins import add_plugin_fields
-from app.plugins.woocommerce.importer.convert.stored_values import (
+from app.plugins.woocommerce.importer.convert.converted import (
     Alterations,
+    Converted,
+    LeftOut,
     code_of,
     ids,
     is_yes,
     whole,
 )
+from app.plugins.woocommerce.importer.convert.coupon_plugins import add_plugin_fields
 from app.plugins.woocommerce.importer.kinds import COUPON, COUPON_USE
 from app.plugins.woocommerce.importer.source.clock import EPOCH, ShopClock, from_unix
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, list_of

@@ -9,10 +9,14 @@ from sqlalchemy import delete
 from app.db.session import run_statement
 from app.models import ORDER_NOTES
 from app.plugins.woocommerce.importer.context import ImportContext
-from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
+from app.plugins.woocommerce.importer.convert.converted import (
+    Alterations,
+    Converted,
+    LeftOut,
+    whole,
+)
 from app.plugins.woocommerce.importer.convert.items import refunded_items
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
-from app.plugins.woocommerce.importer.convert.stored_values import Alterations, whole
 from app.plugins.woocommerce.importer.kinds import DOWNLOAD, ORDER_NOTE, REFUND
 from app.plugins.woocommerce.importer.source.clock import EPOCH, ShopClock
 from app.plugins.woocommerce.importer.source.item_meta import Products

@@ -12,9 +12,14 @@ from app.db.search import email_key
 from app.db.session import run_statement
 from app.models import ORDERS
 from app.plugins.woocommerce.importer.context import ImportContext, redemption
-from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
+from app.plugins.woocommerce.importer.convert.converted import (
+    Alterations,
+    Converted,
+    LeftOut,
+    is_yes,
+    whole,
+)
 from app.plugins.woocommerce.importer.convert.items import Items, items_of_order
-from app.plugins.woocommerce.importer.convert.stored_values import Alterations, is_yes, whole
 from app.plugins.woocommerce.importer.kinds import ORDER, ORDER_USE
 from app.plugins.woocommerce.importer.source.clock import EPOCH, from_unix
 from app.plugins.woocommerce.importer.source.item_meta import Products

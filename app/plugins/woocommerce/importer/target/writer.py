@@ -24,8 +24,7 @@ from app.plugins.woocommerce.importer.convert.converted import (
     edited_at,
 )
 from app.plugins.woocommerce.importer.report import ImportReport
-from app.plugins.woocommerce.importer.target.ids import TargetIds
-from app.plugins.woocommerce.importer.target.record_map import RecordMap
+from app.plugins.woocommerce.importer.target.record_map import RecordMap, TargetIds
 from app.services.common.metadata import MetadataTable
 from app.services.orders.items import KINDS as ITEM_LISTS
 
