@@ -20,7 +20,7 @@ from app.errors import ShopError
 from app.models import API_KEYS, EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookFormat
 from app.plugins.woocommerce.legacy.schemas import webhooks as schemas
-from app.plugins.woocommerce.rest.stored import as_records
+from app.plugins.woocommerce.rest.lists import as_records
 from app.plugins.woocommerce.webhook_forms import legacy_bodies
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.queries import ReadQuery

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -12,8 +12,8 @@ import marshmallow as ma
 from sqlalchemy import ColumnElement, case, select, union_all
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Capability, Principal
-from app.catalog import current_catalog
+from app.auth.principals import Capability
+from app.catalog import TRASH, current_catalog
 from app.conversions.dates import in_zone, parse_date
 from app.conversions.expiry import end_of_expiry, expiry_at, expiry_before
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
@@ -26,25 +26,27 @@ from app.plugins.woocommerce.rest import errors, schemas
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
 from app.plugins.woocommerce.rest.errors import RestError, invalid
 from app.plugins.woocommerce.rest.frame import Call, RestPage
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
-from app.plugins.woocommerce.rest.resources import Resource
-from app.plugins.woocommerce.rest.site import Object, Record, Site
-from app.plugins.woocommerce.rest.stored import (
-    RecordListQuery,
+from app.plugins.woocommerce.rest.lists import (
+    METADATA_KEYS,
+    collection,
     conditions_of,
     fetch_records,
+    page,
+    query_of,
     records_with_ids,
     words_of,
 )
+from app.plugins.woocommerce.rest.resources import Resource
+from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.stored_keys import COUPON_KEYS
+from app.schemas.base import Base
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.fields.list_input import EmailArray
 from app.schemas.loading import instance_of
-from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.bulk import BulkItem
 from app.services.common.erased import is_erased, owner
 from app.services.common.filtering import Matching
 from app.services.common.metadata import COUPON, entries_of
-from app.services.common.pagination import Total
 from app.services.coupons import writes
 from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.queries import COUNTED, PUBLISHED, TRASHED
@@ -61,32 +63,6 @@ _KEYS: Mapping[str, ColumnElement[object]] = {
     "title": COUPONS.c.code,
     "slug": COUPONS.c.code,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CouponRecordQuery(RecordListQuery):
-    """What a list of coupons shows: the published ones, or those in the trash.
-
-    Attributes:
-        code: only the published coupon with this code; None for all.
-        is_trashed: whether the list shows the trash.
-    """
-
-    code: str | None = None
-    is_trashed: bool = False
-
-
-def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Object], Total]:
-    """Return a page of coupons and the number of all that match."""
-    search, compared = words_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
-    conditions = [*conditions_of(query, COUPONS.c, COUPONS.c.id), *compared]
-    if query.code is not None:
-        conditions.append(COUPONS.c.code == query.code)
-    part, counted = (TRASHED, None) if query.is_trashed else (PUBLISHED, COUNTED)
-    matching = Matching(COUPONS.c.id, conditions, part, counted, search)
-    may_read = actor.can(Capability.READ_PRIVATE_SHOP_COUPONS)
-    records, total = fetch_records(COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
-    return _completed(fetch, records), total
 
 
 def records_by_id(ids: Sequence[int]) -> list[Object]:
@@ -176,38 +152,56 @@ NAMES = {name: _NATIVE.get(name, name) for name in FIELDS if name not in _CONVER
 """Native name of each field that needs no conversion."""
 _STORED = COUPON_KEYS | {"_used_by"}
 """Metadata with the name under which the original stores a field. It is not shown."""
-_SHOWN = tuple(schemas.RestCoupon().fields)
 _SUMS = [name for name in NAMES if "amount" in name]
 _LIMITS = [name for name in NAMES if "limit" in name]
 _ID_LISTS = {native for name, native in NAMES.items() if FIELDS[name] is arg.INTEGERS}
 
 
-def coupon_object(record: Record, site: Site) -> Object:
-    """Return a coupon of this dialect."""
-    expires = record["expiry_date"] and _end(str(record["expiry_date"]), site)
-    shown = {name: record[native] for name, native in NAMES.items()}
-    shown |= {name: shown[name] or "0.00" for name in _SUMS}
-    shown |= {name: shown[name] or None for name in _LIMITS}
-    shown |= {
-        "id": record["id"],
-        "status": "trash" if record["status"] == "trash" else "publish",
-        **site.dates(created=record["created_at"], modified=record["updated_at"]),
-        "date_expires": expires and expires[0],
-        "date_expires_gmt": expires and expires[1],
-        "usage_count": record["usage_count"],
-        "used_by": record["used_by"] if site.shows_customers else [],
-        "meta_data": site.metadata(record["metadata"], _STORED),
-        "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
-    }
-    return {name: shown[name] for name in _SHOWN}
-
-
-def _end(expiry: str, site: Site) -> tuple[str, str]:
+def _end(record: Record, site: Site) -> tuple[str | None, str | None]:
     """Return when a coupon stops working, as local time and in UTC (wc-v3, surface 7)."""
+    if (expiry := record["expiry_date"]) is None:
+        return None, None
     if (zone := expiry_zone()) is None:
-        return f"{expiry}T00:00:00", site.midnight(expiry)
-    end = end_of_expiry(date.fromisoformat(expiry), zone)
+        return f"{expiry}T00:00:00", site.midnight(str(expiry))
+    end = end_of_expiry(date.fromisoformat(str(expiry)), zone)
     return in_zone(end, zone).isoformat()[:19], end.isoformat()[:19]
+
+
+_Amount = partial(schemas.Text, convert=lambda amount, _: amount or "0.00")
+_Limit = partial(schemas.OptionalInteger, convert=lambda number, _: number or None)
+
+
+class RestCoupon(Base):
+    """Coupon."""
+
+    id = schemas.Integer()
+    code, amount = schemas.Text(), _Amount()
+    status = schemas.Text(convert=lambda status, _: TRASH if status == TRASH else "publish")
+    date_created, date_created_gmt = schemas.times("created_at")
+    date_modified, date_modified_gmt = schemas.times("updated_at")
+    discount_type, description = schemas.Text("type"), schemas.Text()
+    date_expires = schemas.OptionalText(lambda record, site: _end(record, site)[0])
+    date_expires_gmt = schemas.OptionalText(lambda record, site: _end(record, site)[1])
+    usage_count, individual_use = schemas.Integer(), schemas.Flag()
+    product_ids = schemas.Integers()
+    excluded_product_ids = schemas.Integers("exclude_product_ids")
+    usage_limit = usage_limit_per_user = limit_usage_to_x_items = _Limit()
+    free_shipping = schemas.Flag("enable_free_shipping")
+    product_categories = schemas.Integers("product_category_ids")
+    excluded_product_categories = schemas.Integers("exclude_product_category_ids")
+    exclude_sale_items = schemas.Flag()
+    minimum_amount = maximum_amount = _Amount()
+    email_restrictions = schemas.Texts("customer_emails")
+    used_by = schemas.Texts(convert=lambda users, site: users if site.shows_customers else [])
+    meta_data = schemas.many(
+        schemas.RestMetadata, lambda record, site: site.metadata(record["metadata"], _STORED)
+    )
+    _links = schemas.links(
+        lambda record, site: site.links("coupons", record["id"], site.methods["coupons"])
+    )
+
+
+coupon_object = schemas.maker(RestCoupon)
 
 
 def _data(call: Call, schema: type[ma.Schema]) -> Object:
@@ -281,7 +275,7 @@ def _day(call: Call, name: str) -> object:
 class Coupons(Resource):
     """The coupons of the shop."""
 
-    noun, kind, result = "coupon", "shop_coupon", schemas.RestCoupon
+    noun, kind, result = "coupon", "shop_coupon", RestCoupon
     needs = (
         Capability.READ_PRIVATE_SHOP_COUPONS,
         Capability.PUBLISH_SHOP_COUPONS,
@@ -297,6 +291,7 @@ class Coupons(Resource):
     created = {**FIELDS, "code": {**arg.TEXT, "required": True}}
     edited = FIELDS
     erase = staticmethod(writes.delete_coupon)
+    restore = staticmethod(trash.restore_coupon)
     save = staticmethod(partial(writes.save_coupons, trashed_too=True))
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
@@ -305,16 +300,23 @@ class Coupons(Resource):
         return [coupon_object(record, site) for record in records]
 
     def page(self, call: Call) -> RestPage:
-        code, is_trashed = call.args.get("code"), call.args.get("status") == "trash"
-        code = coupon_code(code) if code else None
-        query = query_of(call, CouponRecordQuery, code=code, is_trashed=is_trashed)
+        """Return a page of published coupons, or of those in the trash."""
+        args, query = call.args, query_of(call)
         if query.include:
             query = replace(query, exclude=())
         elif query.orderby == "include":
             query = replace(query, orderby="date")
-        records, total = list_records(call.actor, query)
+        search, compared = words_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
+        conditions = [*conditions_of(query, COUPONS.c), *compared]
+        if code := args.get("code"):
+            conditions.append(COUPONS.c.code == coupon_code(code))
+        part, counted = (TRASHED, None) if args.get("status") == TRASH else (PUBLISHED, COUNTED)
+        matching = Matching(COUPONS.c.id, conditions, part, counted, search)
+        may_read = call.actor.can(Capability.READ_PRIVATE_SHOP_COUPONS)
+        records, total = fetch_records(COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
         site = self.site(call)
-        return page(call, (coupon_object(record, site) for record in records), total)
+        shown = (coupon_object(record, site) for record in _completed(fetch, records))
+        return page(call, shown, total)
 
     def data(self, call: Call) -> Object:
         return _data(call, CouponUpdate if call.ids else CouponCreate)
@@ -330,28 +332,10 @@ class Coupons(Resource):
         ]
         writes.lock_coupons(session, items, trashed_too=True)
 
-    def insert(self, call: Call, data: Object) -> int:
-        coupon_id: int = writes.create_coupon(call.actor, data)["id"]
-        if call.given.get("status") == "trash":
-            writes.delete_coupon(call.actor, coupon_id, force=False)
-        return coupon_id
-
     def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
         if before is not None:
             _limit_percentage(before, data)
         return data
-
-    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
-        """Change a coupon. A status moves it into the trash or out of it."""
-        coupon_id, status = call.ids["id"], call.given.get("status")
-        before = self.shown(coupon_id, call, 400)
-        data = self.prepared(call, data, before)
-        is_trashed = before["status"] == "trash"
-        if is_trashed and status == "publish":
-            trash.restore_coupon(call.actor, coupon_id)
-        writes.update_coupon(call.actor, coupon_id, data, check, trashed_too=True)
-        if status == "trash" and not is_trashed:
-            writes.delete_coupon(call.actor, coupon_id, force=False)
 
 
 RESOURCE = Coupons()

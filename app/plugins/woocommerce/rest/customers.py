@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import marshmallow as ma
+import orjson
 from sqlalchemy.orm import Session
 
 from app.auth.principals import ROLES, Capability, Principal, capabilities_of
@@ -21,17 +22,24 @@ from app.plugins.woocommerce.rest.errors import RestError, forbidden
 from app.plugins.woocommerce.rest.frame import Call, Objects, Operation, RestPage, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.resources import Resource
-from app.plugins.woocommerce.rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
+from app.plugins.woocommerce.rest.site import (
+    ITEM_METHODS,
+    Entries,
+    Object,
+    Record,
+    Site,
+    metadata_list,
+)
 from app.plugins.woocommerce.rest.stored_customers import (
     BILLING_PARTS,
     SHIPPING_PARTS,
-    CustomerRecordQuery,
     list_records,
     records_by_id,
     roles_of,
 )
 from app.plugins.woocommerce.rest.stored_orders import product_names
 from app.plugins.woocommerce.stored_keys import USER_KEYS
+from app.schemas.base import Base, excluding
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, Precondition
@@ -77,36 +85,8 @@ def _is_shown(key: str) -> bool:
     return not (is_internal or key in _STORED)
 
 
-def customer_object(record: Record, site: Site) -> Object:
-    """Return a customer of this dialect."""
-    links = site.links("customers", record["id"], methods=_methods(record, site))
-    shown = customer_fields(record, site)
-    if site.include_meta or site.exclude_meta:  # these are not about customers of orders
-        own = [entry for entry in record["metadata"] if _is_shown(entry[1])]
-        shown["meta_data"] = site.metadata(own)
-    return {**shown, "_links": links}
-
-
-def customer_fields(record: Record, site: Site) -> Object:
-    """Return a customer of this dialect without links, as orders contain it."""
-    orders_count, total_spent, last_id, last_date = record["statistics"]
-    return {
-        "id": record["id"],
-        **site.dates(created=record["created_at"], modified=record["updated_at"]),
-        "email": record["email"],
-        "first_name": record["first_name"],
-        "last_name": record["last_name"],
-        "role": record["role"],
-        "username": record["username"],
-        "billing": record["billing"],
-        "shipping": record["shipping"],
-        "is_paying_customer": bool(record["is_paying"]),
-        "avatar_url": avatar(record["email"]),
-        "meta_data": metadata_list([e for e in record["metadata"] if _is_shown(e[1])]),
-        "orders_count": orders_count,
-        "total_spent": total_spent,
-        "last_order": {"id": last_id, "date": site.local(last_date)} if last_id else None,
-    }
+def _shown_entries(record: Record) -> Entries:
+    return [entry for entry in record["metadata"] if _is_shown(entry[1])]
 
 
 def _methods(record: Record, site: Site) -> Sequence[str]:
@@ -122,6 +102,76 @@ def _methods(record: Record, site: Site) -> Sequence[str]:
     if record["id"] != site.actor.user_id and record["role"] in _DELETABLE:
         return allowed
     return tuple(each for each in allowed if each != "DELETE")
+
+
+class RestLastOrder(Base):
+    """Latest order of a customer."""
+
+    id = schemas.Integer()
+    date = schemas.Text()
+
+
+def _last_order(record: Record, site: Site) -> Object | None:
+    _, _, last_id, last_date = record["statistics"]
+    return {"id": last_id, "date": site.local(last_date)} if last_id else None
+
+
+class RestCustomer(Base):
+    """Customer."""
+
+    id = schemas.Integer()
+    date_created, date_created_gmt = schemas.times("created_at")
+    date_modified, date_modified_gmt = schemas.times("updated_at")
+    email = first_name = last_name = schemas.Text()
+    role = username = schemas.Text()  # which a guest has not
+    billing = schemas.one(schemas.RestBilling)
+    shipping = schemas.one(schemas.RestShipping)
+    is_paying_customer = schemas.Flag("is_paying", lambda is_paying, _: bool(is_paying))
+    avatar_url = schemas.Text("email", lambda email, _: avatar(email))
+    meta_data = schemas.many(
+        schemas.RestMetadata, lambda record, site: site.metadata(_shown_entries(record))
+    )
+    orders_count = schemas.Integer(lambda record, _: record["statistics"][0])
+    total_spent = schemas.Text(lambda record, _: record["statistics"][1])
+    last_order = schemas.one(RestLastOrder, _last_order, allow_none=True)
+    _links = schemas.links(
+        lambda record, site: site.links("customers", record["id"], _methods(record, site))
+    )
+
+
+class RestOrderCustomer(RestCustomer):
+    """Customer of an order. Guests have names and addresses only."""
+
+    # The keys of metadata that a request asks for are not about customers of orders.
+    meta_data = schemas.many(
+        schemas.RestMetadata, lambda record, _: metadata_list(_shown_entries(record))
+    )
+
+    Meta = excluding("_links")
+
+    def on_bind_field(self, field_name: str, field_obj: schemas.Field) -> None:
+        """Require only the fields of guests."""
+        field_obj.required = field_name in _OF_GUESTS
+
+
+_OF_GUESTS = {"id", "email", "first_name", "last_name", "billing", "shipping"}
+customer_object = schemas.maker(RestCustomer)
+_account_object = schemas.maker(RestOrderCustomer)
+
+
+def order_customer(order: Record, site: Site) -> object:
+    """Return the account of an order, or names and addresses of a guest; missing if not wanted."""
+    if not site.has_customer:
+        return ma.missing
+    if account := order["customer"]:
+        return _account_object(account, site)
+    billing, shipping = orjson.loads(orjson.dumps([order["billing"], order["shipping"]]))
+    return {
+        "id": 0,
+        **{name: billing[name] for name in ("email", "first_name", "last_name")},
+        "billing": {part: billing[part] for part in BILLING_PARTS},
+        "shipping": {part: shipping[part] for part in SHIPPING_PARTS},
+    }
 
 
 def _mark_changeable(records: Sequence[Object], actor: Principal | None) -> None:
@@ -216,7 +266,7 @@ ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
 class Customers(Resource):
     """The accounts of the shop. The orders of a deleted one become orders of guests."""
 
-    noun, kind, existing, result = "customer", "customer", "resource", schemas.RestCustomer
+    noun, kind, existing, result = "customer", "customer", "resource", RestCustomer
     needs = (
         Capability.LIST_USERS,
         Capability.CREATE_USERS,
@@ -249,12 +299,12 @@ class Customers(Resource):
 
     def page(self, call: Call) -> RestPage:
         role, email = call.args["role"] or "customer", call.args.get("email")
-        query = query_of(call, CustomerRecordQuery, role=role, email=email)
+        query = query_of(call)
         if query.include:
             query = replace(query, exclude=())
         if query.offset is not None:
-            call.args = {**call.args, "page": -(-query.offset // query.size) + 1}
-        records, total = list_records(call.actor, query)
+            call.args = {**call.args, "page": -(-query.offset // call.args["per_page"]) + 1}
+        records, total = list_records(call.actor, query, role, email)
         _mark_changeable(records, call.actor)
         site = self.site(call)
         return page(call, (customer_object(record, site) for record in records), total)
@@ -266,12 +316,6 @@ class Customers(Resource):
             message = "Please provide a valid email address."
             raise RestError("registration-error-invalid-email", message)
         return _data(call, CustomerCreate)
-
-    def insert(self, call: Call, data: Object) -> int:
-        try:
-            return int(writes.create_customer(call.actor, data)["id"])
-        except ShopError as error:
-            raise self.failed(call, error, None) from None
 
     def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
         if error.code != "registration-error-email-exists":
@@ -289,15 +333,6 @@ class Customers(Resource):
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
         return _records(ids, call.actor)
 
-    def is_moved(self, call: Call, before: Record | None) -> bool:  # there is no trash
-        return False
-
-    def record(self, call: Call) -> Record:
-        """Return the record of an account, or raise RestError."""
-        if found := _records([call.ids["id"]], call.actor):
-            return found[0]
-        raise self.unknown(call, 404)
-
     def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
         if before is None:
             return data
@@ -308,15 +343,10 @@ class Customers(Resource):
             raise RestError(code, "Username isn't editable.")
         return data
 
-    def is_as_asked(self, call: Call, after: Record) -> bool:
+    def require_as_asked(self, call: Call, after: Record) -> None:
         # The service ignores the address of another account (spec 4.2).
         email = call.given.get("email")
-        return email is None or comparable_email(after["email"]) == comparable_email(email)
-
-    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
-        data = self.prepared(call, data, self.record(call))
-        after = writes.update_customer(call.actor, call.ids["id"], data, check)
-        if not self.is_as_asked(call, after):
+        if email is not None and comparable_email(after["email"]) != comparable_email(email):
             code = "woocommerce_rest_customer_invalid_email"
             raise RestError(code, "Email address is invalid.")
 
@@ -345,32 +375,48 @@ def list_downloads(call: Call) -> Objects:
     def made(rows: Sequence[Row]) -> list[Object]:
         shown = [dict(zip(names, row, strict=False)) for row in rows]
         products = product_names([each["order_id"] for each in shown])
-        return [_download(each, products, call) for each in shown]
+        for each in shown:
+            each["product_name"] = products.get((each["order_id"], each["product_id"]), "")
+            each["customer_id"] = call.ids["id"]
+        return [_download_object(each, call.site) for each in shown]
 
     return Objects(downloads_of_customer(call.actor, call.ids["id"], columns), made)
 
 
-def _download(record: Record, products: Mapping[tuple[int, int], str], call: Call) -> Object:
-    site, remaining = call.site, record["downloads_remaining"]
-    expires = record["access_expires"]
+def _download_links(record: Record, site: Site) -> Object:
     return {
-        "download_id": record["download_id"],
-        "download_url": record["download_url"],
-        "product_id": record["product_id"],
-        "product_name": products.get((record["order_id"], record["product_id"]), ""),
-        "download_name": record["download_name"],
-        "order_id": record["order_id"],
-        "order_key": record["order_key"],
-        "downloads_remaining": "unlimited" if remaining is None else str(remaining),
-        "access_expires": site.local(expires) or "never",
-        "access_expires_gmt": expires[:19] if expires else "never",
-        "file": {"name": record["file_name"], "file": record["file_file"]},
-        "_links": {
-            "collection": [{"href": site.url("customers", call.ids["id"], "downloads")}],
-            "product": [{"href": site.url("products", record["product_id"])}],
-            "order": [{"href": site.url("orders", record["order_id"])}],
-        },
+        "collection": [{"href": site.url("customers", record["customer_id"], "downloads")}],
+        "product": [{"href": site.url("products", record["product_id"])}],
+        "order": [{"href": site.url("orders", record["order_id"])}],
     }
+
+
+class RestDownloadFile(Base):
+    """File of a download."""
+
+    name, file = schemas.Text("file_name"), schemas.Text("file_file")
+
+
+class RestDownload(Base):
+    """Download that a customer may use."""
+
+    download_id = download_url = schemas.Text()
+    product_id = schemas.Integer()
+    product_name = download_name = schemas.Text()
+    order_id = schemas.Integer()
+    order_key = schemas.Text()
+    downloads_remaining = schemas.Text(
+        convert=lambda number, _: "unlimited" if number is None else str(number)
+    )
+    access_expires = schemas.Text(convert=lambda time, site: site.local(time) or "never")
+    access_expires_gmt = schemas.Text(
+        "access_expires", lambda time, _: time[:19] if time else "never"
+    )
+    file = schemas.one(RestDownloadFile, schemas.maker(RestDownloadFile))
+    _links = schemas.links(_download_links)
+
+
+_download_object = schemas.maker(RestDownload)
 
 
 _DOWNLOADS = Route(
@@ -378,7 +424,7 @@ _DOWNLOADS = Route(
     {
         "GET": Operation(
             list_downloads, "list", (Capability.LIST_USERS,), arg.VIEW,
-            "List the downloads of a customer", result=schemas.RestDownload, is_list=True,
+            "List the downloads of a customer", result=RestDownload, is_list=True,
         )
     },
     also=("orders",),

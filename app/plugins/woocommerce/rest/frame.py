@@ -206,7 +206,7 @@ def _respond(
         try:
             result = operation.call(call)
         except errors.FAILURES as error:
-            raise _in_context(error, operation) from None
+            raise in_context(error, operation) from None
         results.append(result)
         if isinstance(result, Objects):
             return _listed(result, merged)
@@ -459,7 +459,7 @@ def _arguments(
     return found
 
 
-def _in_context(error: ShopError | ma.ValidationError, operation: Operation) -> RestError:
+def in_context(error: ShopError | ma.ValidationError, operation: Operation) -> RestError:
     """Return an error of a service: an unknown record is 400 in an update (wc-v3, Lists)."""
     shown = errors.as_rest_error(error)
     is_unknown = shown.code.endswith("_invalid_id") and not shown.code.startswith("wc_user")

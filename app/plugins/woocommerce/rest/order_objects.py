@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import orjson
+import marshmallow as ma
 
 from app.catalog import TRASH
 from app.conversions.numbers import whole_number
-from app.plugins.woocommerce.rest.customers import customer_fields
+from app.plugins.woocommerce.rest import schemas
+from app.plugins.woocommerce.rest.customers import RestOrderCustomer, order_customer
 from app.plugins.woocommerce.rest.site import (
     VERSION,
     Entries,
@@ -24,8 +26,8 @@ from app.plugins.woocommerce.rest.site import (
     metadata_list,
     plain_number,
 )
-from app.plugins.woocommerce.rest.stored_customers import BILLING_PARTS, SHIPPING_PARTS
 from app.plugins.woocommerce.stored_keys import ORDER_KEYS
+from app.schemas.base import Base
 from app.services.common.metadata import first_values
 from app.services.orders.items import COUPON_ID, META_IDS
 
@@ -38,7 +40,7 @@ _STORED = ORDER_KEYS | {
     "_new_order_email_sent",
 }
 """Metadata with the name under which the original stores a field. It is not shown."""
-_KEY, _ID = itemgetter(1), itemgetter("id")
+_ID = itemgetter("id")
 _NO_IMAGE, _OF_VARIATION = {"id": "", "src": ""}, {"id": 0, "src": ""}
 
 
@@ -51,132 +53,6 @@ KNOWN_CURRENCIES: Mapping[str, Sequence[str]] = json.loads(
 def symbol_of(currency: str) -> str:
     """Return the symbol of a currency, or its code."""
     return KNOWN_CURRENCIES.get(currency, ("", currency))[1]
-
-
-Customers = dict[int, Object]
-
-
-def order_object(record: Record, site: Site, page: Customers | None = None) -> Object:
-    """Return an order of this dialect.
-
-    Args:
-        record: the order.
-        page: of a page, the objects of its customers so far, by ID. On a page, metadata is in the
-            order of its IDs, otherwise in that of its keys.
-    """
-    order_id, status, key = record["id"], record["status"], record["order_key"]
-    created, modified = record["created_at"], record["updated_at"]
-    completed, paid = record["completed_at"], record["paid_at"]
-    metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
-    local = site.local
-    shown = {
-        "id": order_id,
-        "parent_id": record["parent_id"] or 0,
-        "status": status,
-        "currency": record["currency"],
-        "version": record["version"] or VERSION,
-        "prices_include_tax": record["prices_include_tax"],
-        "date_created": local(created),
-        "date_modified": local(modified),
-        **_sums(record, site),
-        "customer_id": record["customer_id"] or 0,
-        "order_key": key,
-        "billing": record["billing"],
-        "shipping": record["shipping"],
-        **_payment(record),
-        "customer_note": record["note"],
-        "date_completed": local(completed),
-        "date_paid": local(paid),
-        "cart_hash": record["cart_hash"],
-        "number": record["order_number"],
-        "meta_data": site.metadata(metadata, _STORED),
-        **_lines(record, site),
-        "refunds": _short_refunds(record, site),
-        "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
-        "is_editable": status in _EDITABLE,
-        "needs_payment": status in _UNPAID and record["total"] > "0.00",
-        "needs_processing": bool(record["line_items"]),
-        "date_created_gmt": created[:19],
-        "date_modified_gmt": modified[:19],
-        "date_completed_gmt": completed and completed[:19],
-        "date_paid_gmt": paid and paid[:19],
-        "currency_symbol": symbol_of(record["currency"]),
-    }
-    if site.has_customer:
-        shown["customer"] = customer_of(record, site, {} if page is None else page)
-    shown["_links"] = _links(record, site)
-    return shown
-
-
-def _sums(record: Record, site: Site) -> Object:
-    amount = site.amount
-    return {
-        "discount_total": amount(record["total_discount"]),
-        "discount_tax": amount(record["discount_tax"]),
-        "shipping_total": amount(record["total_shipping"]),
-        "shipping_tax": amount(record["shipping_tax"]),
-        "cart_tax": amount(record["cart_tax"]),
-        "total": amount(record["total"]),
-        "total_tax": amount(record["total_tax"]),
-    }
-
-
-def _payment(record: Record) -> Object:
-    return {
-        "payment_method": record["payment_method_id"],
-        "payment_method_title": record["payment_method_title"],
-        "transaction_id": record["transaction_id"],
-        "customer_ip_address": record["customer_ip"],
-        "customer_user_agent": record["customer_user_agent"],
-        "created_via": record["created_via"],
-    }
-
-
-def _lines(record: Record, site: Site) -> Object:
-    return {
-        "line_items": [_line(line, record, site) for line in record["line_items"]],
-        "tax_lines": [_tax_line(line, record, site) for line in record["tax_lines"]],
-        "shipping_lines": [_shipping_line(one, record, site) for one in record["shipping_lines"]],
-        "fee_lines": [_fee_line(line, record, site) for line in record["fee_lines"]],
-        "coupon_lines": [_coupon_line(line, record) for line in record["coupon_lines"]],
-    }
-
-
-def _links(record: Record, site: Site) -> Object:
-    links = site.links("orders", record["id"], site.methods["orders"])
-    if record["customer_id"]:
-        links["customer"] = [{"href": f"{site.root}/customers/{record['customer_id']}"}]
-    if record["parent_id"]:
-        links["up"] = [{"href": f"{site.root}/orders/{record['parent_id']}"}]
-    return links
-
-
-def _short_refunds(record: Record, site: Site) -> list[Object]:
-    """Return the refunds of an order. Those of one in the trash are in no list (records 5)."""
-    if record["status"] == TRASH:
-        return []
-    return [
-        {"id": each["id"], "reason": each["reason"], "total": f"-{site.amount(each['amount'])}"}
-        for each in record["refunds"]
-    ]
-
-
-def customer_of(record: Record, site: Site, known: Customers) -> Object:
-    """Return the account of an order; for a guest its names and addresses."""
-    account = record["customer"]
-    if account:
-        if account["id"] not in known:
-            known[account["id"]] = customer_fields(account, site)
-        return known[account["id"]]
-    billing, shipping = orjson.loads(orjson.dumps([record["billing"], record["shipping"]]))
-    return {
-        "id": 0,
-        "email": billing["email"],
-        "first_name": billing["first_name"],
-        "last_name": billing["last_name"],
-        "billing": {part: billing[part] for part in BILLING_PARTS},
-        "shipping": {part: shipping[part] for part in SHIPPING_PARTS},
-    }
 
 
 _NOTHING: Record = {}
@@ -198,14 +74,15 @@ _FIELDS = frozenset(
 """Metadata of items, imported or written here, that is a field of an item in this dialect."""
 
 
-def _fields_of(item: Record, record: Record) -> Record:
+def _fields_of(item: Record) -> Record:
     """Return the metadata of an item by its key, some of which are fields in this dialect."""
-    own = record["items_metadata"].get(item["id"])
+    own = item["order"]["items_metadata"].get(item["id"])
     return first_values(own) if own else _NOTHING
 
 
-def _metadata(item: Record, record: Record) -> list[Object]:
+def _metadata(item: Record) -> list[Object]:
     """Return the metadata of an item: its attributes, which can have IDs, and its entries."""
+    record = item["order"]
     own, attributes = record["items_metadata"].get(item["id"], ()), item.get("meta") or ()
     if not own and not attributes:
         return []
@@ -227,9 +104,9 @@ def _entry(number: int, key: str, value: object, label: str | None = None) -> Ob
     return {"id": number, "key": key, "value": value, **shown}
 
 
-def _refunded_taxes(item: Record, record: Record) -> list[Object]:
+def _refunded_taxes(item: Record) -> list[Object]:
     """Return the taxes of an item of a refund by rate."""
-    fields = _fields_of(item, record)
+    fields = _fields_of(item)
     stored = fields.get(TAXES) or fields.get("taxes")
     totals = stored.get("total") if isinstance(stored, dict) else None
     if not isinstance(totals, dict):
@@ -265,103 +142,142 @@ def _taxes(item: Record, site: Site, *, has_subtotal: bool = False) -> list[Obje
     ]
 
 
-def _line(line: Record, record: Record, site: Site) -> Object:
-    quantity, amount, sku = line["quantity"], site.amount, line["sku"]
-    total, variation = line["total"], line.get("variation_id") or 0
-    price = float(total) / quantity if quantity else 0.0
-    return {
-        "id": line["id"],
-        "name": line["name"],
-        "product_id": line["product_id"] or 0,
-        "variation_id": variation,
-        "quantity": quantity,
-        "tax_class": line["tax_class"] or "",
-        "subtotal": amount(line["subtotal"]),
-        "subtotal_tax": amount(line["subtotal_tax"]),
-        "total": amount(total),
-        "total_tax": amount(line["total_tax"]),
-        "taxes": _taxes(line, site, has_subtotal=True) if line.get("taxes") else [],
-        "meta_data": _metadata(line, record),
-        "sku": sku,
-        "global_unique_id": None if sku is None else "",
-        "price": int(price) if price.is_integer() else price,
-        "image": _OF_VARIATION if variation else _NO_IMAGE,
-        "parent_name": None,
-    }
+class RestItemMetadata(Base):
+    """Entry of the metadata of an item."""
+
+    id = schemas.Integer()
+    key = schemas.Text()
+    value = display_key = display_value = schemas.Anything()
 
 
-def _tax_line(line: Record, record: Record, site: Site) -> Object:
-    total, shipping, rate = line["total"], "0.00", "0"
-    if fields := _fields_of(line, record):
-        part, rate = Decimal(_amount_of(fields, "shipping_tax_amount")), _amount_of(fields, _RATE)
-        total, shipping = f"{Decimal(total) - part:.2f}", f"{part:.2f}"
-    return {
-        "id": line["id"],
-        "rate_code": line["code"],
-        "rate_id": line["rate_id"],
-        "label": line["title"],
-        "compound": line["compound"],
-        "tax_total": site.amount(total),
-        "shipping_tax_total": site.amount(shipping),
-        "rate_percent": plain_number(rate),
-        "meta_data": _metadata(line, record),
-    }
+class RestItemTax(Base):
+    """Tax of an item by its rate."""
+
+    id = schemas.Integer()
+    total = subtotal = schemas.Text()
 
 
-def _shipping_line(line: Record, record: Record, site: Site) -> Object:
-    return {
-        "id": line["id"],
-        "method_title": line["method_title"],
-        "method_id": line["method_id"],
-        "instance_id": line.get("instance_id") or "",
-        "total": site.amount(line["total"]),
-        "total_tax": site.amount(line.get("total_tax") or "0.00"),
-        "taxes": _taxes(line, site),
-        "tax_status": _fields_of(line, record).get("tax_status", "taxable"),
-        "meta_data": _metadata(line, record),
-    }
+class RestImage(Base):
+    """Image of a product."""
+
+    id = schemas.Anything()
+    src = schemas.Text()
 
 
-def fee_tax_status(line: Record, record: Record) -> object:
+# The objects of items are made of an item and of its ``order``, which can be a refund.
+_Taxes = partial(schemas.many, RestItemTax, _taxes)
+_Metadata = partial(schemas.many, RestItemMetadata, lambda item, _: _metadata(item))
+
+
+def _price(line: Record, _: Site) -> float:
+    price = float(line["total"]) / line["quantity"] if line["quantity"] else 0.0
+    return int(price) if price.is_integer() else price
+
+
+class RestLineItem(Base):
+    """Product of an order."""
+
+    id = schemas.Integer()
+    name = schemas.Text()
+    product_id = schemas.IntegerOrZero()
+    variation_id = schemas.Integer(lambda line, _: line.get("variation_id") or 0)
+    quantity = schemas.Integer()
+    tax_class = schemas.TextOrEmpty()
+    subtotal = subtotal_tax = total = total_tax = schemas.Sum()
+    taxes = schemas.many(RestItemTax, lambda line, site: _taxes(line, site, has_subtotal=True))
+    meta_data = _Metadata()
+    sku = schemas.OptionalText()
+    global_unique_id = schemas.OptionalText("sku", lambda sku, _: None if sku is None else "")
+    price = schemas.Number(_price)
+    image = schemas.one(
+        RestImage, lambda line, _: _OF_VARIATION if line.get("variation_id") else _NO_IMAGE
+    )
+    parent_name = schemas.OptionalText(lambda *_: None)
+
+
+def _tax_sums(line: Record) -> tuple[str, str]:
+    """Return the amounts of a tax line of an order without and with shipping."""
+    if not (fields := _fields_of(line)):
+        return line["total"], "0.00"
+    part = Decimal(_amount_of(fields, "shipping_tax_amount"))
+    return f"{Decimal(line['total']) - part:.2f}", f"{part:.2f}"
+
+
+class RestTaxLine(Base):
+    """Tax of an order by its rate."""
+
+    id = schemas.Integer()
+    rate_code = schemas.Text("code")
+    rate_id = schemas.Integer()
+    label = schemas.Text("title")
+    compound = schemas.Flag()
+    tax_total = schemas.Sum(lambda line, _: _tax_sums(line)[0])
+    shipping_tax_total = schemas.Sum(lambda line, _: _tax_sums(line)[1])
+    rate_percent = schemas.Number(
+        lambda line, _: plain_number(_amount_of(_fields_of(line), "rate_percent"))
+    )
+    meta_data = _Metadata()
+
+
+class RestShippingLine(Base):
+    """Shipping of an order."""
+
+    id = schemas.Integer()
+    method_title = method_id = schemas.Text()
+    instance_id = schemas.Text(lambda line, _: line.get("instance_id") or "")
+    total = schemas.Sum()
+    total_tax = schemas.Sum(lambda line, _: line.get("total_tax") or "0.00")
+    taxes = _Taxes()
+    tax_status = schemas.Text(lambda line, _: _fields_of(line).get("tax_status", "taxable"))
+    meta_data = _Metadata()
+
+
+def fee_tax_status(line: Record) -> object:
     """Return the tax status of a fee of an order."""
-    return _fields_of(line, record).get("_tax_status", "taxable")
+    return _fields_of(line).get("_tax_status", "taxable")
 
 
-def _fee_line(line: Record, record: Record, site: Site) -> Object:
-    fields = _fields_of(line, record)
-    return {
-        "id": line["id"],
-        "name": line["title"],
-        "tax_class": line["tax_class"] or "",
-        "tax_status": fee_tax_status(line, record),
-        "amount": fields.get("_fee_amount", ""),
-        "total": site.amount(line["total"]),
-        "total_tax": site.amount(line["total_tax"]),
-        "taxes": _taxes(line, site),
-        "meta_data": _metadata(line, record),
-    }
+class RestFeeLine(Base):
+    """Fee of an order."""
+
+    id = schemas.Integer()
+    name = schemas.Text("title")
+    tax_class = schemas.TextOrEmpty()
+    tax_status = schemas.Text(lambda line, _: fee_tax_status(line))
+    amount = schemas.Text(lambda line, _: _fields_of(line).get("_fee_amount", ""))
+    total = total_tax = schemas.Sum()
+    taxes = _Taxes()
+    meta_data = _Metadata()
 
 
-def _coupon_line(line: Record, record: Record) -> Object:
-    shown = _metadata(line, record)
+class RestCouponLine(Base):
+    """Coupon of an order."""
+
+    id = schemas.Integer()
+    code = schemas.Text()
+    discount = schemas.Text("amount", lambda amount, _: _unpadded(amount))
+    discount_tax = schemas.Text(
+        lambda line, _: _unpadded(_amount_of(_fields_of(line), "discount_amount_tax"))
+    )
+    meta_data = schemas.many(RestItemMetadata)
+    discount_type = schemas.Text()
+    nominal_amount = schemas.Number()
+    free_shipping = schemas.Flag()
+
+
+def _with_coupon(line: Record) -> Object:
+    """Return a coupon line with what is shown of its coupon."""
+    shown = _metadata(line)
     info = next((each["value"] for each in shown if each["key"] == "coupon_info"), None)
-    if info is None and (info := _coupon_info(line, record)):
+    if info is None and (info := _coupon_info(line)):
         shown.append(_entry(0, "coupon_info", info))
-    kind, amount, free = _parsed_info(info)
-    return {
-        "id": line["id"],
-        "code": line["code"],
-        "discount": _unpadded(line["amount"]),
-        "discount_tax": _unpadded(_amount_of(_fields_of(line, record), "discount_amount_tax")),
-        "meta_data": shown,
-        "discount_type": kind,
-        "nominal_amount": amount,
-        "free_shipping": free,
-    }
+    names = ("discount_type", "nominal_amount", "free_shipping")
+    return {**line, "meta_data": shown, **dict(zip(names, _parsed_info(info), strict=True))}
 
 
-def _coupon_info(line: Record, record: Record) -> str | None:
+def _coupon_info(line: Record) -> str | None:
     """Return what the original stores of an applied coupon, computed from the coupon."""
+    record = line["order"]
     details = (record["item_details"] or {}).get(str(line["id"]), {})
     coupon = record["coupons"].get(details.get(COUPON_ID))
     if coupon is None or not details.get("applied"):
@@ -385,61 +301,188 @@ def _unpadded(amount: str) -> str:
     return (amount.rstrip("0").rstrip(".") if "." in amount else amount) or "0"
 
 
+def _items(
+    name: str, schema: type[Base], prepared: Callable[[Record], Record] = lambda line: line
+) -> schemas.Field:
+    """Return the field of a list of items."""
+    make = schemas.maker(schema)
+
+    def read(record: Record, site: Site) -> list[Object]:
+        return [make(prepared({**line, "order": record}), site) for line in record[name]]
+
+    return schemas.many(schema, read)
+
+
+class RestOrderRefund(Base):
+    """Refund in its order."""
+
+    id = schemas.Integer()
+    reason = schemas.Text()
+    total = schemas.Text("amount", lambda amount, site: f"-{site.amount(amount)}")
+
+
+_short_refund = schemas.maker(RestOrderRefund)
+
+
+def _refunds(record: Record, site: Site) -> list[Object]:
+    """Return the refunds of an order. Those of one in the trash are in no list (records 5)."""
+    if record["status"] == TRASH:
+        return []
+    return [_short_refund(each, site) for each in record["refunds"]]
+
+
+def _order_links(record: Record, site: Site) -> Object:
+    links = site.links("orders", record["id"], site.methods["orders"])
+    if record["customer_id"]:
+        links["customer"] = [{"href": f"{site.root}/customers/{record['customer_id']}"}]
+    if record["parent_id"]:
+        links["up"] = [{"href": f"{site.root}/orders/{record['parent_id']}"}]
+    return links
+
+
+class RestOrder(Base):
+    """Order."""
+
+    id, parent_id = schemas.Integer(), schemas.IntegerOrZero()
+    status = currency = schemas.Text()
+    version = schemas.Text(convert=lambda stored, _: stored or VERSION)
+    prices_include_tax = schemas.Flag()
+    date_created = schemas.LocalTime("created_at")
+    date_modified = schemas.LocalTime("updated_at")
+    discount_total, discount_tax = schemas.Sum("total_discount"), schemas.Sum()
+    shipping_total = schemas.Sum("total_shipping")
+    shipping_tax = cart_tax = total = total_tax = schemas.Sum()
+    customer_id = schemas.IntegerOrZero()
+    order_key = schemas.Text()
+    billing = schemas.one(schemas.RestBilling)
+    shipping = schemas.one(schemas.RestShipping)
+    payment_method = schemas.Text("payment_method_id")
+    payment_method_title = transaction_id = schemas.Text()
+    customer_ip_address = schemas.Text("customer_ip")
+    customer_user_agent = created_via = schemas.Text()
+    customer_note = schemas.Text("note")
+    date_completed = schemas.LocalTime("completed_at", allow_none=True)
+    date_paid = schemas.LocalTime("paid_at", allow_none=True)
+    cart_hash = schemas.Text()
+    number = schemas.Text("order_number")
+    meta_data = schemas.many(
+        schemas.RestMetadata, lambda record, site: site.metadata(record["metadata"], _STORED)
+    )
+    line_items = _items("line_items", RestLineItem)
+    tax_lines = _items("tax_lines", RestTaxLine)
+    shipping_lines = _items("shipping_lines", RestShippingLine)
+    fee_lines = _items("fee_lines", RestFeeLine)
+    coupon_lines = _items("coupon_lines", RestCouponLine, _with_coupon)
+    refunds = schemas.many(RestOrderRefund, _refunds)
+    payment_url = schemas.Text(
+        lambda record, site: (
+            f"{site.home}/order-pay/{record['id']}/?pay_for_order=true&key={record['order_key']}"
+        )
+    )
+    is_editable = schemas.Flag("status", lambda status, _: status in _EDITABLE)
+    needs_payment = schemas.Flag(
+        lambda record, _: record["status"] in _UNPAID and record["total"] > "0.00"
+    )
+    needs_processing = schemas.Flag("line_items", lambda lines, _: bool(lines))
+    date_created_gmt = schemas.UtcTime("created_at")
+    date_modified_gmt = schemas.UtcTime("updated_at")
+    date_completed_gmt = schemas.UtcTime("completed_at", allow_none=True)
+    date_paid_gmt = schemas.UtcTime("paid_at", allow_none=True)
+    currency_symbol = schemas.Text("currency", lambda currency, _: symbol_of(currency))
+    customer = schemas.one(RestOrderCustomer, order_customer, required=False)
+    _links = schemas.links(_order_links)
+
+
+order_object = schemas.maker(RestOrder)
+
+
 # --- notes and refunds ---
 
 _BELOW = ("GET", "DELETE")
 _PAYMENT = "_refunded_payment"
 """Metadata of an imported refund: whether the payment provider was called."""
 _OF_REFUNDS = _STORED | {_PAYMENT}
+REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
 _REFUNDED = "_refunded_item_id"
 """Metadata of an item of a refund: the item of the order."""
 
 
-def note_object(record: Record, site: Site) -> Object:
-    """Return a note of this dialect."""
+def _links_below(path: str, record: Record, site: Site) -> Object:
     order_id = record["order_id"]
-    links = site.links(f"orders/{order_id}/notes", record["id"], _BELOW)
-    return {
-        "id": record["id"],
-        "author": record["author"] or "WooCommerce",
-        **site.dates(created=record["created_at"]),
-        "note": record["note"],
-        "customer_note": record["customer_note"],
-        "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
-    }
+    links = site.links(f"orders/{order_id}/{path}", record["id"], _BELOW)
+    return {**links, "up": [{"href": site.url("orders", order_id)}]}
+
+
+class RestOrderNote(Base):
+    """Note of an order."""
+
+    id = schemas.Integer()
+    author = schemas.Text(convert=lambda author, _: author or "WooCommerce")
+    date_created, date_created_gmt = schemas.times("created_at")
+    note, customer_note = schemas.Text(), schemas.Flag()
+    _links = schemas.links(partial(_links_below, "notes"))
+
+
+note_object = schemas.maker(RestOrderNote)
+
+
+def _refunded_tax_lines(record: Record, site: Site) -> list[Object]:
+    """Return the tax lines of the order, each with what a refund has of its rate."""
+    sums: dict[tuple[int, bool], Decimal] = {}
+    for name in REFUNDABLE:
+        for tax in (tax for item in record[name] for tax in item["taxes"]):
+            key = tax["id"], name == "shipping_lines"
+            sums[key] = sums.get(key, Decimal(0)) + Decimal(tax["total"])
+    rates = {rate for rate, _ in sums}
+    return [
+        {
+            **_tax_line({**line, "order": record}, site),
+            "tax_total": site.amount(f"{sums.get((line['rate_id'], False), 0):.2f}"),
+            "shipping_tax_total": site.amount(f"{sums.get((line['rate_id'], True), 0):.2f}"),
+        }
+        for line in record["tax_lines"]
+        if line["rate_id"] in rates
+    ]
+
+
+class RestRefund(Base):
+    """Refund. In the list of all refunds it names its order."""
+
+    id = schemas.Integer()
+    parent_id = schemas.Integer(required=False)
+    date_created, date_created_gmt = schemas.times("created_at")
+    amount, reason = schemas.Sum(), schemas.Text()
+    refunded_by = schemas.IntegerOrZero()
+    refunded_payment = schemas.Flag(
+        "metadata", lambda entries, _: any(key == _PAYMENT and value for _, key, value in entries)
+    )
+    meta_data = schemas.many(
+        schemas.RestMetadata, lambda record, site: site.metadata(record["metadata"], _OF_REFUNDS)
+    )
+    line_items = _items("line_items", RestLineItem)
+    shipping_lines = _items("shipping_lines", RestShippingLine)
+    tax_lines = schemas.many(RestTaxLine, _refunded_tax_lines)
+    fee_lines = _items("fee_lines", RestFeeLine)
+    _links = schemas.links(partial(_links_below, "refunds"))
+
+
+_refund, _tax_line = schemas.maker(RestRefund), schemas.maker(RestTaxLine)
 
 
 def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> Object:
     """Return a refund of this dialect.
 
     Args:
-        record: the refund.
-        site: the shop.
         with_parent: whether it has ``parent_id``, as in the list of all refunds.
     """
-    order_id, lists = record["order_id"], _refunded_lists(record)
-    record = {**record, "items_metadata": _with_references(record)}
-    links = site.links(f"orders/{order_id}/refunds", record["id"], _BELOW)
-    return {
-        "id": record["id"],
-        **({"parent_id": order_id} if with_parent else {}),
-        **site.dates(created=record["created_at"]),
-        "amount": site.amount(record["amount"]),
-        "reason": record["reason"],
-        "refunded_by": record["refunded_by"] or 0,
-        "refunded_payment": any(key == _PAYMENT and value for _, key, value in record["metadata"]),
-        "meta_data": site.metadata(record["metadata"], _OF_REFUNDS),
-        "line_items": [_line(each, record, site) for each in lists["line_items"]],
-        "shipping_lines": [_shipping_line(each, record, site) for each in lists["shipping_lines"]],
-        "tax_lines": _refunded_tax_lines(lists, record, site),
-        "fee_lines": [_fee_line(each, record, site) for each in lists["fee_lines"]],
-        "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
-    }
+    parent_id = record["order_id"] if with_parent else ma.missing
+    own = {"items_metadata": _with_references(record), "parent_id": parent_id}
+    return _refund({**record, **_refunded_lists(record), **own}, site)
 
 
 def _refunded_lists(record: Record) -> dict[str, list[Object]]:
     """Return the items of a refund as items of an order, with negative amounts, by list."""
-    found: dict[str, list[Object]] = {"line_items": [], "shipping_lines": [], "fee_lines": []}
+    found: dict[str, list[Object]] = {name: [] for name in REFUNDABLE}
     for item in record["line_items"]:
         own = {"id": item.get("item_id") or item["id"], "quantity": -item["quantity"]}
         total, tax = _negative(item["total"]), _negative(item["total_tax"])
@@ -452,7 +495,7 @@ def _refunded_lists(record: Record) -> dict[str, list[Object]]:
                 **own,
                 "title": item["name"],
                 "method_title": item["name"],
-                "taxes": _refunded_taxes(own, record),
+                "taxes": _refunded_taxes({**own, "order": record}),
                 "subtotal": total,
                 "subtotal_tax": tax,
                 "total": total,
@@ -472,27 +515,6 @@ def _with_references(record: Record) -> Mapping[int, Entries]:
             reference = (item.get("meta_id", 0), _REFUNDED, str(item["id"]))
             entries[own_id] = [reference, *stored]
     return entries
-
-
-def _refunded_tax_lines(
-    lists: Mapping[str, Sequence[Record]], record: Record, site: Site
-) -> list[Object]:
-    """Return the tax lines of the order, each with what a refund has of its rate."""
-    sums: dict[tuple[int, bool], Decimal] = {}
-    for name, items in lists.items():
-        for tax in (tax for item in items for tax in item["taxes"]):
-            key = tax["id"], name == "shipping_lines"
-            sums[key] = sums.get(key, Decimal(0)) + Decimal(tax["total"])
-    rates = {rate for rate, _ in sums}
-    return [
-        {
-            **_tax_line(line, record, site),
-            "tax_total": site.amount(f"{sums.get((line['rate_id'], False), 0):.2f}"),
-            "shipping_tax_total": site.amount(f"{sums.get((line['rate_id'], True), 0):.2f}"),
-        }
-        for line in record["tax_lines"]
-        if line["rate_id"] in rates
-    ]
 
 
 def _negative(amount: str) -> str:

@@ -15,15 +15,20 @@ from app.conversions.numbers import INT64_MAX
 from app.db.session import reading_own_writes
 from app.errors import InvalidInputs
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, Objects, RestPage, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
-from app.plugins.woocommerce.rest.order_objects import TAXES, note_object, refund_object
+from app.plugins.woocommerce.rest.order_objects import (
+    REFUNDABLE,
+    TAXES,
+    RestOrderNote,
+    RestRefund,
+    note_object,
+    refund_object,
+)
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record
-from app.plugins.woocommerce.rest.stored import RecordListQuery
 from app.plugins.woocommerce.rest.stored_orders import (
     list_notes,
     list_refunds,
@@ -56,7 +61,7 @@ def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
 class Notes(Resource):
     """The notes of an order."""
 
-    noun, kind, result = "note", "shop_order", schemas.RestOrderNote
+    noun, kind, result = "note", "shop_order", RestOrderNote
     path = "/orders/<id:order_id>/notes"
     summaries = {"list": "List the notes of an order", "create": "Add a note to an order"}
     needs = (
@@ -140,7 +145,7 @@ def _listed(item_id: str, item: object) -> object:
 class Refunds(Resource):
     """The refunds of an order."""
 
-    noun, kind, result = "refund", "shop_order_refund", schemas.RestRefund
+    noun, kind, result = "refund", "shop_order_refund", RestRefund
     path = "/orders/<id:order_id>/refunds"
     summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
     needs = (
@@ -176,7 +181,7 @@ class Refunds(Resource):
     def page(self, call: Call) -> RestPage:
         """Return a page of the refunds of an order, or of all orders."""
         order_id, site = call.ids.get("order_id"), self.site(call)
-        found, total = list_refunds(call.actor, query_of(call, RecordListQuery), order_id)
+        found, total = list_refunds(call.actor, query_of(call), order_id)
         shown = (refund_object(each, site, with_parent=order_id is None) for each in found)
         return page(call, shown, total, {"dp": 2})
 
@@ -232,9 +237,6 @@ class Refunds(Resource):
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
         refunds.delete_refund(call.actor, call.ids["order_id"], shown["id"], check)
-
-
-REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
 
 
 def _native_item(given: Record) -> Object:

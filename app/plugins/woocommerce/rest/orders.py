@@ -25,17 +25,16 @@ from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.order_objects import (
     KNOWN_CURRENCIES,
-    Customers,
+    RestOrder,
     fee_tax_status,
     order_object,
     symbol_of,
 )
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
-from app.plugins.woocommerce.rest.stored_orders import OrderRecordQuery, list_records, records_by_id
+from app.plugins.woocommerce.rest.stored_orders import list_records, records_by_id
 from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
-from app.services.common.bulk import Precondition
 from app.services.common.locks import hold_accounts
 from app.services.coupons.refusals import CouponRefused
 from app.services.maintenance import trash
@@ -157,7 +156,7 @@ _LIST = {
 class Orders(Resource):
     """The orders of the shop."""
 
-    noun, kind, result = "order", "shop_order", schemas.RestOrder
+    noun, kind, result = "order", "shop_order", RestOrder
     needs = (
         Capability.READ_PRIVATE_SHOP_ORDERS,
         Capability.PUBLISH_SHOP_ORDERS,
@@ -168,6 +167,7 @@ class Orders(Resource):
     created = {**_FIELDS, "created_via": arg.TEXT}
     edited = {**_FIELDS, "status": _statuses("trash")}
     erase = staticmethod(writes.delete_order)
+    restore = staticmethod(trash.restore_order)
     save = staticmethod(partial(writes.save_orders, trashed_too=True))
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
@@ -176,24 +176,12 @@ class Orders(Resource):
         return [order_object(record, site) for record in records]
 
     def page(self, call: Call) -> RestPage:
-        args, given = call.args, call.given
-        statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
-        customer, site = given.get("customer"), self.site(call)
-        query = query_of(
-            call,
-            OrderRecordQuery,
-            statuses=None if "any" in statuses else statuses,
-            customer_id=customer,
-            created_via=given.get("created_via") or (),
-            parents=[each for each in given.get("parent") or () if each],
-            not_parents=given.get("parent_exclude") or (),
-            product_id=given.get("product") or None,
-        )
+        args, site, query = call.args, self.site(call), query_of(call)
         if query.orderby in {"title", "slug"}:
             query = replace(query, order="asc")  # as on the original, where all titles are equal
-        records, total = list_records(call.actor, query, with_customers=site.has_customer)
-        known: Customers = {}
-        shown = (order_object(record, site, known) for record in records)
+        has_customer = site.has_customer
+        records, total = list_records(call.actor, query, args, with_customers=has_customer)
+        shown = (order_object(record, site) for record in records)
         # After the parameters of the request.
         status = {"status": ["any"] if args.get("status") is None else args["status"]}
         return page(call, shown, total, {**status, "dp": 2, "context": "view"})
@@ -216,34 +204,6 @@ class Orders(Resource):
     def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
         stored = before["currency"] if before else current_app.config["SHOP_CURRENCY"]
         return _order_error(error, call.given.get("currency") or stored)
-
-    def insert(self, call: Call, data: Object) -> int:
-        try:
-            return int(writes.create_order(call.actor, self.prepared(call, data, None))["id"])
-        except ShopError as error:
-            raise self.failed(call, error, None) from None
-
-    def record(self, call: Call, status: int = 404) -> Record:
-        """Return the record of an order, or raise RestError."""
-        if found := self.stored([call.ids["id"]], call):
-            return found[0]
-        raise self.unknown(call, status)
-
-    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
-        """Change an order. A status moves it into the trash or out of it."""
-        order_id, status = call.ids["id"], call.given.get("status")
-        before = self.record(call, 400)
-        is_trashed = before["status"] == TRASH
-        try:
-            if is_trashed and status not in (None, TRASH):
-                trash.restore_order(call.actor, order_id)
-                before = self.record(call)
-            data = self.prepared(call, data, before)
-            writes.update_order(call.actor, order_id, data, check, trashed_too=True)
-        except ShopError as error:
-            raise self.failed(call, error, before) from None
-        if status == TRASH and not is_trashed:
-            writes.delete_order(call.actor, order_id, force=False)
 
 
 ORDERS = Orders()
@@ -486,7 +446,7 @@ def _metadata_of(name: str, item: Record, before: Record) -> list[Object]:
     """Return the metadata of an item, with the tax status of a fee that gets another one."""
     status = item.get("tax_status") if name == "fee_lines" else None
     # An erased order accepts what a program has read, but no new metadata.
-    is_read = bool(item.get("id")) and status == fee_tax_status(item, before)
+    is_read = bool(item.get("id")) and status == fee_tax_status({**item, "order": before})
     own = [{"key": "_tax_status", "value": status}] if status and not is_read else []
     return [*(item.get("meta_data") or ()), *own]
 

@@ -30,11 +30,12 @@ from app.plugins.woocommerce.rest.frame import (
     RestPage,
     Route,
     checked_arguments,
+    in_context,
 )
 from app.plugins.woocommerce.rest.lists import site_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.base import Base
-from app.services.common.bulk import BulkItem, Precondition, WriteResult
+from app.services.common.bulk import BulkItem, Precondition, WriteResult, single_result
 
 LIMIT = 100
 DELETION: Arguments = {"force": arg.FORCE}
@@ -55,7 +56,9 @@ class Resource:
     edited: Arguments | None = None  # those of a change. Without, there are no batches, either
     viewed: Arguments = arg.ONE
     deleted: Arguments = DELETION
-    erase: Callable[..., None]  # the function of the service that deletes, of a kind with a trash
+    # The functions of the service that delete and restore a record, of a kind with a trash.
+    erase: Callable[..., None]
+    restore: Callable[[Principal, int], object]
     # The function of the service that writes several records. Without, batches write each alone.
     save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]] | None = None
     site = staticmethod(site_of)  # the site with the options of a request
@@ -82,19 +85,45 @@ class Resource:
 
     def insert(self, call: Call, data: Object) -> int:
         """Create a record, and return its ID."""
-        raise NotImplementedError
+        record_id: int = self._saved(call, data, None, None)["id"]
+        if call.given.get("status") == TRASH:
+            self.erase(call.actor, record_id, force=False)
+        return record_id
 
     def change(self, call: Call, data: Object, check: Precondition | None) -> None:
-        """Change a record."""
-        raise NotImplementedError
+        """Change a record. A status moves it into the trash or out of it."""
+        before, status = self.record(call, 400), call.given.get("status")
+        is_trashed = before.get("status") == TRASH
+        self.require_as_asked(call, self._saved(call, data, before, check))
+        if status == TRASH and not is_trashed:
+            self.erase(call.actor, call.ids["id"], force=False)
+
+    def _saved(
+        self, call: Call, data: Object, before: Record | None, check: Precondition | None
+    ) -> Record:
+        """Write a record with the service, and return it by its column names."""
+        try:
+            if before and self.is_moved(call, before) and call.given.get("status", TRASH) != TRASH:
+                self.restore(call.actor, call.ids["id"])
+                before = self.record(call)
+            item = BulkItem(call.ids.get("id"), self.prepared(call, data, before), check)
+            return single_result(self.save(call.actor, [item]) if self.save else ())
+        except ShopError as error:
+            raise self.failed(call, error, before) from None
+
+    def record(self, call: Call, status: int = 404) -> Record:
+        """Return a record as changes read it, or raise RestError."""
+        if found := self.stored([call.ids["id"]], call):
+            return found[0]
+        raise self.unknown(call, status)
 
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
-        """Return records as changes read them. Of a kind with ``save``, as the next four."""
+        """Return records as changes read them. Of a kind with ``save``, as the next five."""
         return self.objects(ids, call.site)
 
     def is_moved(self, call: Call, before: Record | None) -> bool:
         """Return whether a write moves a record into the trash or out of it."""
-        is_trashed = before is not None and before["status"] == TRASH
+        is_trashed = before is not None and before.get("status") == TRASH
         return is_trashed or call.given.get("status") == TRASH
 
     def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
@@ -109,9 +138,8 @@ class Resource:
         """Return the error of a write in this dialect."""
         return error
 
-    def is_as_asked(self, call: Call, after: Mapping[str, object]) -> bool:
-        """Return whether the service has written what a change asks for."""
-        return True
+    def require_as_asked(self, call: Call, after: Mapping[str, object]) -> None:
+        """Raise RestError unless the service has written what a change asks for."""
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
         """Move a record to the trash, or delete it permanently with ``force``."""
@@ -272,8 +300,11 @@ class Resource:
             with _failing(results, at, operation, item.id or 0):
                 if isinstance(result, ShopError):
                     raise self.failed(calls[at], result, stored.get(item.id or 0))
-                if item.id and not self.is_as_asked(calls[at], result):
-                    raise _MustBeAlone
+                if item.id:
+                    try:
+                        self.require_as_asked(calls[at], result)
+                    except RestError:
+                        raise _MustBeAlone from None
                 saved[at] = result["id"]
         site = self.site(next(iter(calls.values())))
         shown = {each["id"]: each for each in self.objects(list(saved.values()), site)}
@@ -380,13 +411,8 @@ def _failing(results: list[object], at: int, operation: Operation, item_id: int)
     try:
         yield
     except (*errors.FAILURES, RestError) as error:
-        failed = error
-        if not isinstance(failed, RestError):
-            failed = errors.as_rest_error(failed)
-            is_known = failed.status == 404 and failed.code.startswith("woocommerce")
-            if operation.action == "edit" and is_known:
-                failed = failed.with_status(400)
-        results[at] = {"id": item_id, "error": failed.body}
+        shown = error if isinstance(error, RestError) else in_context(error, operation)
+        results[at] = {"id": item_id, "error": shown.body}
 
 
 def _call_of(call: Call, operation: Operation, item: Mapping[str, object], item_id: int) -> Call:

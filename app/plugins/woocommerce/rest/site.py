@@ -115,14 +115,6 @@ class Site:
         """Return the address of a resource."""
         return "/".join((self.root, *map(str, parts)))
 
-    def dates(self, **times: str | None) -> dict[str, str | None]:
-        """Return printed UTC timestamps by their names, each local and in UTC."""
-        found = {}
-        for name, time in times.items():
-            found[f"date_{name}"] = self.local(time)
-            found[f"date_{name}_gmt"] = time and time[:19]
-        return found
-
     def moment(self, text: str, *, is_gmt: bool = False) -> datetime:
         """Return the time of a text; without a zone it is local, or UTC if ``is_gmt``."""
         moment = datetime.fromisoformat(text.upper())

@@ -1,7 +1,6 @@
 """Complete accounts with their metadata, as other dialects show them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import ColumnElement, Select, bindparam, case, exists, select
@@ -12,8 +11,7 @@ from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
-from app.plugins.woocommerce.rest.site import Object
-from app.plugins.woocommerce.rest.stored import (
+from app.plugins.woocommerce.rest.lists import (
     RecordListQuery,
     address,
     conditions_of,
@@ -21,6 +19,7 @@ from app.plugins.woocommerce.rest.stored import (
     phrase_of,
     records_with_ids,
 )
+from app.plugins.woocommerce.rest.site import Object
 from app.services.common.metadata import CUSTOMER, entries_of
 from app.services.common.pagination import Total
 from app.services.customers.queries import of_role
@@ -66,26 +65,20 @@ _KEYS: Mapping[str, ColumnElement[object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomerRecordQuery(RecordListQuery):
-    """What a list of accounts shows.
+def list_records(
+    actor: Principal, query: RecordListQuery, role: str, email: str | None
+) -> tuple[list[Object], Total]:
+    """Return a page of accounts and the number of all that match.
 
-    Attributes:
+    Args:
         role: only accounts with this role; ``all`` for all accounts.
         email: only the account with this e-mail address; None for all.
     """
-
-    role: str = "customer"
-    email: str | None = None
-
-
-def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Object], Total]:
-    """Return a page of accounts and the number of all that match."""
     search = phrase_of(query.search, USERS.c.search_text, USERS.c.id)
-    conditions = conditions_of(query, USERS.c, USERS.c.id)
-    if query.email is not None:
-        conditions.append(USERS.c.email_normalized == comparable_email(query.email))
-    find = partial(of_role, query.role, conditions, search)
+    conditions = conditions_of(query, USERS.c)
+    if email is not None:
+        conditions.append(USERS.c.email_normalized == comparable_email(email))
+    find = partial(of_role, role, conditions, search)
     may_read = actor.can(Capability.LIST_USERS)
     records, total = fetch_records(_COLUMNS, find, query, keys=_KEYS, may_read=may_read)
     return _with_metadata(records), total

@@ -1,7 +1,7 @@
 """Complete orders, notes and refunds, also of the trash, as other dialects show them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 
 from sqlalchemy import ColumnElement, Select, bindparam, exists, func, literal, select
 
@@ -15,8 +15,7 @@ from app.db.sql.functions import MAX_INDEXED, is_indexed, is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
 from app.models.address import ADDRESS_COLUMNS, BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
-from app.plugins.woocommerce.rest.site import Object
-from app.plugins.woocommerce.rest.stored import (
+from app.plugins.woocommerce.rest.lists import (
     RecordListQuery,
     address,
     as_records,
@@ -25,6 +24,7 @@ from app.plugins.woocommerce.rest.stored import (
     phrase_of,
     records_with_ids,
 )
+from app.plugins.woocommerce.rest.site import Object, Record
 from app.plugins.woocommerce.rest.stored_customers import records_without_metadata as accounts_by_id
 from app.services.common.erased import ORDER_COLUMNS, belongs_to
 from app.services.common.filtering import Matching
@@ -75,56 +75,41 @@ _KEYS: Mapping[str, ColumnElement[object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderRecordQuery(RecordListQuery):
-    """What a list of orders shows.
-
-    Attributes:
-        statuses: only these statuses, which can include ``trash``; None for all but the trash.
-        customer_id: only orders of this customer, 0 for those of guests.
-        created_via: only orders that one of these created.
-        parents: only orders with one of these parents.
-        not_parents: no orders with one of these parents, 0 for those without a parent.
-        product_id: only orders with a line of this product.
-    """
-
-    statuses: Sequence[str] | None = None
-    customer_id: int | None = None
-    created_via: Sequence[str] = ()
-    parents: Sequence[int] = ()
-    not_parents: Sequence[int] = ()
-    product_id: int | None = None
-
-
 def list_records(
-    actor: Principal, query: OrderRecordQuery, *, with_customers: bool
+    actor: Principal, query: RecordListQuery, args: Record, *, with_customers: bool
 ) -> tuple[list[Object], Total]:
-    """Return a page of orders, with customers if wanted, and the number of all that match."""
+    """Return a page of orders, with customers if wanted, and the number of all that match.
+
+    Args:
+        args: the parameters, by which statuses, customers, parents and products are compared.
+            Without a status, the list shows all orders but those in the trash.
+    """
     phrase = phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
-    search = narrowed(narrowed(phrase, _with_product(query.product_id)), _created_via(query))
-    conditions = [*conditions_of(query, ORDERS.c, ORDERS.c.id), *_own_conditions(query)]
-    matching = of_statuses(query.statuses, conditions, search)
+    with_product, created_via = _with_product(args.get("product")), _created_via(args)
+    search = narrowed(narrowed(phrase, with_product), created_via)
+    conditions = [*conditions_of(query, ORDERS.c), *_own_conditions(args)]
+    statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
+    matching = of_statuses(None if "any" in statuses else statuses, conditions, search)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
     records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
     return _completed(records, with_customers=with_customers), total
 
 
-def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
+def _own_conditions(args: Record) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
-    if query.customer_id is not None:
-        customer_id = min(query.customer_id, INT64_MAX)
-        of_customer = belongs_to(ORDERS.c.customer_id, customer_id)
-        found.append(of_customer if customer_id else ORDERS.c.customer_id.is_(None))
-    if query.parents:
-        found.append(ORDERS.c.parent_id.in_(query.parents))
-    if query.not_parents:
-        found.append(func.coalesce(ORDERS.c.parent_id, 0).not_in(query.not_parents))
+    if (customer := args.get("customer")) is not None:
+        of_customer = belongs_to(ORDERS.c.customer_id, min(customer, INT64_MAX))
+        found.append(of_customer if customer else ORDERS.c.customer_id.is_(None))
+    if parents := [each for each in args.get("parent") or () if each]:
+        found.append(ORDERS.c.parent_id.in_(parents))
+    if not_parents := args.get("parent_exclude"):
+        found.append(func.coalesce(ORDERS.c.parent_id, 0).not_in(not_parents))
     return found
 
 
 def _with_product(product_id: int | None) -> Search | None:
     """Return the search for the orders with a line of a product."""
-    if product_id is None:
+    if not product_id:
         return None
     is_wanted = ORDER_PRODUCTS.c.product_id == min(product_id, INT64_MAX)
     has_line = exists().where(ORDER_PRODUCTS.c.order_id == ORDERS.c.id, is_wanted)
@@ -132,20 +117,25 @@ def _with_product(product_id: int | None) -> Search | None:
     return Search(has_line, ORDERS.c.id.in_(ids), ids, most=None)
 
 
-def _created_via(query: OrderRecordQuery) -> Search | None:
+def _created_via(args: Record) -> Search | None:
     """Return the search for the orders that one of some programs created."""
-    if not query.created_via:
+    if not (programs := args.get("created_via")):
         return None
-    is_wanted: ColumnElement[bool] = ORDERS.c.created_via.in_(query.created_via)
-    if all(len(each.encode()) <= MAX_INDEXED for each in query.created_via):
+    is_wanted: ColumnElement[bool] = ORDERS.c.created_via.in_(programs)
+    if all(len(each.encode()) <= MAX_INDEXED for each in programs):
         is_wanted &= is_indexed(ORDERS.c.created_via)
     return Search(is_wanted, is_wanted, select(ORDERS.c.id).where(is_wanted), most=None)
 
 
 def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Object]:
-    """Return orders in the order of ``ids``, also those in the trash."""
+    """Return orders in the order of ``ids``, also those in the trash.
+
+    Metadata is in the order of its keys, and in a list in that of its IDs, as on the original.
+    """
     records = records_with_ids(_COLUMNS, ORDERS.c.id, ids)
-    return _completed(records, with_customers=with_customers)
+    for each in _completed(records, with_customers=with_customers):
+        each["metadata"] = sorted(each["metadata"], key=itemgetter(1))
+    return records
 
 
 def _completed(records: list[Object], *, with_customers: bool) -> list[Object]:
@@ -244,7 +234,7 @@ def list_refunds(
     is_trashed = exists(
         select(literal(1)).where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, ORDERS.c.status == TRASH)
     )
-    conditions = [*conditions_of(query, ORDER_REFUNDS.c, ORDER_REFUNDS.c.id), ~is_trashed]
+    conditions = [*conditions_of(query, ORDER_REFUNDS.c), ~is_trashed]
     if order_id is not None:
         conditions.append(ORDER_REFUNDS.c.order_id == min(order_id, INT64_MAX))
     if search := phrase_of(query.search, ORDERS.c.search_text, ORDER_REFUNDS.c.order_id):

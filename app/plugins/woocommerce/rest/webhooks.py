@@ -21,17 +21,20 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, RestPage
-from app.plugins.woocommerce.rest.lists import collection, page, query_of
-from app.plugins.woocommerce.rest.resources import Resource
-from app.plugins.woocommerce.rest.site import Object, Record, Site
-from app.plugins.woocommerce.rest.stored import (
+from app.plugins.woocommerce.rest.lists import (
     RecordListQuery,
     as_records,
+    collection,
     conditions_of,
+    page,
+    query_of,
     records_with_ids,
 )
+from app.plugins.woocommerce.rest.resources import Resource
+from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
 from app.plugins.woocommerce.topics import webhook_fields
+from app.schemas.base import Base
 from app.services.common.bulk import Precondition
 from app.services.common.pagination import Total
 from app.services.webhooks import writes
@@ -39,19 +42,7 @@ from app.services.webhooks.queries import has_form
 
 BARE_ONLY = (WebhookFormat.BARE,)
 
-_COLUMNS = tuple(
-    WEBHOOKS.c[name]
-    for name in (
-        "id",
-        "name",
-        "status",
-        "topics",
-        "delivery_url",
-        "created_at",
-        "updated_at",
-        "is_bare",
-    )
-)
+_COLUMNS = tuple(WEBHOOKS.c)
 _KEYS: Mapping[str, ColumnElement[object]] = {
     "date": WEBHOOKS.c.created_at,
     "id": WEBHOOKS.c.id,
@@ -66,7 +57,7 @@ def list_records(
 
     Webhooks with equal keys are in the order of their IDs in both directions, as in WooCommerce.
     """
-    conditions = [has_form(BARE_ONLY), *conditions_of(query, WEBHOOKS.c, WEBHOOKS.c.id)]
+    conditions = [has_form(BARE_ONLY), *conditions_of(query, WEBHOOKS.c)]
     if status is not None:
         conditions.append(WEBHOOKS.c.status == status)
     if query.search:
@@ -74,14 +65,13 @@ def list_records(
         conditions.append(name.contains(query.search.lower(), autoescape=True))
     if not actor.can(Capability.MANAGE_WEBHOOKS):
         return [], 0
-    window = query.window
-    direction = asc if window.order == "asc" else desc
+    direction = asc if query.order == "asc" else desc
     found = (
         select(*map(as_printed, _COLUMNS))
         .where(*conditions)
         .order_by(direction(_KEYS[query.orderby]), WEBHOOKS.c.id)
-        .limit(query.size)
-        .offset(window.offset or query.size * (window.page - 1))
+        .limit(query.limit)
+        .offset(query.offset or (query.limit or 0) * (query.page - 1))
     )
     number = select(func.count()).select_from(WEBHOOKS).where(*conditions)
     with snapshot() as fetch:
@@ -124,20 +114,35 @@ FIELDS: arg.Arguments = {
 }
 
 
+class RestWebhook(Base):
+    """Webhook."""
+
+    id = schemas.Integer()
+    name = status = topic = resource = event = schemas.Text()
+    hooks = schemas.Texts()
+    delivery_url = schemas.Text()
+    date_created, date_created_gmt = schemas.times("created_at")
+    date_modified, date_modified_gmt = schemas.times(
+        lambda webhook, _: (
+            None if webhook["updated_at"] == webhook["created_at"] else webhook["updated_at"]
+        ),
+        allow_none=True,
+    )
+    _links = schemas.links(lambda record, site: site.links("webhooks", record["id"]))
+
+
+_object = schemas.maker(RestWebhook)
+
+
 def webhook_object(record: Record, site: Site) -> Object:
     """Return a webhook of this dialect."""
-    created, modified = record["created_at"], record["updated_at"]
-    return {
-        **webhook_fields(record, HOOKS.get(record["topics"][0], [])),
-        **site.dates(created=created, modified=None if modified == created else modified),
-        "_links": site.links("webhooks", record["id"]),
-    }
+    return _object({**record, **webhook_fields(record, HOOKS.get(record["topics"][0], []))}, site)
 
 
 class Webhooks(Resource):
     """The webhooks of this dialect. Those of the native API are not shown."""
 
-    noun, kind, result = "webhook", "shop_webhook", schemas.RestWebhook
+    noun, kind, result = "webhook", "shop_webhook", RestWebhook
     needs = (Capability.MANAGE_WEBHOOKS,) * 4
     listed = {
         **collection("date", "id", "title", times=("after", "before")),
@@ -162,7 +167,7 @@ class Webhooks(Resource):
         return error
 
     def page(self, call: Call) -> RestPage:
-        query, status = query_of(call, RecordListQuery), call.args.get("status")
+        query, status = query_of(call), call.args.get("status")
         query = replace(query, include=tuple(filter(None, query.include)))
         wanted = None if status in {None, "all"} else status
         found, total = list_records(call.actor, query, wanted)

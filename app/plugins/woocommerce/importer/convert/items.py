@@ -11,17 +11,14 @@ from app.db.records import Record
 from app.plugins.woocommerce.importer.convert.converted import (
     Alterations,
     Cents,
+    SourceEntry,
     code_of,
     is_yes,
     quotient,
     rounded,
     whole,
 )
-from app.plugins.woocommerce.importer.convert.metadata import (
-    REPEATED,
-    MetadataConverter,
-    SourceEntry,
-)
+from app.plugins.woocommerce.importer.convert.metadata import REPEATED, MetadataConverter
 from app.plugins.woocommerce.importer.source.item_meta import Products, visible_meta
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized
 from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Rows, meta_in
