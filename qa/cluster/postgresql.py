@@ -10,7 +10,7 @@ import psycopg
 from qa.cluster import programs
 from tests.serving import reserved_port
 
-PATIENCE = 60
+PATIENCE = 300  # seconds; nothing takes five on an idle machine
 DATABASE, USER, PASSWORD = "shop", "shop", "a-password-for-tests-only"
 SUPERUSER = "postgres"
 
