@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, case, literal, not_, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, case, literal, not_, or_, select, union, union_all
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.conversions.numbers import INT64_MAX, whole_number
@@ -161,7 +161,7 @@ def phrase_of(
     in_order = or_(found.in_order, record_id == number)
     if not found.is_indexed or found.ids is None:
         newest = found.newest
-        newest = None if newest is None else union_all(newest, select(literal(number)))
+        newest = None if newest is None else union(newest, select(literal(number)))
         return replace(found, in_order=in_order, by_index=in_order, ids=None, newest=newest)
     ids = union_all(found.ids, select(literal(number)))
     return replace(found, in_order=in_order, by_index=record_id.in_(ids), ids=ids)

@@ -942,6 +942,12 @@ def test_search_finds_ids(shop):
     assert shop.ok("GET", f"/customers?search={'5' * 5000}") == []
 
 
+def test_a_search_counts_an_order_once_whose_id_and_text_match(shop):
+    response = shop.send("GET", "/orders?search=41&_fields=id")
+    assert response.get_json() == [{"id": 41}]
+    assert response.headers["X-WP-Total"] == "1"
+
+
 @pytest.mark.both_databases
 def test_sales_count_new_customers_only(shop):
     (sales,) = shop.ok("GET", "/reports/sales?date_min=2025-01-01&date_max=2025-02-28")
