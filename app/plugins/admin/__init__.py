@@ -22,7 +22,6 @@ from app.plugins.admin import (
     html,
     overview,
     privacy,
-    refusals,
     report_pages,
     search,
     texts,
@@ -30,16 +29,15 @@ from app.plugins.admin import (
 from app.plugins.admin.frame import ADMIN, Admin, AdminBlueprint, NavigationItem, Panel, render
 from app.plugins.admin.nouns import (
     NOUNS,
-    batches,
     campaigns,
     coupon_uses,
-    customer_merges,
+    customers,
     events,
+    keys,
     refunds,
-    try_it,
     webhooks,
 )
-from app.plugins.admin.sessions import invitations, sign_in
+from app.plugins.admin.sessions import sign_in
 
 STATIC = Path(__file__).parent / "static"
 
@@ -134,7 +132,7 @@ def add_panel(
 
 
 # Importing these modules adds their records, or pages to those of others.
-_OTHERS = (batches, campaigns, coupon_uses, customer_merges, events, refunds, try_it, webhooks)
+_OTHERS = (campaigns, coupon_uses, customers, events, keys, refunds, webhooks)
 
 
 def init_app(app: Flask, _api: object) -> None:
@@ -148,9 +146,9 @@ def init_app(app: Flask, _api: object) -> None:
     app.jinja_env.globals["asset_url"] = asset_url
     for part in (texts, html):
         part.init_app(app)
-    found = overview, search, report_pages, refusals, data, privacy, authorize
-    pages = (*found, sign_in, invitations)
+    pages = overview, search, report_pages, data, privacy, authorize, sign_in
     blueprints = [*(noun.blp for noun in NOUNS.values()), *(page.blp for page in pages)]
+    blueprints += [report_pages.refusals, keys.sessions_blp]
     for blp in (*blueprints, _assets):
         app.register_blueprint(blp, url_prefix=prefix)
     app.extensions[ADMIN].navigation += [blp.item for blp in blueprints if blp.item]

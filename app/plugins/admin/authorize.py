@@ -30,12 +30,11 @@ from app.outbound.client import (
     has_valid_host,
 )
 from app.outbound.network import parse_networks
-from app.plugins.admin import frame, html
+from app.plugins.admin import frame, html, texts
 from app.plugins.admin.calls import Record, api_request, call, form_headers
 from app.plugins.admin.forms import PERMISSIONS
 from app.plugins.admin.frame import POLICY, AdminBlueprint, render
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import of_api
 from app.services.webhooks.writes import require_url
 
 blp = AdminBlueprint("admin_authorize")
@@ -83,13 +82,13 @@ def authorize() -> Response | BaseResponse:
     try:
         asked = _asked()
     except ShopError as error:
-        return _page(None, error=error.text(translate=of_api))
+        return _page(None, error=error.text(translate=texts.of_api))
     if request.method == "GET" or "_show" in request.form:
         return _page(asked)
     try:
         sent = call("create_api_key", body=_body(asked), headers=form_headers())
     except ShopError as error:
-        return _page(asked, error=error.text(translate=of_api))
+        return _page(asked, error=error.text(translate=texts.of_api))
     key = sent.content
     if "Idempotent-Replayed" in sent.headers:  # the button was pressed twice
         reason = "" if _is_kept(key) else _("The service has not accepted the key.")

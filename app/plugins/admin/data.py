@@ -16,13 +16,12 @@ from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.exports import records, whole_snapshot
 from app.import_export.imports import OnConflict
 from app.import_export.stored_files import MAX_RECORDS, converted
-from app.plugins.admin import html
+from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, api_request, call, can, form_headers, require
 from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import of_api, reason_text
 from app.services.imports.queries import is_late
 
 blp = AdminBlueprint("admin_data", "Import and export", "arrows", 600)
@@ -142,11 +141,11 @@ def upload() -> Response | BaseResponse:
     except RequestEntityTooLarge:
         return _page(_("The file is larger than %(limit)s bytes.", limit=html.number(limit)))
     except ValueError as error:
-        return _page(of_api(str(error)))
+        return _page(texts.of_api(str(error)))
     except ShopError as error:
         if error.code not in _OF_FILE:
             raise
-        return _page(of_api(str(error)))
+        return _page(texts.of_api(str(error)))
     shown = {"show": "request"} if "_show" in request.form else {}
     return see_other("admin_data.show_import", import_id=sent.content["id"], **shown)
 
@@ -156,7 +155,7 @@ _MESSAGES = {code: template for code, (_status, template) in ERRORS.items()}
 
 def _error(row: Record) -> str:
     """Return the error of a line in the language of the page, with the name of its column."""
-    return reason_text(row, _MESSAGES, of_api)
+    return texts.reason_text(row, _MESSAGES, texts.of_api)
 
 
 _OF_FILE = {

@@ -15,11 +15,10 @@ from app.api.undo import undone_fields
 from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.session import now
-from app.plugins.admin import html
+from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, call, can, operations
 from app.plugins.admin.forms import is_percent, may_refund
 from app.plugins.admin.frame import may_open
-from app.plugins.admin.texts import decimal
 from app.plugins.admin.texts import gettext as _
 from app.services.campaigns.queries import states_of
 from app.services.orders.columns import REFUNDED
@@ -264,8 +263,8 @@ def _amount(name: str, value: str, record: Mapping[str, object]) -> str:
         return shown(value)
     kind, currency = record.get("type"), record.get("currency")
     if name == "amount" and isinstance(kind, str) and is_percent(kind):
-        return f"{decimal(Decimal(value), 2, trimmed=True)}%"
-    return html.money(value, str(currency)) if currency else decimal(Decimal(value), 2)
+        return f"{texts.decimal(Decimal(value), 2, trimmed=True)}%"
+    return html.money(value, str(currency)) if currency else texts.decimal(Decimal(value), 2)
 
 
 def _campaign(value: object) -> str:
@@ -320,5 +319,5 @@ def _item(value: object, record: Mapping[str, object] | None) -> str:
     name = next((value[key] for key in _NAMES if value.get(key)), None)
     if name is not None:
         return f"{name}: {parts['quantity']}" if "quantity" in value else str(name)
-    texts = [f"{html.words(key)} {text}" for key, text in parts.items()]
-    return f"#{value['id']} {', '.join(texts)}"
+    described = ", ".join(f"{html.words(key)} {text}" for key, text in parts.items())
+    return f"#{value['id']} {described}"

@@ -14,11 +14,10 @@ from app.conversions.emails import comparable_email
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.import_export.person_data import person_data
-from app.plugins.admin import html
+from app.plugins.admin import html, texts
 from app.plugins.admin.calls import ApiRequest, Record, api_request, call, can
 from app.plugins.admin.frame import AdminBlueprint, render
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import of_api, reason_text
 from app.services.persons.erasure import REASONS
 from app.services.persons.lookup import NAMES
 
@@ -131,7 +130,7 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
     except ShopError as failure:
         if failure.code not in {"shop_api_invalid_person", "shop_api_invalid_param"}:
             raise
-        unknown, names = failure.text(translate=of_api), {}
+        unknown, names = failure.text(translate=texts.of_api), {}
     asked = _("Type the e-mail address to confirm")
     if preview and not preview["emails"]:
         asked = _("Type the order number to confirm")
@@ -146,7 +145,7 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
         rows=_rows(preview["erased"]) if preview else [],
         asked=asked,
         reasons=[
-            f"{_(REMEDIES[each['code']])} {reason_text(each, REASONS)}"
+            f"{_(REMEDIES[each['code']])} {texts.reason_text(each, REASONS)}"
             for each in (preview or {}).get("reasons", ())
         ],
         error=error or unknown,

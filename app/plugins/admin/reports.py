@@ -14,9 +14,8 @@ from markupsafe import Markup
 from app.api.authentication import current_principal
 from app.db.replicas.routing import current_replicas
 from app.errors import ShopError
-from app.plugins.admin import html
+from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, call, can
-from app.plugins.admin.texts import decimal
 from app.plugins.admin.texts import gettext as _
 from app.services.reports.coupons import uses_of_batch
 from app.services.reports.period import ReportQuery, period_of
@@ -123,8 +122,8 @@ def short(value: Decimal) -> str:
     """Return a value of the axis: ``1.5k``."""
     for limit, suffix in ((10**9, "b"), (10**6, "m"), (10**3, "k")):
         if value >= limit:
-            return f"{decimal(value / limit, 1, trimmed=True)}{suffix}"
-    return decimal(value, 6, trimmed=True)
+            return f"{texts.decimal(value / limit, 1, trimmed=True)}{suffix}"
+    return texts.decimal(value, 6, trimmed=True)
 
 
 def sparkline(values: Sequence[Decimal]) -> Markup:
@@ -162,7 +161,7 @@ def change(value: Decimal, before: Decimal) -> str:
     if not before:
         return _("new")
     percent = abs(value - before) * 100 / abs(before)
-    shown = decimal(percent, 0 if percent >= 1 else 1)
+    shown = texts.decimal(percent, 0 if percent >= 1 else 1)
     return (
         _("↑ %(percent)s%% more", percent=shown)
         if value > before

@@ -12,6 +12,7 @@ from flask import Response, request
 
 from app.conversions.numbers import whole_number
 from app.errors import InvalidParams, ShopError
+from app.plugins.admin import texts
 from app.plugins.admin.calls import (
     ApiRequest,
     Record,
@@ -26,7 +27,6 @@ from app.plugins.admin.conflicts import is_done
 from app.plugins.admin.forms import ATTEMPTS, FieldSpec, Form
 from app.plugins.admin.frame import render
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import of_api
 
 if TYPE_CHECKING:
     from app.plugins.admin.nouns import Noun
@@ -144,7 +144,7 @@ def act(noun: Noun) -> Response:
         except ShopError as error:
             failed += 1
             if len(failures) < MAX_FAILURES:
-                failures.append((str(record_id), error.text(translate=of_api)))
+                failures.append((str(record_id), error.text(translate=texts.of_api)))
             continue
         done += 1
         changed.append(str(record_id))

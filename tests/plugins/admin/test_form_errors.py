@@ -18,7 +18,7 @@ from app.errors import ERRORS, InvalidOrderItems, ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import operations
 from app.plugins.admin.forms import Form, specs_of
-from app.plugins.admin.nouns import NOUNS, coupon_uses, try_it
+from app.plugins.admin.nouns import NOUNS, coupon_uses
 from app.pricing.evaluation import REASONS, Reason
 from app.schemas.base import Base
 from app.schemas.coupons.cart import CartSchema
@@ -43,7 +43,7 @@ def forms():
         ("create_order_refund", OrderRefundCreate, specs_of(OrderRefundCreate), "order_refund"),
         ("create_redemption", RedemptionCreate, specs_of(RedemptionCreate), "redemption"),
         ("update_coupon", coupon_uses.CouponCount, specs_of(coupon_uses.CouponCount), "coupon"),
-        ("evaluate_coupons", CartSchema, try_it._specs(2), "cart"),
+        ("evaluate_coupons", CartSchema, coupon_uses._specs(2), "cart"),
     ):
         yield name, schema, specs, key
 

@@ -14,7 +14,7 @@ from app.api.authentication import current_principal
 from app.api.representations import COUPON, TRASHED_COUPON, coupons
 from app.conversions.numbers import whole_number
 from app.db.session import now
-from app.plugins.admin import html, reports
+from app.plugins.admin import html, reports, texts
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
 from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, spec_of, specs_of
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Listing, Noun
@@ -22,7 +22,6 @@ from app.plugins.admin.nouns.refused_codes import refused_codes, user_of
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
 from app.plugins.admin.tables import Column, Filter, Tab, Table, page_number
-from app.plugins.admin.texts import decimal
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
@@ -58,7 +57,7 @@ A search finds all that match before it returns the first ID.
 def amount_of(coupon: Record) -> str:
     """Return the discount of a coupon: ``10%`` or an amount of money."""
     if is_percent(coupon["type"]):
-        return f"{decimal(Decimal(coupon['amount']), 2, trimmed=True)}%"
+        return f"{texts.decimal(Decimal(coupon['amount']), 2, trimmed=True)}%"
     return html.money(coupon["amount"])
 
 
@@ -407,22 +406,22 @@ def coupon_warnings(form: Form, prefix: str = "") -> list[str]:
         form: the form, also with texts that are not valid.
         prefix: what the names of its fields begin with.
     """
-    texts = {name.removeprefix(prefix): text for name, text in form.texts.items()}
+    typed = {name.removeprefix(prefix): text for name, text in form.texts.items()}
 
     def is_new(*names: str) -> bool:
         return form.has_new(*(f"{prefix}{name}" for name in names))
 
-    amount = _decimal(texts["amount"] or "0")
+    amount = _decimal(typed["amount"] or "0")
     try:
-        expiry = html.end_of(texts["expiry_date"])
+        expiry = html.end_of(typed["expiry_date"])
     except ValueError:
         expiry = None
-    start = html.moment_of(texts["starts_at"])
-    gives_nothing = amount == 0 and not texts["enable_free_shipping"]
-    is_exact = texts["usage_limit_per_user"] or texts["campaign_id"] or prefix
+    start = html.moment_of(typed["starts_at"])
+    gives_nothing = amount == 0 and not typed["enable_free_shipping"]
+    is_exact = typed["usage_limit_per_user"] or typed["campaign_id"] or prefix
     found = {
         _("The discount is 0."): gives_nothing and is_new("amount", "type", "enable_free_shipping"),
-        _("The discount is more than 100%."): is_percent(texts["type"])
+        _("The discount is more than 100%."): is_percent(typed["type"])
         and amount > 100
         and is_new("amount", "type"),
         _("The expiry date is not in the future, so the coupon does not work."): expiry
@@ -434,7 +433,7 @@ def coupon_warnings(form: Form, prefix: str = "") -> list[str]:
         and is_new("starts_at", "expiry_date"),
         _(
             "Without a limit of 1 use per customer, it can be used for several unpaid orders."
-        ): texts["first_order_only"]
+        ): typed["first_order_only"]
         and not is_exact
         and is_new("first_order_only", "usage_limit_per_user"),
     }

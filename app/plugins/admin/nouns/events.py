@@ -12,7 +12,7 @@ from app.api.undo import REASONS
 from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
-from app.plugins.admin import html
+from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, api_request, call, form_headers
 from app.plugins.admin.history import (
     FIELDS,
@@ -25,7 +25,6 @@ from app.plugins.admin.history import (
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
 from app.plugins.admin.tables import Column, Filter, Table
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import of_api, reason_text
 
 SIZE = 50
 
@@ -132,9 +131,11 @@ def _undo(record: Record) -> dict[str, object]:
     try:
         undo = call("get_event_undo", event_id=record["id"]).content
     except ShopError as error:
-        return {"problem": error.text(translate=of_api)}
+        return {"problem": error.text(translate=texts.of_api)}
     if not undo["possible"]:
-        reason = reason_text(undo["reasons"][0], REASONS, partial(_fields, labels=_labels(record)))
+        reason = texts.reason_text(
+            undo["reasons"][0], REASONS, partial(_fields, labels=_labels(record))
+        )
         return {"problem": _("This change cannot be undone.") + f" {reason}"}
     changes = undo["changes"]
     labels, shown = _labels(record), record_of(record)

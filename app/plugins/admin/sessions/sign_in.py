@@ -15,7 +15,6 @@ from app.plugins.admin.forms import PERMISSIONS
 from app.plugins.admin.frame import AdminBlueprint, plain_page, see_other, sign_in_page
 from app.plugins.admin.sessions import cookies, held
 from app.plugins.admin.texts import gettext as _
-from app.plugins.admin.texts import of_api
 from app.services.api_keys import links, sessions
 
 blp = AdminBlueprint("admin_sign_in", public=True)
@@ -81,7 +80,9 @@ def submit_sign_in() -> Response | BaseResponse:
         if error.status == 429:
             raise
         return sign_in_page(
-            error.status, error=error.text(translate=of_api), consumer_key=credentials.consumer_key
+            error.status,
+            error=error.text(translate=texts.of_api),
+            consumer_key=credentials.consumer_key,
         )
 
 
@@ -100,7 +101,7 @@ def _use_link(token: str) -> Response | BaseResponse:
     except ShopError as error:
         if error.status not in {400, 401}:
             raise
-        reason = error.text(translate=of_api)
+        reason = error.text(translate=texts.of_api)
         if error.status == 401:
             reason = _(
                 "%(who)s can no longer give the rights of this invitation.", who=link.username
