@@ -1,6 +1,7 @@
 """API keys, invitations of colleagues, and the sessions that are signed in (admin 1, 2 and 5)."""
 
 from dataclasses import asdict
+from functools import partial
 
 from flask import Response, request, url_for
 from marshmallow import ValidationError
@@ -25,7 +26,6 @@ from app.schemas.fields.form import FormField, set_form
 from app.schemas.loading import instance_of, invalid_params
 from app.services.api_keys import links, sessions
 from app.services.api_keys.rights import Rights
-from app.services.api_keys.sessions import manages_keys
 from app.services.api_keys.writes import require_rotated_key_again
 
 
@@ -39,6 +39,26 @@ def _may_rotate(key: Record) -> bool:
     resources = None if "all" in key["resources"] else frozenset(key["resources"])
     held = Rights(Permission(key["permission"]), resources, ends and html.parse_time(ends))
     return not held.beyond(Rights(actor.permission, actor.resources, actor.expires_at))
+
+
+def _end(label: str, endpoint: str, variable: str, named: str, row: Record) -> list[Button]:
+    """Return the button at the end of a row that ends what the row shows.
+
+    Args:
+        label: its text.
+        endpoint: its action.
+        variable: that of the ID in the address of the action.
+        named: the field that names what it ends.
+    """
+    name = row[named]
+    return [Button(label, endpoint, {variable: row["id"]}, name=name, shown={named: name})]
+
+
+def _end_own(label: str, endpoint: str, variable: str, named: str, row: Record) -> list[Button]:
+    """Return such a button, if the session may end what belongs to the user of the row."""
+    actor = current_principal()
+    is_own = row["user_id"] == actor.user_id or sessions.manages_keys(actor, "DELETE")
+    return _end(label, endpoint, variable, named, row) if is_own else []
 
 
 class Keys(Noun):
@@ -74,45 +94,28 @@ class Keys(Noun):
 
     def show_list(self) -> Response:
         """Show the keys, and the open invitations and unused links if there are any."""
-
-        def withdraw(row: Record) -> list[Button]:
-            path = {"link_id": row["id"]}
-            name = row["login"]
-            shown = {"login": name}
-            return [Button(_("Withdraw"), "admin_sessions.withdraw", path, name=name, shown=shown)]
-
-        columns = [
-            Column(_("Username"), lambda row: row["login"]),
-            Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
-            Column(_("Invited by"), lambda row: row["username"]),
-            Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
-        ]
-        rows = [asdict(each) for each in links.list_invitations(current_principal())]
-        tables = [Table(_("Open invitations"), columns, rows, buttons=withdraw), self._links()]
-        return self.list_page(more=[each for each in tables if each.rows])
-
-    def _links(self) -> Table:
-        """Return the unused links that sign in with a key, each with a button that revokes it."""
         actor = current_principal()
-        revokes_all = manages_keys(actor, "DELETE")
-
-        def revoke(row: Record) -> list[Button]:
-            if not revokes_all and row["user_id"] != actor.user_id:
-                return []
-            path, name = {"link_id": row["id"]}, row["username"]
-            shown = {"username": name}
-            return [Button(_("Revoke"), "admin_keys.revoke_link", path, name=name, shown=shown)]
 
         def key(row: Record) -> object:
             return self.link_to(row["key_id"], self.name_of(row))
 
-        columns = [
-            Column(_("Key"), key),
-            Column(_("User"), lambda row: row["username"], on_phone=True),
-            Column.of(_("Works until"), "expires_at", html.time, on_phone=True),
+        until = Column.of(_("Works until"), "expires_at", html.time, on_phone=True)
+        invited = [
+            Column(_("Username"), lambda row: row["login"]),
+            Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
+            Column(_("Invited by"), lambda row: row["username"]),
+            until,
         ]
-        rows = [asdict(each) for each in links.list_links(actor)]
-        return Table(_("Unused sign-in links"), columns, rows, buttons=revoke)
+        user = Column(_("User"), lambda row: row["username"], on_phone=True)
+        withdraw = partial(_end, _("Withdraw"), "admin_sessions.withdraw", "link_id", "login")
+        revoke = partial(_end_own, _("Revoke"), "admin_keys.revoke_link", "link_id", "username")
+        invitations, unused = links.list_invitations(actor), links.list_links(actor)
+        of_link = [Column(_("Key"), key), user, until]
+        tables = [
+            Table(_("Open invitations"), invited, [*map(asdict, invitations)], buttons=withdraw),
+            Table(_("Unused sign-in links"), of_link, [*map(asdict, unused)], buttons=revoke),
+        ]
+        return self.list_page(more=[each for each in tables if each.rows])
 
     def values(self, record: Record) -> dict[str, object]:
         name = self.name_of(record)
@@ -198,16 +201,6 @@ def _browser(user_agent: str) -> str:
     return browser or system or user_agent[:40] or _("Unknown browser")
 
 
-def _session_buttons(row: Record) -> list[Button]:
-    actor = current_principal()
-    if row["user_id"] != actor.user_id and not sessions.manages_keys(actor, "DELETE"):
-        return []
-    path = {"session_id": row["id"]}
-    name = row["browser"]
-    shown = {"browser": name}
-    return [Button(_("Sign out"), "admin_sessions.end_session", path, name=name, shown=shown)]
-
-
 def _session_columns() -> list[Column]:
     own = frame.current_session().id
 
@@ -231,7 +224,8 @@ def show() -> Response:
         row._asdict() | {"browser": _browser(row.user_agent)}
         for row in sessions.list_sessions(current_principal())
     ]
-    table = Table(_("Sessions"), _session_columns(), rows, len(rows), buttons=_session_buttons)
+    end = partial(_end_own, _("Sign out"), "admin_sessions.end_session", "session_id", "browser")
+    table = Table(_("Sessions"), _session_columns(), rows, len(rows), buttons=end)
     return render(
         "list.html",
         title=_("Sessions"),
