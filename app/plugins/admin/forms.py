@@ -156,15 +156,10 @@ class FieldSpec:
     form: FormField = _PLAIN  # how the schema wants it to be shown
     help: str = ""
     required: bool = False
-    choices: Callable[[], Mapping[str, str]] = dict  # what a ``select`` or boxes offer
+    choices: Callable[[], Mapping[str, str]] = dict  # what it offers: labels by values, read anew
     max_length: int | None = None
     line: str = ""  # the line of a list that it belongs to
     item_id: int = 0  # the ID of the item that the line is
-
-    @property
-    def options(self) -> Mapping[str, str]:
-        """Labels by values. Those of records are read for each use."""
-        return self.choices()
 
     @property
     def id(self) -> str:
@@ -630,7 +625,7 @@ ATTEMPTS = 3
 def _accepted(spec: FieldSpec) -> object:
     """Return a value that the API accepts in a required field, and that no record has."""
     if spec.kind == "checks":
-        return [*spec.options][:1]
+        return [*spec.choices()][:1]
     unique = uuid4().hex
     text = f"https://{unique}.com" if spec.name.endswith("_url") else f"{unique}@example.com"
     return 1 if spec.kind == "number" else text

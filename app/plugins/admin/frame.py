@@ -70,10 +70,6 @@ class NavigationItem:
     icon: str  # an icon of ``icons.html``
     position: int = 500  # the entries are sorted by it
 
-    @property
-    def is_current(self) -> bool:
-        return request.blueprint == self.endpoint.rpartition(".")[0]
-
 
 @dataclass(frozen=True, slots=True)
 class Panel:

@@ -12,7 +12,7 @@ from app.errors import ShopError
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, call, can
 from app.plugins.admin.frame import AdminBlueprint, render, see_other
-from app.plugins.admin.nouns.coupons import COUPONS, best_coupons
+from app.plugins.admin.nouns.coupons import best_coupons
 from app.plugins.admin.nouns.orders import ORDERS
 from app.plugins.admin.texts import gettext as _
 from app.services.maintenance.figures import current_warnings
@@ -64,9 +64,12 @@ def show() -> Response:
         sales = reports.unless_slow(lambda: call("get_sales_report", query=period))
     report = sales.content if sales else None
     is_used = report and any(report["totals"][name] for name in ("orders", "uses"))
-    if not is_used and (steps := _steps()):
-        is_empty = _can_load_demo() and not _has_records()
-        return render("first_steps.html", title=_("Welcome"), steps=steps, is_empty=is_empty)
+    sales_of = [name for name in ("list_orders", "list_redemptions") if can(name)]
+    if not is_used and not _has_records(sales_of):
+        coupon = _most_used_coupon()
+        if not (coupon and coupon["usage_count"]):
+            is_empty = _can_load_demo() and not _has_records()
+            return render("first_steps.html", title=_("Welcome"), coupon=coupon, is_empty=is_empty)
     labels = {name: _(FIGURES[name]) for name in ("total", "orders", "uses")}
     return render(
         "overview.html",
@@ -89,39 +92,6 @@ def show() -> Response:
         warnings=_warnings(),
         sent=sales.request if sales else None,
     )
-
-
-def _steps() -> list[tuple[str, str, str, str]]:
-    """Return the first steps of a shop without orders and uses: title, text, address and button."""
-    read = [name for name in ("list_orders", "list_redemptions") if can(name)]
-    if _has_records(read):
-        return []
-    coupon = _most_used_coupon()
-    if coupon and coupon["usage_count"]:
-        return []
-    create = (
-        _("Create a coupon"),
-        _("A code that lowers the price of an order."),
-        COUPONS.url("create"),
-        _("Create coupon"),
-    )
-    href = COUPONS.url("create", then="try")
-    text = _("Create a coupon, enter a cart, and see what the customer would pay, and why.")
-    if coupon:
-        done = _("You have created %(code)s.", code=coupon["code"])
-        create = create[0], done, COUPONS.url("show_list"), _("All coupons")
-        href = COUPONS.url("try_it", coupon["id"])
-        text = _("Enter a cart, and see what the customer would pay, and why.")
-    steps = [create, (_("Try it on a cart"), text, href, _("Try it"))]
-    return [
-        *(steps if can("create_coupon", "evaluate_coupons") else []),
-        (
-            _("Connect your shop"),
-            _("Your shop sends its orders to the API, or you import them."),
-            url_for("swagger_ui.show"),
-            _("Open the API documentation"),
-        ),
-    ]
 
 
 def _most_used_coupon() -> Record | None:

@@ -131,11 +131,6 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
         if failure.code not in {"shop_api_invalid_person", "shop_api_invalid_param"}:
             raise
         unknown, names = failure.text(translate=texts.of_api), {}
-    asked = _("Type the e-mail address to confirm")
-    if preview and not preview["emails"]:
-        asked = _("Type the order number to confirm")
-        if "customer_id" in names:
-            asked = _("Type the ID of the customer to confirm")
     return render(
         "privacy.html",
         title=_("Privacy"),
@@ -143,7 +138,6 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
         preview=preview,
         facts=_facts(names, preview),
         rows=_rows(preview["erased"]) if preview else [],
-        asked=asked,
         reasons=[
             f"{_(REMEDIES[each['code']])} {texts.reason_text(each, REASONS)}"
             for each in (preview or {}).get("reasons", ())

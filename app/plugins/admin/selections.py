@@ -64,9 +64,10 @@ class Action:
         spec = self.spec
         if spec is None:
             return {self.noun: {**self.values}} if self.values else None
-        text = request.form.get(spec.name, next(iter(spec.options), ""))
+        options = spec.choices()
+        text = request.form.get(spec.name, next(iter(options), ""))
         try:
-            if spec.options and text not in spec.options:
+            if options and text not in options:
                 raise ValueError(_("Choose one of the values."))
             if self.adds and not text.strip() and request.method == "POST":
                 raise ValueError(_("Fill in this field."))

@@ -84,6 +84,11 @@ class Tab:
     count: int | None = None
 
 
+def page_number() -> int:
+    """Return the number of the page in the address, from 1."""
+    return whole_number(request.args.get("page", "")) or 1
+
+
 @dataclass(slots=True)
 class Table:
     """A table of records. The cell of its first column is a link to the record."""
@@ -98,13 +103,14 @@ class Table:
     searches: str = ""  # the label of the search box
     filters: Sequence[Filter] = ()
     tabs: Sequence[Tab] = ()  # of the parameter ``state``
-    bulk: Mapping[str, Action] = field(default_factory=dict)  # on several records, by their values
+    bulk: Mapping[str, Action] = field(default_factory=dict)  # on selected records, by their values
     name: Callable[[Record], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
     state: Callable[[Record], str] | None = None  # what an action on selected records compares
     sorts: bool = False  # whether it is that of a list, not one within a panel
     has_csv: bool = False  # whether ``format=csv`` in its address downloads it
     newest: str = ""  # the addresses of a table without numbers of pages
     older: str = ""
+    page: int = field(default_factory=page_number)  # the number of the page that it shows
     is_complete: bool = True  # whether no more records match than its total
 
     @classmethod
@@ -114,11 +120,6 @@ class Table:
         return cls(
             caption, columns, rows, reply.total, reply.pages, requests, is_complete=is_complete
         )
-
-    @property
-    def selects(self) -> bool:
-        """Whether several records can be selected."""
-        return bool(self.bulk)
 
     @property
     def requests(self) -> Requests:
@@ -147,22 +148,10 @@ class Table:
         return ROWS if self.has_csv and self.total > ROWS[0] else ()
 
     @property
-    def page(self) -> int:
-        return page_number()
-
-    @property
-    def query(self) -> str:
-        return request.args.get("q", "")
-
-    @property
     def is_filtered(self) -> bool:
         """Whether a search or a filter limits the records."""
-        return bool(self.query or any(each.value != each.default for each in self.filters))
-
-    @property
-    def is_narrowed_more(self) -> bool:
-        """Whether one of *More filters* limits the records."""
-        return any(each.is_more and each.value for each in self.filters)
+        is_chosen = any(each.value != each.default for each in self.filters)
+        return bool(request.args.get("q")) or is_chosen
 
     @property
     def is_narrowed(self) -> bool:
@@ -234,11 +223,6 @@ def rows_per_page() -> int | None:
     """Return the number of rows in the address, if it is one of ROWS."""
     number = whole_number(request.args.get("rows", ""))
     return number if number in ROWS else None
-
-
-def page_number() -> int:
-    """Return the number of the page in the address, from 1."""
-    return whole_number(request.args.get("page", "")) or 1
 
 
 def list_query(**more: str | int) -> Record:

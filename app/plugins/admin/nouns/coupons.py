@@ -457,7 +457,7 @@ def _fact(spec: FieldSpec, text: str) -> object:
     if spec.kind == "checkbox":
         return _("Yes")
     if spec.kind == "select":
-        return spec.options.get(text, text)
+        return spec.choices().get(text, text)
     if spec.kind == "date":
         return html.works_until(text)
     if spec.kind == "time":
