@@ -223,20 +223,6 @@ def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
 
 def init_app(app: Flask) -> None:
     """Let templates use these functions."""
-    env = app.jinja_env
-    env.globals.update(
-        help_text=help_text,
-        curl=curl,
-        python=python,
-        badge=badge,
-        pair=pair,
-        money=money,
-        number=number,
-        time_tag=time,
-        external=external,
-        works_until=works_until,
-        page_url=url_for,
-        zone=zone,
-        in_both_zones=in_both_zones,
-        in_utc=in_utc,
-    )
+    own = help_text, badge, pair, money, number, external, works_until, zone, in_both_zones, in_utc
+    functions = {each.__name__: each for each in (*own, curl, python)}
+    app.jinja_env.globals.update(functions, time_tag=time, page_url=url_for)

@@ -77,7 +77,7 @@ class Noun:
     intro = ""  # a sentence above the table
     empty: tuple[str, ...] = ("", "")  # title and text of an empty table, and what a link opens
     create_label = ""  # the button that creates a record
-    named_by: tuple[str, ...] = ()  # the fields that name the record in the titles of forms
+    named_by: tuple[str, ...] = ()  # the fields that name the record
     create_schema: type[Base] | None = None
     update_schema: type[Base] | None = None
     list_schema: type[Base] = Base  # the parameters of its list
@@ -200,7 +200,7 @@ class Noun:
 
     def name_of(self, record: Record) -> str:
         """Return what names a record in labels and titles."""
-        raise NotImplementedError
+        return " ".join(record[each] for each in self.named_by).strip()
 
     def title_of(self, record: Record) -> str:
         return self.name_of(record)

@@ -65,9 +65,6 @@ class CampaignPages(Noun):
         "End or pause any other one."
     )
 
-    def name_of(self, record: Record) -> str:
-        return str(record["name"])
-
     def badge(self, record: Record, text: str = "%(state)s") -> Markup:
         """Return the state of a campaign, within a text of another record."""
         word, tone = STATES[record["state"]]

@@ -112,9 +112,6 @@ class CouponPages(Noun):
     list_schema, query_type, queries = CouponListQuery, CouponQuery, queries
     has_trash, has_csv, pauses, searches = True, True, True, "Search code or description"
 
-    def name_of(self, record: Record) -> str:
-        return str(record["code"])
-
     def badge(self, record: Record) -> Markup:
         """Return the state of a coupon, and that of its campaign unless it is active."""
         badges = [html.state_badge(STATES, state_of(record))]

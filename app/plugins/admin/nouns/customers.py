@@ -65,7 +65,7 @@ class CustomerPages(Noun):
     delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
 
     def name_of(self, record: Record) -> str:
-        return f"{record['first_name']} {record['last_name']}".strip() or str(record["username"])
+        return super().name_of(record) or str(record["username"])
 
     def columns(self, *, trashed: bool) -> list[Column]:
         def name(row: Record) -> Markup:

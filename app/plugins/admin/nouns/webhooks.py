@@ -50,9 +50,6 @@ class WebhookPages(Noun):
     secrets_note = "It signs the deliveries, and is shown only here. Copy it to your program."
     also_reads = ("list_webhook_deliveries",)
 
-    def name_of(self, record: Record) -> str:
-        return str(record["name"])
-
     def badge(self, record: Record) -> Markup:
         return html.state_badge(STATUSES, record["status"])
 
@@ -109,20 +106,6 @@ class WebhookPages(Noun):
         }
 
     def _deliveries(self, webhook_id: int) -> Table:
-        query = list_query(state=request.args.get("delivered", ""))
-        reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
-        table = Table.of_reply(_("Deliveries"), self._delivery_columns(webhook_id), reply)
-        table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
-        endpoint = self.endpoint("redeliver")
-
-        def buttons(row: Record) -> list[Button]:
-            path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
-            return [Button(_("Send again"), endpoint, path, name=_sent(row))]
-
-        table.buttons = buttons
-        return table
-
-    def _delivery_columns(self, webhook_id: int) -> list[Column]:
         def event(row: Record) -> Markup:
             address = self.url("show_delivery", webhook_id, delivery_id=row["id"])
             return html.link(address, _sent(row))
@@ -130,12 +113,22 @@ class WebhookPages(Noun):
         def result(row: Record) -> str:
             return _result(row["attempts"][-1]) if row["attempts"] else html.NONE
 
-        return [
+        def again(row: Record) -> list[Button]:
+            path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
+            return [Button(_("Send again"), self.endpoint("redeliver"), path, name=_sent(row))]
+
+        columns = [
             Column(_("Delivery"), event),
             Column(_("State"), lambda row: html.state_badge(STATES, row["state"]), on_phone=True),
             Column(_("Last result"), result),
             Column.of(_("Created"), "created_at", html.time, on_phone=True),
         ]
+        query = list_query(state=request.args.get("delivered", ""))
+        reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
+        table = Table.of_reply(_("Deliveries"), columns, reply)
+        table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
+        table.buttons = again
+        return table
 
 
 def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
