@@ -11,6 +11,7 @@ from app.db import search
 from app.services.common import plans
 from app.services.common.pagination import Page
 from tests.api_client import refused_params
+from tests.customers.calls import give_role
 from tests.factories import insert_order
 
 AT = "https://shop.example/coupons"
@@ -347,6 +348,37 @@ def test_a_page_with_conditions_on_other_tables_counts_up_to_a_number(
             assert {page.headers["X-Total-Complete"] for page in pages} == {"false"}, query
         counted = admin.get("/customers/count", filters).get_json()
         assert counted == ({"count": 5} if counts_all else {"count": 3, "complete": False}), filters
+
+
+@pytest.mark.both_databases
+def test_records_that_a_list_omits_are_not_counted_instead_of_others(
+    app, monkeypatch, admin, make_customer
+):
+    """Matches in the trash, or without the role, are left out of what a page counts up to."""
+    for name in ("app.db.search", "app.services.common.metadata", "app.services.customers.queries"):
+        monkeypatch.setattr(f"{name}.MOST_COUNTED", 3)
+    for name in ("FEW", "_FEW_OTHERS"):
+        monkeypatch.setattr(f"app.services.customers.queries.{name}", 0)
+    for number in range(8):
+        made = make_customer(tags=["vip"])
+        insert_order(app, customer_id=made["id"], status="completed", total=Decimal(1))
+        if number % 2:
+            give_role(app, made["id"], "shop_manager", 1)
+    colored = {"order": {"metadata": {"color": "red"}}}
+    red = [admin.post("/orders", colored).get_json()["order"]["id"] for _ in range(6)]
+    assert admin.delete(f"/orders/{red[-1]}").status_code == 200
+    for path, filters, number in (
+        ("orders", {"metadata_key": "color", "metadata_value": "red"}, 5),
+        ("customers", {"tag": "vip", "role": "shop_manager"}, 4),
+        ("customers", {"total_spent_min": "1", "role": "shop_manager"}, 4),
+    ):
+        query = filters | {"orderby": "id", "limit": 2}
+        pages = [admin.get(f"/{path}", query | {"page": page}) for page in (1, 2, 3)]
+        shown = [each["id"] for page in pages for each in page.get_json()[path]]
+        whole = admin.get(f"/{path}", filters | {"orderby": "id", "limit": -1}).get_json()[path]
+        assert shown == [each["id"] for each in whole], query
+        assert len(shown) == number, query
+        assert {page.headers["X-Total"] for page in pages} == {"3"}, query
 
 
 def test_a_search_has_at_most_ten_wildcards(admin):

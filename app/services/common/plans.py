@@ -160,8 +160,10 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> Total:
     in_search_table = _numbers_in_search_table(matching, most)
     if in_search_table is not None:
         every, left_out = map(int, fetch(in_search_table)[0])
-        is_complete = most is None or every <= most
-        return Total(every - left_out - (not is_complete), is_complete)
+        if most is None or every <= most:
+            return Total(every - left_out)
+        if not left_out:
+            return Total(most, is_complete=False)
     found = matching.found() if most is None else matching.first(most + 1)
     number: Select[int] | None = None
     if counted is not None and matching.search is None:
@@ -238,9 +240,12 @@ def _first_of_all(
 ) -> Select[Any] | None:
     """Return a select of the first records of a counted part, or None if not all of it matches.
 
-    It has the number of all before the ID of each record.
+    It has the number of all before the ID of each record. A part of which many are left out has no
+    index of each order with all columns: SQLite would sort all orders with a status.
     """
     if not isinstance(find, Matching) or not find.is_whole or find.counted is None:
+        return None
+    if find.others is None and find.index is None:
         return None
     _, record_id, key, _ = find.index or (None, find.record_id, key, None)
     return _counted_first(tuple(columns), find.record_id, find.counted, (key, record_id, direction))

@@ -206,7 +206,7 @@ def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
     periods = between(USERS.c, query)
     compared = [spent.in_order] if spent is not None and search is not None else []
     matching = of_role(query.role, [*periods, *compared], search or spent, fetch)
-    if query.orderby in SUMS:
+    if query.orderby in SUMS and matching.counted is not None:  # the few of a rare role are sorted
         without = replace(matching, conditions=periods, search=search)
         return replace(matching, index=_by_sum(query, without, fetch))
     return matching
