@@ -33,6 +33,7 @@ INDEXES = {
         "ix_orders_status_created (status=? AND created_at>? AND created_at<?)",  # top sellers
         "INTEGER PRIMARY KEY (rowid=?)",
         "ix_orders_id (id=?)",
+        "ix_orders_id (id=? AND status=? AND created_at>? AND created_at<?)",
         "ix_orders_guest_email_sqlite (billing_email=?)",
         "ix_orders_guest_normalized (billing_email_normalized=?)",
     },

@@ -120,7 +120,7 @@ def _matching(query: RedemptionQuery) -> Matching:
     conditions = conditions_of(query)
     is_only = len(conditions) == 1 and (query.updated_at_min or query.updated_at_max)
     number = _number_of_changed(query) if is_only else None
-    return Matching(REDEMPTIONS.c.id, conditions, counted=_COUNTED, number=number)
+    return Matching(REDEMPTIONS.c.id, conditions, counted=_COUNTED, others=false(), number=number)
 
 
 def _number_of_changed(query: RedemptionQuery) -> ColumnElement[int]:
