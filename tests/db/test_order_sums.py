@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from flask_migrate import downgrade, upgrade
@@ -15,7 +16,7 @@ from app.services.maintenance import order_sums
 from tests.api_client import at_the_same_time
 from tests.db.test_row_counts import START, STATUSES, Writer, row_count
 from tests.db.test_upgrades import REVISIONS
-from tests.factories import ORDER
+from tests.factories import ORDER, insert_order
 
 pytestmark = pytest.mark.both_databases
 
@@ -91,6 +92,17 @@ def test_sums_are_exact_after_concurrent_writes(app):
     at_the_same_time(write, range(4))
     with app.app_context():
         assert summed() == counted()
+
+
+def test_figures_are_completed_of_the_orders_that_lack_them(app):
+    complete, lacking = insert_order(app, items=7), insert_order(app)
+    with app.app_context():
+        run = partial(order_sums.complete_figures, limit=1)
+        assert [run_in_transaction(run), run_in_transaction(run)] == [1, 0]
+        assert dict(map(tuple, fetch(select(ORDERS.c.id, ORDERS.c["items"])))) == {
+            complete: 7,
+            lacking: 2,
+        }
 
 
 @pytest.mark.slow
