@@ -1,6 +1,7 @@
 """Export, restore, export: the same bytes and rows for any content of a shop (migration 2)."""
 
 import json
+import os
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -522,6 +523,17 @@ def test_a_file_that_is_not_ndjson(second_app, tmp_path, data, message):
     result = second_app.test_cli_runner().invoke(args=["import", "--restore", str(file)])
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
+
+
+def test_a_pipe_is_read_once(second_app):
+    """As the shell passes the output of a command: ``<(zcat shop.ndjson.gz)``."""
+    reading, writing = os.pipe()
+    os.write(writing, b"[]\n")
+    os.close(writing)
+    arguments = ["import", "--restore", f"/dev/fd/{reading}"]
+    result = second_app.test_cli_runner().invoke(args=arguments)
+    os.close(reading)
+    assert "line 1: must be a JSON object." in result.stderr
 
 
 def test_only_into_an_empty_database(app, exported, everything_stored):

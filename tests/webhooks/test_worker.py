@@ -1,5 +1,6 @@
 """Workers that deliver webhooks: leases, several workers, a killed worker (events 2)."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import delete, select, update
@@ -236,6 +238,27 @@ def test_lease_is_renewed_during_a_long_attempt(shop, receivers):
             threading.Timer(1.1 * LEASE_SECONDS, may_respond.set).start()
         (delivery,) = in_state(shop, webhook, "delivered")
     assert len(slow.received) == len(delivery["attempts"]) == 1
+
+
+def test_a_runner_forgets_the_attempts_that_end_with_its_lease(shop, receiver):
+    """Otherwise, the worker would never claim these deliveries again."""
+    make_webhook(shop, receiver)
+    publish(shop, 1)
+    with shop.app.app_context():
+        (batch,) = run_cycle("worker", CycleInput([], [], {})).batches
+
+    async def attempt():
+        silent = SimpleNamespace(post=lambda *_: asyncio.sleep(PATIENCE))
+        sending = runner.Runner(silent, "", lambda _: None)
+        sending.add(batch)
+        await asyncio.sleep(0)  # until the receiver does not respond
+        assert len(sending.known) == 1
+        sending.lease(asyncio.get_running_loop().time())
+        while not sending.is_idle:
+            await asyncio.sleep(0.001)
+        return sending.known
+
+    assert asyncio.run(attempt()) == set()
 
 
 @pytest.mark.slow
