@@ -351,14 +351,15 @@ def test_a_page_with_conditions_on_other_tables_counts_up_to_a_number(
 
 
 @pytest.mark.both_databases
+@pytest.mark.parametrize("few", [0, 5000])
 def test_records_that_a_list_omits_are_not_counted_instead_of_others(
-    app, monkeypatch, admin, make_customer
+    app, monkeypatch, admin, make_customer, few
 ):
     """Matches in the trash, or without the role, are left out of what a page counts up to."""
     for name in ("app.db.search", "app.services.common.metadata", "app.services.customers.queries"):
         monkeypatch.setattr(f"{name}.MOST_COUNTED", 3)
-    for name in ("FEW", "_FEW_OTHERS"):
-        monkeypatch.setattr(f"app.services.customers.queries.{name}", 0)
+    monkeypatch.setattr("app.services.customers.queries.FEW", 0)
+    monkeypatch.setattr("app.services.customers.queries._FEW_OTHERS", few)
     for number in range(8):
         made = make_customer(tags=["vip"])
         insert_order(app, customer_id=made["id"], status="completed", total=Decimal(1))

@@ -160,10 +160,8 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> Total:
     in_search_table = _numbers_in_search_table(matching, most)
     if in_search_table is not None:
         every, left_out = map(int, fetch(in_search_table)[0])
-        if most is None or every <= most:
-            return Total(every - left_out)
-        if not left_out:
-            return Total(most, is_complete=False)
+        is_complete = most is None or every - left_out <= most
+        return Total(every - left_out - (not is_complete), is_complete)
     found = matching.found() if most is None else matching.first(most + 1)
     number: Select[int] | None = None
     if counted is not None and matching.search is None:
@@ -186,12 +184,13 @@ def _numbers_in_search_table(matching: Matching, most: int | None) -> Select[int
     search, others = matching.search, matching.others
     if search is None or search.ids is None or others is None or matching.conditions:
         return None
-    every, left_out = search.ids, select(matching.record_id).where(others, search.by_index)
+    if most is not None and not search.counts_all:
+        return None
+    every, omitted = search.ids, select(matching.record_id).where(others, search.by_index)
+    left_out = _count(omitted).scalar_subquery()
     if most is not None:
-        if not search.counts_all:
-            return None
-        every = every.limit(most + 1)
-    return select(_count(every).scalar_subquery(), _count(left_out).scalar_subquery())
+        every = every.limit(left_out + most + 1)
+    return select(_count(every).scalar_subquery(), left_out)
 
 
 def _count(ids: Select[int] | CompoundSelect[int]) -> Select[int]:

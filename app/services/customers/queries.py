@@ -255,12 +255,12 @@ def of_role(
     if role == ALL_ROLES:
         counted = RowCountFilter("users", USERS.c.created_at)
         return Matching(USERS.c.id, conditions, true(), counted, search, false())
-    has_role, is_rare = _has_role(role, USERS.c.id, fetch)
+    has_role, others, is_rare = _has_role(role, USERS.c.id, fetch)
     if is_rare:  # each of the few is compared
         compared = () if search is None else (search.in_order,)
         return Matching(USERS.c.id, [has_role, *conditions, *compared])
     counted = _counted(role, has_role)
-    return Matching(USERS.c.id, conditions, has_role, counted, search, ~has_role)
+    return Matching(USERS.c.id, conditions, has_role, counted, search, others)
 
 
 def _counted(role: str, part: ColumnElement[bool]) -> RowCountFilter:
@@ -309,21 +309,22 @@ def _by_sum(query: CustomerQuery, matching: Matching, fetch: Fetch) -> OtherInde
 
 def _has_role(
     role: str, record_id: ColumnElement[int], fetch: Fetch
-) -> tuple[ColumnElement[bool], bool]:
-    """Return the same condition for any list, and whether only few users have the role.
+) -> tuple[ColumnElement[bool], ColumnElement[bool] | None, bool]:
+    """Return the same condition for any list, that of the others, and whether few have the role.
 
-    If few users do not have it, these are found by their other roles. To look up the role of each
-    user takes two seconds in the middle of a million.
+    The others are None if these are many. Few others are found by their other roles. To look up the
+    role of each user takes two seconds in the middle of a million.
     """
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
     number = numbers.get(("user_roles", role), 0)
     missing = numbers.get(("users", ""), 0) - number
     roles = sum(each for (kind, _), each in numbers.items() if kind == "user_roles")
     if max(missing, roles - number) <= _FEW_OTHERS:
-        others = [row[0] for row in fetch(_WITHOUT_ROLE, {WANTED: role})]
-        if len(others) == missing:  # otherwise, some users have no role at all
-            return ~is_one_of(record_id, literal(others, IdList)), False
-    return _is_in(role, record_id), number <= FEW
+        ids = [row[0] for row in fetch(_WITHOUT_ROLE, {WANTED: role})]
+        if len(ids) == missing:  # otherwise, some users have no role at all
+            others = is_one_of(record_id, literal(ids, IdList))
+            return ~others, others, False
+    return _is_in(role, record_id), None, number <= FEW
 
 
 def _require_sortable(orderby: str, find: Find) -> None:
