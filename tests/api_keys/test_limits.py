@@ -48,7 +48,7 @@ def test_expired_key_with_a_wrong_secret_is_not_revealed(app, admin, make_key):
 
 
 def test_last_use_is_stored_to_the_minute_and_once_a_minute(app, admin, make_key, statements):
-    key = make_key()
+    key, other = make_key(), make_key()
     client = client_of(app, key)
     for _ in range(2):  # a minute can begin in between
         started = datetime.now(UTC).replace(second=0, microsecond=0)
@@ -61,6 +61,7 @@ def test_last_use_is_stored_to_the_minute_and_once_a_minute(app, admin, make_key
     writes = [statement for statement in statements if "UPDATE" in statement]
     assert len(writes) <= 1
     assert stored(app, key["id"]).last_used_at == started
+    assert stored(app, other["id"]).last_used_at is None
     shown = admin.get(f"/keys/{key['id']}").get_json()["key"]["last_used_at"]
     assert shown == f"{started:%Y-%m-%dT%H:%M}:00Z"
 

@@ -133,6 +133,12 @@ def test_delete_of_an_account_with_roles_by_an_administrator(app, admin, client_
     assert rejection(admin.get(f"/customers/{target}")) == (404, "shop_api_invalid_customer")
 
 
+def test_update_of_the_first_account_by_a_shop_manager(admin, client_for):
+    assert admin.key.user_id == 1
+    response = edit(client_for("shop_manager"), 1, first_name="New")
+    assert rejection(response) == (400, "shop_api_user_cannot_edit_customer")
+
+
 @pytest.mark.parametrize("target", ["administrator", "shop_manager", "customer"])
 def test_delete_by_a_shop_manager_is_rejected_for_every_account(admin, client_for, target):
     target_id = client_for(target, login="target").key.user_id

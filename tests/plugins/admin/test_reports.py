@@ -42,6 +42,7 @@ def test_sales_have_figures_before_and_after_refunds(browser):
     assert "Refunds $9.00" in page.text
     assert "before: $0.00" in page.text
     assert "30 entries" in page.text, "each day of the period"
+    assert "Revenue is the sum of the orders before refunds." in page.text
     page = browser.get("/")
     assert "$65.00 after refunds" in page.text
     assert "? Revenue is the sum of the orders before refunds." in page.text
