@@ -323,6 +323,12 @@ def test_two_letters_are_looked_for_in_the_newest_orders(
         assert "X-Total-Complete" not in whole.headers
 
 
+def count_at_most(monkeypatch, most):
+    """Let pages count so many matches of a search, of metadata, of a tag or of a sum."""
+    for name in ("app.db.search", "app.services.common.metadata", "app.services.customers.queries"):
+        monkeypatch.setattr(f"{name}.MOST_COUNTED", most)
+
+
 @pytest.mark.both_databases
 def test_a_page_with_conditions_on_other_tables_counts_up_to_a_number(
     app, monkeypatch, admin, make_customer
@@ -330,8 +336,7 @@ def test_a_page_with_conditions_on_other_tables_counts_up_to_a_number(
     for number in range(5):
         made = make_customer(metadata={"erp_id": number, "newsletter": True}, tags=["vip"])
         insert_order(app, customer_id=made["id"], status="completed", total=Decimal(number + 1))
-    for name in ("app.db.search", "app.services.common.metadata", "app.services.customers.queries"):
-        monkeypatch.setattr(f"{name}.MOST_COUNTED", 3)
+    count_at_most(monkeypatch, 3)
     for filters, counts_all in (
         ({"metadata_key": "newsletter", "metadata_value": "true"}, True),
         ({"metadata_key": "erp_id"}, False),
@@ -356,8 +361,7 @@ def test_records_that_a_list_omits_are_not_counted_instead_of_others(
     app, monkeypatch, admin, make_customer, few
 ):
     """Matches in the trash, or without the role, are left out of what a page counts up to."""
-    for name in ("app.db.search", "app.services.common.metadata", "app.services.customers.queries"):
-        monkeypatch.setattr(f"{name}.MOST_COUNTED", 3)
+    count_at_most(monkeypatch, 3)
     monkeypatch.setattr("app.services.customers.queries.FEW", 0)
     monkeypatch.setattr("app.services.customers.queries._FEW_OTHERS", few)
     for number in range(8):

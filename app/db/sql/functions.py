@@ -206,8 +206,8 @@ class is_indexed(Templated[bool]):
     Texts of orders have any length, but an entry of an index has at most 2,704 bytes.
     """
 
-    sqlite = "(length(CAST({0} AS BLOB)) <= 1000)"
-    postgresql = "(octet_length({0}) <= 1000)"
+    sqlite = f"(length(CAST({{0}} AS BLOB)) <= {MAX_INDEXED})"
+    postgresql = f"(octet_length({{0}}) <= {MAX_INDEXED})"
 
 
 class email_is(Templated[bool]):
