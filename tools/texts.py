@@ -9,7 +9,6 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from io import BufferedIOBase
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,20 +20,35 @@ Message = tuple[int, str | None, str | tuple[str, ...], list[str]]
 
 APP = Path(__file__).parents[1] / "app"
 
-REJECTING = ("api", "auth", "conversions", "import_export", "pricing", "schemas", "services")
+REJECTING = (
+    "api",
+    "auth",
+    "conversions",
+    "import_export",
+    "outbound",
+    "pricing",
+    "schemas",
+    "services",
+)
 """The folders whose code raises the errors of the API, and states reasons in REASONS."""
 
 STATING = {
     "Line",
+    "_unreadable",
+    "Sentence",
+    "invalid",
+    "invalid_metadata",
     "ValueError",
     "ValidationError",
-    "with_message",
     "InvalidParams",
     "InvalidOrderItems",
+    "InvalidRefund",
+    "authentication_error",
+    "unavailable",
 }
 """The calls whose arguments state a reason."""
 
-NAMES = {"REASONS", "OTHER_REASONS"}
+NAMES = {"REASONS", "OTHER_REASONS", "REMEDY", "_OTHER_FILES"}
 """The constants that state reasons."""
 
 _TEXT = re.compile(r"[A-Z](?!\w*[A-Z_]).*[a-z.]", re.DOTALL)
@@ -103,13 +117,14 @@ def _texts_of_api() -> Iterator[str]:
 
 
 def _reasons() -> Iterator[str]:
-    """Yield the sentences with which errors state a reason, with ``{0}`` in place of a value."""
+    """Yield the sentences with which errors state a reason, with placeholders for values."""
     for module in (path for folder in REJECTING for path in (APP / folder).rglob("*.py")):
         if module.name == "restored_values.py":  # a command prints its errors
             continue
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in NAMES:
-                yield from (each.value for each in _constants([node]) if " " in each.value)
+                values = node.value.values if isinstance(node.value, ast.Dict) else [node.value]
+                yield from (str(each.value) for each in values if isinstance(each, ast.Constant))
             for value in _stated(node):
                 yield from (
                     text
@@ -121,7 +136,8 @@ def _reasons() -> Iterator[str]:
 def _stated(node: ast.AST) -> Iterator[ast.expr]:
     """Yield what a statement or a call states as a reason."""
     if isinstance(node, ast.Assign) and re.search(
-        r"errors\[.*\]$|^reason$|^hint$|^_LOSS$|^_TOO_LONG$", ast.unparse(node.targets[0])
+        r"errors\[.*\]$|^reason$|^hint$|^message$|^missing$|^invalid$|^by_command$|^template$|^_LOSS$",
+        ast.unparse(node.targets[0]),
     ):
         yield node.value
     if isinstance(node, ast.FunctionDef) and node.name.endswith(("error", "loss")):
@@ -131,24 +147,20 @@ def _stated(node: ast.AST) -> Iterator[ast.expr]:
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         yield from (
-            each.value for each in node.keywords if each.arg in {"reason", "remedy", "more"}
+            each.value
+            for each in node.keywords
+            if each.arg in {"reason", "remedy", "more", "message"}
         )
         for argument in node.args if name in STATING else ():
             yield from argument.values if isinstance(argument, ast.Dict) else [argument]
 
 
 def _sentences(value: ast.expr) -> Iterator[str]:
-    """Yield the texts of an expression: a literal, one with values, or two of a condition."""
+    """Yield the texts of an expression: a literal, or two of a condition."""
     if isinstance(value, ast.Constant):
         yield str(value.value)
     if isinstance(value, ast.IfExp):
         yield from (*_sentences(value.body), *_sentences(value.orelse))
-    if isinstance(value, ast.JoinedStr):
-        numbers = count()
-        yield "".join(
-            str(part.value) if isinstance(part, ast.Constant) else f"{{{next(numbers)}}}"
-            for part in value.values
-        )
 
 
 def _fields(schema: type[ma.Schema]) -> Iterator[str]:

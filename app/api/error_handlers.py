@@ -30,7 +30,7 @@ from app.db.errors import (
 from app.db.migrations import SchemaState
 from app.db.session import has_committed, schema_state
 from app.db.timeouts import is_statement_timeout
-from app.errors import RETRY_AFTER, InvalidParams, ShopError, unavailable
+from app.errors import RETRY_AFTER, InvalidParams, Sentence, ShopError, unavailable
 
 _ID = re.compile(r"<id:\w+>")
 _VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -127,10 +127,12 @@ def _database_error(error: BaseException) -> ShopError:
         return unavailable("The disk of the database is full.")
     if deadline.is_over():
         seconds = current_app.config["SHOP_REQUEST_TIMEOUT_SECONDS"]
-        return unavailable(f"The database did not respond within {seconds:g} seconds.")
+        return unavailable(Sentence("The database did not respond within {0:g} seconds.", seconds))
     if is_statement_timeout(error):
         seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
-        return unavailable(f"The database took longer than {seconds:g} seconds. Request less data.")
+        return unavailable(
+            Sentence("The database took longer than {0:g} seconds. Request less data.", seconds)
+        )
     return unavailable("The database cannot be reached.")
 
 
@@ -140,7 +142,7 @@ def _unknown_route() -> ShopError:
     return ShopError("shop_api_no_route", more=suggestion)
 
 
-def _suggestion(path: str) -> str:
+def _suggestion(path: str) -> str | Sentence:
     """Return a sentence about the paths that exist, or an empty string if none is similar."""
     # Templates such as /orders/{id}, as in the OpenAPI document, that differ in one part.
     parts = re.sub(r"(?<=/)[0-9]+(?=/|$)", "{id}", path.rstrip("/")).split("/")
@@ -156,5 +158,5 @@ def _suggestion(path: str) -> str:
                 similar[different[0]][known[different[0]]] = template
     for number, templates in similar.items():
         if nearest := nearest_name(parts[number], templates):
-            return f"Did you mean {templates[nearest]}?"
+            return Sentence("Did you mean {0}?", templates[nearest])
     return ""

@@ -20,7 +20,7 @@ from app.api.json_text import PositionDecoder, insert_members, parse_integer
 from app.api.serializers import Object, Selection, narrowed
 from app.api.view_docs import response_schemas
 from app.catalog import current_catalog
-from app.errors import InvalidParams
+from app.errors import InvalidParams, joined
 from app.schemas.fields.query import FieldList
 from app.schemas.orders.order import OrderSchema
 
@@ -81,7 +81,7 @@ def _with_extensions(response: Response) -> Response:
         try:
             selection = FieldList().deserialize(",".join(request.args.getlist("fields")))
         except ma.ValidationError as error:
-            raise InvalidParams({"fields": " ".join(map(str, error.messages))}) from None
+            raise InvalidParams({"fields": joined(error.messages)}) from None
     new: list[Object] = [{} for _ in orders]
     extend(new, orders, selection, current_dialect())
     response.set_data(insert_members(text, orders, new))  # with its Content-Length

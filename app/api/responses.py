@@ -18,6 +18,7 @@ from app.api.dialect import current_dialect
 from app.auth.credentials import QUERY_CREDENTIALS
 from app.db.errors import is_unavailable
 from app.db.read_pool import RowStream
+from app.errors import Sentence
 from app.schemas.fields.query import plain
 from app.services.common.pagination import Page
 
@@ -27,6 +28,9 @@ MAX_DRAIN_SECONDS = 5
 
 _IN_PATH = "/!$&'()*+,;=:@"
 """Characters that a URL path can contain unencoded, besides letters and digits (RFC 3986, 3.3)."""
+
+SENTENCES = "shop_api.sentences"
+"""The WSGI environ key for the function that returns the text of a sentence. The default is str."""
 
 Make = Callable[[Sequence[Any]], Sequence[Any] | Mapping[str, Any]]
 
@@ -50,18 +54,20 @@ class JsonProvider(JSONProvider):
 def json_bytes(value: object, option: int = orjson.OPT_APPEND_NEWLINE) -> bytes:
     """Return the body of a JSON response, or text with other options of orjson."""
     try:
-        return orjson.dumps(value, option=option)
+        return orjson.dumps(value, _plain, option)
     except TypeError:
         # orjson does not support IDs beyond 64 bits (repeated in bulk results) and lone surrogates
         # (possible in orders of plugins).
-        text = json.dumps(value, default=_parse_fragment, separators=(",", ":"))
+        text = json.dumps(value, default=_plain, separators=(",", ":"))
         return f"{text}\n".encode() if option & orjson.OPT_APPEND_NEWLINE else text.encode()
 
 
-def _parse_fragment(value: object) -> object:
-    """Return the value of a JSON fragment."""
+def _plain(value: object) -> object:
+    """Return the value of a JSON fragment, or the text of a sentence as the request shows it."""
     if isinstance(value, orjson.Fragment):
         return orjson.loads(orjson.dumps(value))
+    if isinstance(value, Sentence):
+        return request.environ.get(SENTENCES, str)(value)
     raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
 

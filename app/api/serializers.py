@@ -15,7 +15,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.db.records import NamedColumns, Row
-from app.errors import InvalidParams
+from app.errors import InvalidParams, joined
 from app.schemas.fields.output import Composite, Lines, Metadata, OnRequest, Output, either
 from app.schemas.fields.query import StrictSelection
 from app.schemas.strict import unknown_names
@@ -282,7 +282,7 @@ def require_known(selection: Mapping[str, object], names: Names) -> None:
         selected = filter(None, _dotted(selection, within=False))
         unknown = unknown_names(selected, set(_dotted(names, within=True)), "field")
         if unknown:
-            raise InvalidParams({"fields": " ".join(each.reason() for each in unknown)})
+            raise InvalidParams({"fields": joined(each.reason() for each in unknown)})
 
 
 def _dotted(names: Mapping[str, Any], *, within: bool) -> Iterator[str]:

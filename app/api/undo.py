@@ -28,7 +28,7 @@ from app.conversions.emails import comparable_email
 from app.db.read_pool import fetch
 from app.db.records import Record
 from app.db.session import reading_session, run_in_transaction
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.models import CAMPAIGNS, COUPONS, ORDER_NOTES, ORDER_REFUNDS, ORDERS, USERS
 from app.models.address import SHIPPING_PHONE
 from app.schemas.campaigns import CampaignUpdate
@@ -62,7 +62,7 @@ REASONS = {
     "secret": "The write set a password.",
     "not_found": "The record was deleted, or is in the trash.",
     "erased": "The personal data of the order was erased.",
-    "changed_since": "These fields have changed since: {fields}.",
+    "changed_since": "These fields have changed since: {0}.",
 }
 """Why a write cannot be undone: the message by its code."""
 
@@ -260,9 +260,9 @@ def _impossible(event: Record, code: str) -> Undo:
     return Undo(_undo_object(event, [_reason(code)], {}, {}))
 
 
-def _reason(code: str, changed: Iterable[Path] = ()) -> dict[str, str]:
+def _reason(code: str, changed: Iterable[Path] = ()) -> dict[str, object]:
     fields = ", ".join(".".join(path) for path in changed)
-    return {"code": code, "message": REASONS[code].format(fields=fields)}
+    return {"code": code, "message": Sentence(REASONS[code], fields)}
 
 
 def _static_reason(kind: _Kind, changes: Values) -> str:

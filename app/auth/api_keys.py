@@ -20,7 +20,7 @@ from app.auth.principals import (
 )
 from app.db.read_pool import ReadRow, fetch
 from app.db.session import try_to_write
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.models import API_KEYS, USER_ROLES, USERS
 
 _KEY_WITH_ROLES = (
@@ -150,8 +150,12 @@ def authenticate(
 def require_permission(principal: Principal, method: str) -> None:
     """Raise ShopError unless the permission of the key allows an HTTP method (decisions 2)."""
     if not principal.permission.allows(method):
-        kind = "read" if method in {"GET", "HEAD"} else "write"
-        raise authentication_error(f"This API key has no {kind} permission.")
+        reads = method in {"GET", "HEAD"}
+        raise authentication_error(
+            "This API key has no read permission."
+            if reads
+            else "This API key has no write permission."
+        )
 
 
 def require_resources(principal: Principal, *needed: str) -> None:
@@ -159,7 +163,7 @@ def require_resources(principal: Principal, *needed: str) -> None:
     if principal.resources is not None:
         for resource in needed:
             if resource not in principal.resources:
-                reason = f"This API key is not valid for the resource {resource}."
+                reason = Sentence("This API key is not valid for the resource {0}.", resource)
                 raise authentication_error(reason)
 
 
@@ -174,7 +178,7 @@ def require_user(principal: Principal) -> None:
         raise authentication_error(UNKNOWN_KEY)
 
 
-def authentication_error(reason: str) -> ShopError:
+def authentication_error(reason: str | Sentence) -> ShopError:
     """Return the error for missing, invalid or insufficient credentials."""
     headers = {"WWW-Authenticate": 'Basic realm="Shop Administration API", charset="UTF-8"'}
     return ShopError("shop_api_authentication_error", headers=headers, reason=reason)

@@ -12,7 +12,7 @@ from werkzeug.datastructures import Authorization
 from app.auth.api_keys import ApiKeyCredentials
 from app.auth.principal_cache import cached_principal
 from app.auth.principals import UNKNOWN_KEY, Credentials, InvalidCredentials, Principal
-from app.errors import InvalidParams
+from app.errors import InvalidParams, Sentence
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -109,7 +109,9 @@ def authorization_header(request: Request) -> str | None:
         return None
     if "," in header:
         if len(header) > MAX_HEADER_LENGTH:
-            reason = f"must be a single header of at most {MAX_HEADER_LENGTH:,} characters."
+            reason = Sentence(
+                "must be a single header of at most {0:,} characters.", MAX_HEADER_LENGTH
+            )
             raise InvalidParams({"Authorization": reason})
         first, *others = _ELEMENT.findall(header) or [""]
         basic = first.strip()[:6].lower() == "basic "  # has no parameters

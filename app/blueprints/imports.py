@@ -48,8 +48,12 @@ def _receiving_file(view: View) -> View:
     def wrapper(query: Query) -> Response:
         imports.require_import(current_principal(), query["kind"])
         if request.mimetype not in {ANY, *FORMATS}:
-            error = ShopError("shop_api_unsupported_media_type", coding="", param="Content-Type")
-            raise error.with_message(f"The {{param}} must be {' or '.join(FORMATS)}.")
+            raise ShopError(
+                "shop_api_unsupported_media_type",
+                param="Content-Type",
+                message="The {param} must be {formats}.",
+                formats=" or ".join(FORMATS),
+            )
         request.max_content_length = current_app.config["SHOP_IMPORT_MAX_BYTES"]
         body = body_of(request)
         file_format = FORMATS.get(request.mimetype) or format_of(body)

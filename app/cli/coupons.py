@@ -83,19 +83,15 @@ def generate(
     except ma.ValidationError as error:
         raise click.ClickException(str(invalid_params(error))) from None
     except ShopError as error:
-        raise click.ClickException(_with_options(error)) from None
+        if "remedy" in error.details and not allow_guessable:
+            error.details["remedy"] = "Add # signs, or use --allow-guessable."
+        text = error.sentence(lambda param: param.replace("generate.", "--"))
+        raise click.ClickException(str(text)) from None
     if as_json:
         shown = {name: batch[name] for name in ("id", "count", "prefix", "pattern", "charset")}
         click.echo(orjson.dumps(shown))
         return
     click.echo(f"Batch {batch['id']}: {count:,} coupons.")
-
-
-def _with_options(error: ShopError) -> str:
-    """Return a message with the options of the command instead of the fields of a request."""
-    if remedy := error.details.get("remedy"):
-        error.details["remedy"] = remedy.replace("set allow_", "use --allow-")
-    return error.text(lambda param: param.replace("generate.", "--"))
 
 
 def _fields(text: str) -> object:

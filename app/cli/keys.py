@@ -93,7 +93,9 @@ def reporting_errors() -> Iterator[None]:
     try:
         yield
     except ShopError as error:
-        raise click.ClickException(error.text(lambda param: param.removeprefix("key."))) from None
+        raise click.ClickException(
+            str(error.sentence(lambda param: param.removeprefix("key.")))
+        ) from None
 
 
 @keys.command("create")

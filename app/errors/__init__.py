@@ -5,13 +5,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from app.errors.codes import ERRORS
 
-_SENTENCES = {"reason", "remedy"}
-"""The details that are sentences and not values."""
+
+class Sentence:
+    """A sentence with values, as data. Who responds makes its text: ``str`` in English.
+
+    A sentence without values is a ``str``.
+
+    Args:
+        template: the sentence, with the numbers or the names of its values in braces.
+        values: the values ``{0}``, ``{1}`` and so on. They can be sentences, too.
+        named: the values with names, which every language shows as they are.
+    """
+
+    def __init__(self, template: str, /, *values: Any, **named: Any) -> None:
+        self.template, self.values, self.named = template, values, named
+
+    def __str__(self) -> str:
+        """Return the sentence in English."""
+        return self.template.format(*self.values, **self.named)
+
+    @staticmethod
+    def plain(value: object) -> object:
+        """Return what JSON stores for a sentence, or for a value of a type that it lacks."""
+        return vars(value) if isinstance(value, Sentence) else str(value)
+
+    @classmethod
+    def of(cls, stored: Any) -> Any:
+        """Return the sentence of what JSON stores. Other values stay as they are."""
+        if not isinstance(stored, dict):
+            return stored
+        named = {name: cls.of(each) for name, each in stored["named"].items()}
+        return cls(stored["template"], *map(cls.of, stored["values"]), **named)
+
+
+def joined(sentences: Iterable[str | Sentence]) -> str | Sentence:
+    """Return sentences as one, with a blank between them."""
+    first, *others = sentences
+    if not others:
+        return first
+    return Sentence(" ".join(f"{{{number}}}" for number in range(len(others) + 1)), first, *others)
+
+
+def invalid(template: str, *values: object) -> ValueError:
+    """Return the error of a value that cannot be interpreted, with a sentence as its reason."""
+    return ValueError(Sentence(template, *values))
+
+
+def reason_of(error: Exception) -> str | Sentence:
+    """Return the reason that an exception states, with its values."""
+    stated = error.args[0] if error.args else None
+    return stated if isinstance(stated, Sentence) else str(error)
 
 
 class ShopError(Exception):
@@ -24,6 +72,7 @@ class ShopError(Exception):
         param: name of the invalid input as the client sent it (``coupon.amount``).
         headers: additional HTTP headers of the response.
         reasons: code and message of each reason, for errors with several reasons (redemptions 6).
+        message: a more precise message than that of the code, with the same placeholders.
         more: a sentence that follows the message.
         details: values for the placeholders of the message.
     """
@@ -34,26 +83,21 @@ class ShopError(Exception):
         *,
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
-        reasons: Sequence[Mapping[str, str]] = (),
-        more: str = "",
+        reasons: Sequence[Mapping[str, object]] = (),
+        message: str = "",
+        more: str | Sentence = "",
         **details: Any,
     ) -> None:
-        self.status, self._template = ERRORS[code]
+        self.status, template = ERRORS[code]
         self.code, self.param, self.details = code, param, details
         self.headers = dict(headers or {})
         self.reasons = list(reasons)
-        self._more = more
+        self._template, self._more = message or template, more
         super().__init__(code)
 
     def with_status(self, status: int) -> ShopError:
         """Set another HTTP status and return this error (spec 4.2, update rule 2)."""
         self.status = status
-        return self
-
-    def with_message(self, template: str, **details: object) -> ShopError:
-        """Set a more precise message, with placeholders for details, and return this error."""
-        self._template = template
-        self.details |= details
         return self
 
     @property
@@ -63,42 +107,24 @@ class ShopError(Exception):
 
     def __str__(self) -> str:
         """Return the message with the native names of parameters."""
-        return self.text()
+        return str(self.sentence())
 
-    def text(self, name: Callable[[str], str] = str, translate: Callable[[str], str] = str) -> str:
-        """Return the message.
-
-        Args:
-            name: returns the name of a parameter in the dialect that responds.
-            translate: returns a sentence in the language of a page.
-        """
-        text = self._message(self._template, name, translate)
-        return f"{text} {translate(self._more)}" if self._more else text
+    def sentence(self, name: Callable[[str], str] = str) -> str | Sentence:
+        """Return the message. ``name`` returns the name of a parameter in another dialect."""
+        text = Sentence(self._template, param=self.param and name(self.param), **self.details)
+        return joined([text, self._more]) if self._more else text
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Sentence:
         """The message without the name of the parameter."""
-        return self.translated_reason(str)
-
-    def translated_reason(self, translate: Callable[[str], str]) -> str:
-        """Return the message without the name of the parameter, in the language of a page."""
-        return self._message(self._template.removeprefix("{param}: "), str, translate)
-
-    def _message(
-        self, template: str, name: Callable[[str], str], translate: Callable[[str], str]
-    ) -> str:
-        sentences = {key: translate(self.details[key]) for key in _SENTENCES & self.details.keys()}
-        if self.reasons and "reason" in sentences:  # which joins them
-            sentences["reason"] = " ".join(translate(each["message"]) for each in self.reasons)
-        param = self.param and name(self.param)
-        return translate(template).format(param=param, **{**self.details, **sentences})
+        return Sentence(self._template.removeprefix("{param}: "), param=self.param, **self.details)
 
     def entries(self, name: Callable[[str], str] = str) -> list[dict[str, Any]]:
         """Return the entries of the ``errors`` list in the response body. ``name`` as above."""
         return [part._entry(name) for part in self.parts]
 
     def _entry(self, name: Callable[[str], str]) -> dict[str, object]:
-        entry: dict[str, object] = {"code": self.code, "message": self.text(name)}
+        entry: dict[str, object] = {"code": self.code, "message": str(self.sentence(name))}
         if self.param:
             entry["param"] = name(self.param)
         return entry | {"reasons": self.reasons} if self.reasons else entry
@@ -114,7 +140,7 @@ class InvalidInputs(ShopError):
     error_code = ""
     """The error code, whose message has the placeholders ``param`` and ``reason``."""
 
-    def __init__(self, reasons: Mapping[str, str]) -> None:
+    def __init__(self, reasons: Mapping[str, str | Sentence]) -> None:
         first, reason = next(iter(reasons.items()))
         super().__init__(self.error_code, param=first, reason=reason)
         self._reasons = reasons
@@ -127,9 +153,9 @@ class InvalidInputs(ShopError):
             for param, reason in self._reasons.items()
         ]
 
-    def text(self, name: Callable[[str], str] = str, translate: Callable[[str], str] = str) -> str:
+    def sentence(self, name: Callable[[str], str] = str) -> str | Sentence:
         """Return all reasons, because a bulk result has a single message (spec 4.3 rule 4)."""
-        return " ".join(part.text(name, translate) for part in self.parts)
+        return joined(part.sentence(name) for part in self.parts)
 
 
 class InvalidParams(InvalidInputs):
@@ -149,6 +175,6 @@ RETRY_AFTER = {"Retry-After": "5"}
 IS_DRAINING = "The machine is being drained."
 
 
-def unavailable(reason: str) -> ShopError:
+def unavailable(reason: str | Sentence) -> ShopError:
     """Return the error of a service that is temporarily unavailable."""
     return ShopError("shop_api_unavailable", reason=reason, headers=RETRY_AFTER)

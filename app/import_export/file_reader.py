@@ -17,6 +17,7 @@ import orjson
 
 from app.conversions.text import nearest_name
 from app.db.records import Record
+from app.errors import Sentence, invalid
 from app.import_export.column_names import plain_name
 from app.import_export.csv_format import from_cell
 from app.import_export.exports import STANDARD
@@ -56,7 +57,11 @@ class Line:
 
     number: int
     record: Record
-    error: str | None = None
+    error: str | Sentence | None = None
+
+
+def _unreadable(number: int, template: str, *values: object) -> Line:
+    return Line(number, {}, Sentence(template, *values))
 
 
 def require_records(lines: Iterable[Line], file_format: str) -> Iterator[Line]:
@@ -90,7 +95,7 @@ def require_text(start: bytes) -> None:
     """Raise ValueError if a file begins like a file of another kind than text."""
     for signature, kind in _OTHER_FILES.items():
         if start.startswith(signature):
-            raise ValueError(f"line 1: the file is {kind}. Save its records as text.")
+            raise invalid("line 1: the file is {0}. Save its records as text.", Sentence(kind))
 
 
 def ndjson_lines(file: IO[bytes]) -> Iterator[Line]:
@@ -113,7 +118,7 @@ def ndjson_line(number: int, raw: bytes) -> Line:
     try:
         found = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        return Line(number, {}, f"is not valid JSON: {error.msg} (column {error.colno}).")
+        return _unreadable(number, "is not valid JSON: {0} (column {1}).", error.msg, error.colno)
     if isinstance(found, dict):
         return Line(number, found)
     return Line(number, {}, "must be a JSON object.")
@@ -156,7 +161,7 @@ def csv_lines(
             except StopIteration:
                 return
             except csv.Error as error:
-                yield Line(number, {}, f"is not valid CSV: {error}.")
+                yield _unreadable(number, "is not valid CSV: {0}.", str(error))
                 continue
             if any(map(str.strip, cells)):
                 yield _line(number, header, cells)
@@ -176,7 +181,9 @@ def _line(number: int, header: Sequence[str], cells: Sequence[str]) -> Line:
     """Return the record of a row. Empty cells beyond the columns with a name are ignored."""
     named = max(at for at, name in enumerate(header, 1) if name)
     if not named <= len(cells) or any(map(str.strip, cells[len(header) :])):
-        return Line(number, {}, f"has {len(cells)} cells, but the header has {len(header)}.")
+        return _unreadable(
+            number, "has {0} cells, but the header has {1}.", len(cells), len(header)
+        )
     record = {}
     for at, (name, cell) in enumerate(zip(header, cells, strict=False), 1):
         if not is_utf8(cell):
@@ -184,7 +191,7 @@ def _line(number: int, header: Sequence[str], cells: Sequence[str]) -> Line:
         if name:
             record[name] = from_cell(cell)
         elif cell.strip():
-            return Line(number, {}, f"has a value in column {at}, whose name is missing.")
+            return _unreadable(number, "has a value in column {0}, whose name is missing.", at)
     return Line(number, record)
 
 
@@ -219,7 +226,7 @@ def _text_lines(text: IO[str]) -> Iterator[str]:
     while line := text.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(line) > MAX_LINE_BYTES:
-            raise ValueError(f"line {number}: is longer than {MAX_LINE_BYTES:,} bytes.")
+            raise invalid("line {0}: is longer than {1:,} bytes.", number, MAX_LINE_BYTES)
         yield line
 
 
@@ -227,8 +234,10 @@ def _require_known(header: Sequence[str], known: Set[str], number: int) -> None:
     for name in header:
         if name and name not in known:
             nearest = nearest_name(name, known)
-            hint = f" Did you mean {nearest!r}?" if nearest else ""
-            raise ValueError(f"line {number}: the column {name[:100]!r} is not imported.{hint}")
+            hint = Sentence(" Did you mean {0}?", repr(nearest)) if nearest else ""
+            raise invalid(
+                "line {0}: the column {1} is not imported.{2}", number, repr(name[:100]), hint
+            )
 
 
 def _beginning(
@@ -272,13 +281,16 @@ def _header(rows: Iterator[list[str]], names: Mapping[str, str], number: int) ->
     try:
         cells = [from_cell(cell).strip() for cell in next(rows)]
     except (StopIteration, csv.Error) as error:
-        raise ValueError(f"line {number}: the column names are not valid CSV: {error}.") from None
+        raise invalid(
+            "line {0}: the column names are not valid CSV: {1}.", number, str(error)
+        ) from None
     if not is_utf8("".join(cells)):
-        raise ValueError(f"line {number}: is not valid UTF-8.")
+        raise invalid("line {0}: is not valid UTF-8.", number)
     if any("\0" in cell for cell in cells):
-        raise ValueError(
-            f"line {number}: contains NUL characters. Save a UTF-16 file with a byte order mark, "
-            "or as UTF-8."
+        raise invalid(
+            "line {0}: contains NUL characters. Save a UTF-16 file with a byte order mark, "
+            "or as UTF-8.",
+            number,
         )
     own = set(names.values())
     exact = own.intersection(cells)
@@ -292,12 +304,16 @@ def _header(rows: Iterator[list[str]], names: Mapping[str, str], number: int) ->
         if times > 1:
             found = sorted({cell for cell, same in zip(cells, header, strict=True) if same == name})
             as_written = f", as {' and '.join(map(repr, found))}" if found != [name] else ""
-            raise ValueError(f"line {number}: the column {name!r} occurs twice{as_written}.")
+            raise invalid(
+                "line {0}: the column {1} occurs twice{2}.", number, repr(name), as_written
+            )
     if own.isdisjoint(header):
         shown = ", ".join(repr(cell[:40]) for cell in cells[:10])
-        raise ValueError(
-            f"line {number}: contains no known column. It contains {shown}. The known columns are "
-            f"{', '.join(dict.fromkeys(names.values()))}."
+        raise invalid(
+            "line {0}: contains no known column. It contains {1}. The known columns are {2}.",
+            number,
+            shown,
+            ", ".join(dict.fromkeys(names.values())),
         )
     return header
 
@@ -308,10 +324,12 @@ def raw_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     while raw := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(raw) > MAX_LINE_BYTES:
-            raise ValueError(f"line {number}: is longer than {MAX_LINE_BYTES:,} bytes.")
+            raise invalid("line {0}: is longer than {1:,} bytes.", number, MAX_LINE_BYTES)
         yield number, raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
 
 
-def invalid_utf8(error: UnicodeDecodeError, offset: int) -> str:
+def invalid_utf8(error: UnicodeDecodeError, offset: int) -> Sentence:
     """Return what is wrong with a line, given the number of bytes before the wrong one."""
-    return f"is not valid UTF-8: byte 0x{error.object[error.start]:02x} (byte {offset + 1})."
+    return Sentence(
+        "is not valid UTF-8: byte 0x{0:02x} (byte {1}).", error.object[error.start], offset + 1
+    )

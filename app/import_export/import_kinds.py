@@ -17,6 +17,7 @@ from app.db.read_pool import fetch
 from app.db.records import Record
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import TextList
+from app.errors import invalid, reason_of
 from app.import_export.column_names import COUPONS as COUPONS_ALIASES
 from app.import_export.column_names import CUSTOMERS as CUSTOMERS_ALIASES
 from app.import_export.column_names import plain_name
@@ -91,11 +92,11 @@ def _whole_number(text: str, *, is_id: bool) -> int | str:
         return int(text) if len(text) < 19 else text
     if _THOUSANDS.fullmatch(text):
         digits = re.sub("[^0-9]", "", text)
-        raise ValueError(
-            f"{text[:100]!r} has two readings. Write {digits[:100]} without separators."
+        raise invalid(
+            "{0} has two readings. Write {1} without separators.", repr(text[:100]), digits[:100]
         )
-    shown = repr(text[:100])
-    raise ValueError(f"{shown} is not an ID." if is_id else f"{shown} is not a whole number.")
+    template = "{0} is not an ID." if is_id else "{0} is not a whole number."
+    raise invalid(template, repr(text[:100]))
 
 
 def metadata_of_cell(cell: str) -> object:
@@ -103,7 +104,7 @@ def metadata_of_cell(cell: str) -> object:
     try:
         return orjson.loads(cell or "null")
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"is not valid JSON: {error.msg} (column {error.colno}).") from None
+        raise invalid("is not valid JSON: {0} (column {1}).", error.msg, error.colno) from None
 
 
 def with_one_meaning(field: ma.fields.Field[Any], value: object) -> object:
@@ -115,7 +116,7 @@ def with_one_meaning(field: ma.fields.Field[Any], value: object) -> object:
     if isinstance(field, IdArray) and isinstance(value, list):
         for entry in value:
             if str(entry).strip().startswith("-") or str(entry).strip() == "0":
-                raise ValueError(f"{str(entry)[:100]!r} is not an ID. An ID is 1 or more.")
+                raise invalid("{0} is not an ID. An ID is 1 or more.", repr(str(entry)[:100]))
     if isinstance(field, Count) and isinstance(value, str):
         return _whole_number(value.strip(), is_id=False)
     if isinstance(field, DecimalInput):
@@ -131,9 +132,10 @@ def with_one_meaning(field: ma.fields.Field[Any], value: object) -> object:
 def _amount(text: str) -> str:
     if _THOUSANDS.fullmatch(text.lstrip("-")):
         digits = re.sub("[^0-9-]", "", text)
-        raise ValueError(
-            f"{text[:100]!r} has two readings. Write {digits[:100]}, or an amount with two "
-            "decimals after a point."
+        raise invalid(
+            "{0} has two readings. Write {1}, or an amount with two decimals after a point.",
+            repr(text[:100]),
+            digits[:100],
         )
     if not _AMOUNT.fullmatch(text):
         raise ValueError("write a number with a point, for example 1000.50.")
@@ -144,13 +146,15 @@ def _require_date(text: str) -> None:
     """Raise ValueError for the forms of dates that spreadsheets and countries read differently."""
     found = _DAY_OR_MONTH.fullmatch(text)
     if found and int(found[1]) != int(found[3]) and max(int(found[1]), int(found[3])) <= 12:
-        raise ValueError(
-            f"{text[:100]!r} has two readings. Write the date as year, month and day: 2030-12-31."
+        raise invalid(
+            "{0} has two readings. Write the date as year, month and day: 2030-12-31.",
+            repr(text[:100]),
         )
     if _SERIAL.fullmatch(text):
-        raise ValueError(
-            f"{text[:100]!r} is a number. A spreadsheet writes dates in this way in cells that are "
-            "not formatted as a date. Write the date as year, month and day: 2030-12-31."
+        raise invalid(
+            "{0} is a number. A spreadsheet writes dates in this way in cells that are "
+            "not formatted as a date. Write the date as year, month and day: 2030-12-31.",
+            repr(text[:100]),
         )
 
 
@@ -243,7 +247,7 @@ class Target:
             try:
                 given[name] = self._value(name, flat[name], from_csv=from_csv)
             except ValueError as error:
-                errors[name] = [str(error)]
+                errors[name] = [reason_of(error)]
         given = with_native_metadata(given)
         try:
             data = instance_of(self.create, strict=True).load(given)

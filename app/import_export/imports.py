@@ -15,7 +15,7 @@ from app.auth.principals import Principal
 from app.conversions.text import nearest_name
 from app.db.records import Record
 from app.db.session import reading_own_writes, run_in_transaction
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.import_export.export_kinds import PASSWORD_HASH
 from app.import_export.file_reader import Line
 from app.import_export.import_kinds import Target, is_trashed
@@ -196,7 +196,8 @@ class FileImport:
     def _add(self, part: LineBatch, line: Line) -> None:
         """Add a record to a part, or report why it cannot be written."""
         if line.error:
-            self._reject(part, line.number, ShopError(UNREADABLE, reason=f"The line {line.error}"))
+            error = ShopError(UNREADABLE, reason=Sentence("The line {0}", line.error))
+            self._reject(part, line.number, error)
             return
         if not self.strict:
             self._warn_about_names(line.record)
@@ -288,5 +289,5 @@ def _count(
 
 def _reason(error: ShopError) -> str:
     if error.code == UNREADABLE:
-        return str(error.details["reason"]).removeprefix("The line ")
+        return str(error.details["reason"].values[0])
     return f"{error.code}: {error}"

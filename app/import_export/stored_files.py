@@ -16,7 +16,7 @@ from app.auth.api_keys import principal_with_id, require_permission, require_res
 from app.auth.principals import InvalidCredentials, Principal
 from app.db.records import Record
 from app.db.session import run_in_transaction
-from app.errors import ShopError
+from app.errors import Sentence, ShopError, invalid, reason_of
 from app.import_export.file_reader import (
     Line,
     csv_lines,
@@ -53,7 +53,7 @@ def format_of(content: bytes) -> str:
     return "ndjson" if is_object else "csv"
 
 
-_TOO_LONG = f"is longer than {MAX_LINE_BYTES:,} bytes."
+_TOO_LONG = Sentence("is longer than {0:,} bytes.", MAX_LINE_BYTES)
 _COMPRESSION = 1  # the fastest
 
 
@@ -88,14 +88,14 @@ def stored_file(content: bytes, kind: str, file_format: str) -> StoredFile:
             parts[size] = _joined(part)
             size += len(part)
     except ValueError as error:
-        reason = f"The file cannot be imported: {error}"
+        reason = Sentence("The file cannot be imported: {0}", reason_of(error))
         raise ShopError("shop_api_invalid_import", reason=reason) from None
     if not size:
-        reason = "The file cannot be imported: line 1: it contains no records."
+        reason = Sentence("The file cannot be imported: {0}", "line 1: it contains no records.")
         raise ShopError("shop_api_invalid_import", reason=reason)
     if size > MAX_RECORDS:
-        too_large = ShopError("shop_api_request_entity_too_large", limit=f"{MAX_RECORDS:,}")
-        raise too_large.with_message("The file has more than {limit} records.")
+        message = "The file has more than {limit:,} records."
+        raise ShopError("shop_api_request_entity_too_large", message=message, limit=MAX_RECORDS)
     return StoredFile(parts, size)
 
 
@@ -123,7 +123,7 @@ def converted(raw: bytes, kind: str) -> bytes:
         writer.writerows(rows)
     except csv.Error as error:
         number = first - 1 + rows.line_num
-        raise ValueError(f"line {number}: is not valid CSV: {error}.") from None
+        raise invalid("line {0}: is not valid CSV: {1}.", number, str(error)) from None
     return made.getvalue().encode()
 
 
@@ -173,8 +173,13 @@ def _actor(run: Any) -> Principal:
 
 def _errors(outcome: BatchOutcome) -> Iterator[dict[str, object]]:
     for number, error in outcome.sorted_failures:
-        param = error.parts[0].param
-        yield {"line": number, "code": error.code, "message": str(error), "param": param}
+        yield {
+            "line": number,
+            "code": error.code,
+            "message": str(error),
+            "sentence": orjson.dumps(error.sentence(), Sentence.plain).decode(),
+            "param": error.parts[0].param,
+        }
 
 
 def _decoded(raw: bytes) -> str:
@@ -201,7 +206,7 @@ def _stored_lines(content: bytes, target: Target, file_format: str) -> Iterator[
         before = content[: error.start]
         number, begins = before.count(b"\n") + 1, before.rfind(b"\n") + 1
         reason = invalid_utf8(error, error.start - begins)
-        raise ValueError(f"line {number}: {reason}") from None
+        raise invalid("line {0}: {1}", number, reason) from None
     file = io.BytesIO(content)
     if file_format == "csv":
         for line in csv_lines(file, target.column_names, separators=",", known=target.columns):
@@ -212,10 +217,10 @@ def _stored_lines(content: bytes, target: Target, file_format: str) -> Iterator[
                 yield _bounded(number, text.decode(), None)
 
 
-def _bounded(number: int, record: Record | str, error: str | None) -> bytes:
-    line = orjson.dumps((number, record, error))
+def _bounded(number: int, record: Record | str, error: str | Sentence | None) -> bytes:
+    line = orjson.dumps((number, record, error), Sentence.plain)
     if len(line) > MAX_LINE_BYTES and _length(record) > MAX_LINE_BYTES:
-        return orjson.dumps((number, {}, _TOO_LONG))
+        return orjson.dumps((number, {}, _TOO_LONG), Sentence.plain)
     return line
 
 
@@ -236,4 +241,4 @@ def _loaded(content: bytes) -> Iterator[Line]:
         if isinstance(record, str):
             yield ndjson_line(number, record.encode())
         else:
-            yield Line(number, record, error)
+            yield Line(number, record, Sentence.of(error))

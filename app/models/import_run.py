@@ -109,6 +109,8 @@ class ImportLineError(Model):
     line: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
     code: Mapped[str] = mapped_column(Key)
     message: Mapped[str]
+    # The message as data, in JSON. Earlier versions have not stored it.
+    sentence: Mapped[str | None]
     param: Mapped[str | None]
 
 

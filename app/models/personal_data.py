@@ -134,7 +134,7 @@ PERSONAL: Mapping[str, Mapping[str, Personal]] = {
     "import_runs": {"name": Personal(Content.ANY, Remains.EMPTY)},
     "import_parts": {"content": _DELETED_ANY},
     "uploads": dict.fromkeys(("name", "content", "failures"), _DELETED_ANY),
-    "import_errors": dict.fromkeys(("message", "param"), _DELETED_ANY),
+    "import_errors": dict.fromkeys(("message", "sentence", "param"), _DELETED_ANY),
 }
 """The columns with personal data of customers, by the names of their tables."""
 

@@ -10,6 +10,8 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from app.errors import Sentence
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -84,7 +86,7 @@ def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
 def require_port(port: int) -> None:
     """Raise RefusedAddressError unless a port is 80, 443, or 1024 and above (events 2)."""
     if port not in WEB_PORTS and port not in UNPRIVILEGED_PORTS:
-        raise RefusedAddressError(f"port {port} is not allowed")
+        raise RefusedAddressError(Sentence("port {0} is not allowed", port))
 
 
 def is_allowed(address: Address, allowed: Sequence[Network] = ()) -> bool:
@@ -122,7 +124,7 @@ def require_host(host: str, allowed: Sequence[Network] = ()) -> None:
     """
     addresses = _fixed_addresses(host)
     if addresses and not any(is_allowed(address, allowed) for address in addresses):
-        raise RefusedAddressError(f"{host} is not globally reachable")
+        raise RefusedAddressError(Sentence("{0} is not globally reachable", host))
 
 
 def _fixed_addresses(host: str) -> list[Address]:
@@ -165,7 +167,7 @@ async def resolve(
         raise OSError("the name has no address")
     for each in found:
         if not is_allowed(ip_address(each), allowed):
-            raise RefusedAddressError(f"{each} is not globally reachable")
+            raise RefusedAddressError(Sentence("{0} is not globally reachable", str(each)))
     return found
 
 

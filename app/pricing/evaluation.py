@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from app.conversions.emails import ERASED_DOMAIN, comparable_email
 from app.conversions.expiry import latest_expired
+from app.errors import Sentence
 from app.pricing.carts import CampaignTerms, Cart, CartItem, CouponTerms, line_value
 from app.pricing.discounts import COUPON_TYPES, CouponType, apply_coupon, no_discount
 
@@ -55,7 +56,7 @@ class Reason:
     """
 
     code: str
-    text: str
+    text: Sentence
     amount: Decimal | None = field(default=None, compare=False)
 
 
@@ -232,10 +233,10 @@ def campaign_limit_reasons(campaign: CampaignTerms | None) -> Iterator[Reason]:
     if campaign is None:
         return
     if campaign.usage_limit and campaign.uses >= campaign.usage_limit:
-        yield Reason("usage_limit", OTHER_REASONS["usage_limit"])
+        yield Reason("usage_limit", Sentence(OTHER_REASONS["usage_limit"]))
     of_customer = campaign.uses_by_customer
     if campaign.usage_limit_per_user and (of_customer or 0) >= campaign.usage_limit_per_user:
-        yield Reason("usage_limit_per_user", OTHER_REASONS["usage_limit_per_user"])
+        yield Reason("usage_limit_per_user", Sentence(OTHER_REASONS["usage_limit_per_user"]))
 
 
 def budget_reasons(
@@ -273,7 +274,7 @@ def _time_reasons(
     if coupon.expiry_date and coupon.expiry_date <= latest_expired(now, expiry_zone):
         yield _reason("expired", date=coupon.expiry_date)
     elif campaign and campaign.ends_at and now >= campaign.ends_at:
-        yield Reason("expired", OTHER_REASONS["expired"])
+        yield Reason("expired", Sentence(OTHER_REASONS["expired"]))
 
 
 def _cart_reasons(
@@ -294,10 +295,10 @@ def _cart_reasons(
     elif coupon_type.units:
         lines = coupon_type.lines(coupon, items, left, sequential=False)
         if not any(coupon_type.units(coupon, lines)):
-            yield Reason("product_not_included", OTHER_REASONS["product_not_included"])
+            yield Reason("product_not_included", Sentence(OTHER_REASONS["product_not_included"]))
     if not coupon_type.discounts_cart:
         if not any(coupon.accepts(item) for item in items):
-            yield Reason("product_excluded", OTHER_REASONS["product_excluded"])
+            yield Reason("product_excluded", Sentence(OTHER_REASONS["product_excluded"]))
         return
     if any(coupon.excludes(item) for item in items):
         yield _reason("product_excluded")
@@ -384,7 +385,7 @@ def _amount_reason(code: str, subtotal: int, limit: Decimal) -> Reason:
 
 
 def _reason(code: str, /, **details: object) -> Reason:
-    return Reason(code, REASONS[code].format(**details))
+    return Reason(code, Sentence(REASONS[code], **details))
 
 
 def _money(cents: int) -> Decimal:

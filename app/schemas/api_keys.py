@@ -1,5 +1,6 @@
 """API key schemas (decisions 2)."""
 
+from app.errors import invalid
 from app.schemas.base import Base, StrictBase, list_response, request, response, update_schema
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
@@ -55,7 +56,7 @@ class ResourceList(inputs.Input):
         if not isinstance(value, list):
             raise ValueError("must be an array.")
         if len(value) > MAX_RESOURCES:
-            raise ValueError(f"has more than {MAX_RESOURCES} entries.")
+            raise invalid("has more than {0:,} entries.", MAX_RESOURCES)
         if not all(isinstance(name, str) and name for name in value):
             raise ValueError("must contain only names of resources.")
         return list(dict.fromkeys(value))

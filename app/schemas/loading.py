@@ -6,7 +6,7 @@ from typing import Any
 import marshmallow as ma
 from marshmallow import ValidationError
 
-from app.errors import InvalidParams
+from app.errors import InvalidParams, Sentence, joined
 from app.schemas.fields.input import without_cleaning
 from app.schemas.strict import MAX_UNKNOWN, UnknownName, make_strict
 
@@ -42,7 +42,7 @@ def invalid_params(
             errors. Names are added to this list. Beyond MAX_UNKNOWN names, an error reports an
             unknown name only if it has no other reason, and without a suggestion.
     """
-    reasons: dict[str, str] = {}
+    reasons: dict[str, str | Sentence] = {}
     reported = [] if reported is None else reported
 
     def collect(messages: Any, path: tuple[str, ...]) -> None:
@@ -60,7 +60,7 @@ def invalid_params(
                 reasons[".".join(path[depth:])] = messages[0].reason(suggest=suggest)
                 reported.append(messages[0])
         else:
-            reasons[".".join(path[depth:])] = " ".join(messages)
+            reasons[".".join(path[depth:])] = joined(messages)
 
     collect(error.messages, ())
     return InvalidParams(reasons)

@@ -14,7 +14,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.errors import InvalidParams
+from app.errors import InvalidParams, Sentence
 from app.schemas.base import Base
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.fields import json_schema
@@ -174,8 +174,8 @@ class MetadataFilter(Query):
             raise ma.ValidationError("requires metadata_key.", "filter[metadata_value]")
         conditions += self._bracketed(original)
         if len(conditions) > MAX_METADATA_FILTERS:
-            reason = f"has more than {MAX_METADATA_FILTERS} conditions."
-            raise ma.ValidationError(reason, "filter[metadata]")
+            reason = Sentence("has more than {0} conditions.", MAX_METADATA_FILTERS)
+            raise ma.ValidationError([reason], "filter[metadata]")
         return {**data, "metadata": conditions}
 
     def _bracketed(self, original: Any) -> Iterator[tuple[str, str]]:

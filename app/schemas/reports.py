@@ -6,6 +6,7 @@ from datetime import date
 import marshmallow as ma
 
 from app.conversions.intervals import DAY, INTERVALS
+from app.errors import invalid
 from app.schemas.base import Base, list_response, response
 from app.schemas.fields import output as fields
 from app.schemas.fields.query import (
@@ -74,7 +75,7 @@ class DateParam(QueryField):
                 found = date.min
             if FIRST_YEAR <= found.year <= LAST_YEAR:
                 return found
-        raise ValueError(f"must be a date YYYY-MM-DD of the years {FIRST_YEAR} to {LAST_YEAR}.")
+        raise invalid("must be a date YYYY-MM-DD of the years {0} to {1}.", FIRST_YEAR, LAST_YEAR)
 
 
 class CurrencyParam(QueryField):
@@ -104,7 +105,7 @@ class FiguresParam(QueryField):
     def read(self, value: str) -> tuple[str, ...]:
         wanted = {*value.split(",")}
         if wanted - {*self.names}:
-            raise ValueError(f"must be of {', '.join(self.names)}.")
+            raise invalid("must be of {0}.", ", ".join(self.names))
         return tuple(name for name in self.names if name in wanted)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.conversions.text import nearest_name
+from app.errors import Sentence
 from app.schemas.fields.input import Input
 from app.schemas.fields.list_input import ItemArray
 from app.schemas.fields.query import FieldList, QueryField, StrictSelection
@@ -41,11 +42,12 @@ class UnknownName:
     known: Set[str]
     kind: str
 
-    def reason(self, *, suggest: bool = True) -> str:
+    def reason(self, *, suggest: bool = True) -> Sentence:
         """Return the reason. With ``suggest``, it contains the nearest known name."""
         nearest = nearest_name(self.name, self.known) if suggest else ""
-        suggestion = f"; did you mean '{nearest}'?" if nearest else "."
-        return f"unknown {self.kind} {self.name[:100]!r}{suggestion}"
+        hint = Sentence("; did you mean '{0}'?", nearest) if nearest else "."
+        template = "unknown field {0}{1}" if self.kind == "field" else "unknown parameter {0}{1}"
+        return Sentence(template, repr(self.name[:100]), hint)
 
 
 def make_strict(schema: ma.Schema, *, names_only: bool = False) -> ma.Schema:
@@ -103,14 +105,18 @@ def _convert(field: Input, value: Any) -> Any:
     return converted
 
 
-def _loss(value: object, converted: object) -> str:
+def _loss(value: object, converted: object) -> str | Sentence:
     """Return why a number or a boolean is not the value that was sent, or an empty string."""
     if isinstance(converted, bool):
         return "" if isinstance(value, bool) else "must be true or false."
     if isinstance(converted, int):
-        return "" if is_integer(value, converted) else f"would be converted to {converted}."
+        return (
+            ""
+            if is_integer(value, converted)
+            else Sentence("would be converted to {0}.", str(converted))
+        )
     if isinstance(converted, Decimal) and not _is_equal(value, converted):
-        return f"would be converted to {converted}."
+        return Sentence("would be converted to {0}.", str(converted))
     return ""
 
 

@@ -6,6 +6,7 @@ import marshmallow as ma
 
 from app.conversions.numbers import INT64_MAX, integer
 from app.conversions.webhooks import MAX_TOPICS, MAX_URL_LENGTH, secret_key
+from app.errors import invalid
 from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import output as fields
@@ -31,7 +32,7 @@ class TopicArray(Input):
         if not isinstance(value, list) or not all(isinstance(topic, str) for topic in value):
             raise ValueError("must be an array of strings.")
         if len(value) > MAX_TOPICS:
-            raise ValueError(f"has more than {MAX_TOPICS} entries.")
+            raise invalid("has more than {0:,} entries.", MAX_TOPICS)
         return list(dict.fromkeys(topic.strip() for topic in value))
 
 

@@ -165,7 +165,7 @@ def last_use_is_taken(monkeypatch):
     def take(*args, **options):
         if not taken:
             taken.append(True)
-            raise redemptions.not_applicable("spring", [redemptions.NOT_FOUND], options["param"])
+            raise redemptions.CouponRefused("spring", [redemptions.NOT_FOUND], options["param"])
         return take_slot(*args, **options)
 
     monkeypatch.setattr(redemptions, "take_slot", take)

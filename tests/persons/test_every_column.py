@@ -124,7 +124,8 @@ def fill_tables(app, admin, person, import_id):
                 "response_body": MARK, "response_headers": {MARK: MARK},
             }  # fmt: skip
             session.execute(insert(WEBHOOK_DELIVERIES).values(delivery))
-        error = {"line": 2, "code": "shop_api_invalid_param", "message": f"{person.email} is."}
+        error = {"line": 2, "code": "shop_api_invalid_param", "message": f"{person.email} is.",
+                 "sentence": f"{person.email} is."}  # fmt: skip
         session.execute(insert(IMPORT_ERRORS).values(import_id=import_id, **error))
 
     with app.app_context():

@@ -82,13 +82,13 @@ def authorize() -> Response | BaseResponse:
     try:
         asked = _asked()
     except ShopError as error:
-        return _page(None, error=error.text(translate=texts.of_api))
+        return _page(None, error=texts.of_api(error.sentence()))
     if request.method == "GET" or "_show" in request.form:
         return _page(asked)
     try:
         sent = call("create_api_key", body=_body(asked), headers=form_headers())
     except ShopError as error:
-        return _page(asked, error=error.text(translate=texts.of_api))
+        return _page(asked, error=texts.of_api(error.sentence()))
     key = sent.content
     if "Idempotent-Replayed" in sent.headers:  # the button was pressed twice
         reason = "" if _is_kept(key) else _("The service has not accepted the key.")
@@ -123,7 +123,7 @@ def _asked() -> Asked:
 
 
 def _invalid(reason: str) -> ShopError:
-    return ShopError("shop_api_invalid_param").with_message("{reason}", reason=reason)
+    return ShopError("shop_api_invalid_param", message="{reason}", reason=reason)
 
 
 def _body(asked: Asked) -> Record:

@@ -7,7 +7,7 @@ representations, so the pages have no rules of their own.
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pprint import pformat
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import orjson
-from flask import Response, current_app, request, url_for
+from flask import Response, current_app, g, request, url_for
 from flask.ctx import RequestContext
 from marshmallow import ValidationError
 from werkzeug.datastructures import Headers
@@ -23,9 +23,11 @@ from werkzeug.datastructures import Headers
 from app.api import strictness
 from app.api.authentication import current_principal, require_operation
 from app.api.blueprint import Blueprint
+from app.api.responses import SENTENCES
 from app.api.view_docs import documented
 from app.auth.api_keys import require_permission
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
+from app.plugins.admin import texts
 from app.schemas.base import Base
 from app.schemas.coupons.coupon import CouponSchema
 from app.schemas.customers import CustomerSchema
@@ -188,6 +190,7 @@ def call(
     query: Mapping[str, object] | None = None,
     body: object = None,
     headers: Mapping[str, str] | None = None,
+    shown: Callable[[str | Sentence], str] = texts.of_api,
     **path: Any,
 ) -> Reply:
     """Run an operation of the API for the session, and return its response.
@@ -197,6 +200,7 @@ def call(
         query: its parameters. None and empty text are omitted.
         body: its JSON body, or the content of a CSV file.
         headers: further headers, such as ``If-Match`` and ``Idempotency-Key``.
+        shown: returns the text of a sentence with values in the response.
         path: the variables in its path. Others are ignored.
 
     Raises:
@@ -204,13 +208,16 @@ def call(
     """
     operation = operations()[name]
     sent = api_request(name, query=query, body=body, **path)
-    response = _response(operation, sent, headers)
+    response = _response(operation, sent, headers, shown)
     data = response.get_data()
     return Reply(sent, orjson.loads(data) if data else None, response.headers)
 
 
 def _response(
-    operation: ApiOperation, sent: ApiRequest, headers: Mapping[str, str] | None = None
+    operation: ApiOperation,
+    sent: ApiRequest,
+    headers: Mapping[str, str] | None = None,
+    shown: Callable[[str | Sentence], str] = str,
 ) -> Response:
     is_file = isinstance(sent.body, bytes)
     context = current_app.test_request_context(
@@ -220,10 +227,10 @@ def _response(
         data=sent.body if is_file else None,
         json=None if is_file else sent.body,
         content_type="text/csv" if is_file else None,
-        environ_overrides={"REMOTE_ADDR": request.remote_addr},
+        environ_overrides={"REMOTE_ADDR": request.remote_addr, SENTENCES: shown},
     )
     # A copy of the context, so that the request of the page is the current one again afterwards.
-    response: Response = copy_context().run(_run, operation, context)
+    response: Response = copy_context().run(_run, operation, context, texts.language())
     return response
 
 
@@ -232,8 +239,9 @@ def download(name: str, query: Mapping[str, str]) -> Response:
     return _response(operations()[name], api_request(name, query={**query, "format": "csv"}))
 
 
-def _run(operation: ApiOperation, context: RequestContext) -> Response:
+def _run(operation: ApiOperation, context: RequestContext, language: str) -> Response:
     context.push()
+    g.admin_language = language
     operation.require()
     strictness.apply_handling()
     response: Response = operation.view(**(context.request.view_args or {}))

@@ -3,26 +3,28 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+import orjson
 from flask import Response, current_app, request, url_for
 from markupsafe import Markup
 from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.wrappers import Response as BaseResponse
 
+from app.api.authentication import current_principal
 from app.api.csv_responses import csv_response
-from app.errors import InvalidParams, ShopError
-from app.errors.codes import ERRORS
+from app.errors import InvalidParams, Sentence, ShopError, reason_of
 from app.import_export.csv_format import flattened
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.exports import records, whole_snapshot
 from app.import_export.imports import OnConflict
 from app.import_export.stored_files import MAX_RECORDS, converted
+from app.models import IMPORT_ERRORS
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, api_request, call, can, form_headers, require
 from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.tables import Column, Table
 from app.plugins.admin.texts import gettext as _
-from app.services.imports.queries import is_late
+from app.services.imports.queries import ImportQuery, is_late, list_errors
 
 blp = AdminBlueprint("admin_data", "Import and export", "arrows", 600)
 
@@ -141,21 +143,13 @@ def upload() -> Response | BaseResponse:
     except RequestEntityTooLarge:
         return _page(_("The file is larger than %(limit)s bytes.", limit=html.number(limit)))
     except ValueError as error:
-        return _page(texts.of_api(str(error)))
+        return _page(texts.of_api(reason_of(error)))
     except ShopError as error:
         if error.code not in _OF_FILE:
             raise
-        return _page(texts.of_api(str(error)))
+        return _page(texts.of_api(error.sentence()))
     shown = {"show": "request"} if "_show" in request.form else {}
     return see_other("admin_data.show_import", import_id=sent.content["id"], **shown)
-
-
-_MESSAGES = {code: template for code, (_status, template) in ERRORS.items()}
-
-
-def _error(row: Record) -> str:
-    """Return the error of a line in the language of the page, with the name of its column."""
-    return texts.reason_text(row, _MESSAGES, texts.of_api)
 
 
 _OF_FILE = {
@@ -170,10 +164,16 @@ _OF_FILE = {
 def show_import(import_id: int) -> Response:
     """Show the progress, the numbers and the lines that failed of an import."""
     found = call("get_import", import_id=import_id).content
-    errors = call("list_import_errors", import_id=import_id, query={"limit": SHOWN_ERRORS}).content
-    columns = [
+    columns = IMPORT_ERRORS.c.line, IMPORT_ERRORS.c["message"], IMPORT_ERRORS.c.sentence
+    query = ImportQuery(limit=SHOWN_ERRORS)
+    require("list_import_errors")
+    errors = [
+        {"line": row[0], "error": Sentence.of(orjson.loads(row[2])) if row[2] else row[1]}
+        for row in list_errors(current_principal(), import_id, query, columns).rows
+    ]
+    shown = [
         Column(_("Line"), lambda row: _("Line %(number)s", number=html.number(row["line"]))),
-        Column(_("Error"), _error, on_phone=True),
+        Column(_("Error"), lambda row: texts.of_api(row["error"]), on_phone=True),
     ]
     status = found["status"]
     sent = None
@@ -186,8 +186,9 @@ def show_import(import_id: int) -> Response:
         title=found["name"] or _("Import %(id)s", id=import_id),
         found=found,
         state=STATES[status],
+        reason=texts.of_api(found["reason"] or ""),
         right=found["created"] + found["updated"],
-        table=Table(_("Lines with errors"), columns, errors),
+        table=Table(_("Lines with errors"), shown, errors),
         sent=sent,
         opens="show" in request.args,
         is_running=status in {"waiting", "running"},

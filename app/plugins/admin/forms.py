@@ -476,15 +476,13 @@ class Form:
             own = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
             places = *own, field, f"coupon.{field}"  # the coupon of a batch
             lines = (each.name for each in self.specs if each.line)
-            stated = str(part.details.get("reason"))
-            of_line = sorted(  # first the field that the reason names
+            stated, named = _REASONS.get(part.details.get("reason"), (part.reason, ""))
+            of_line = sorted(
                 (each for each in lines if each.rpartition(".")[0] == own[0]),
-                key=lambda each: each.rpartition(".")[2] not in stated,
+                key=lambda each: each.rpartition(".")[2] != named,
             )
             name = next((each for each in (*places, *of_line) if each in names), "")
-            reason = part.translated_reason(
-                lambda text: html.of_api(_REASONS.get(text, text), labels)
-            )
+            reason = html.of_api(stated, labels)
             reason = reason[:1].upper() + reason[1:]
             if param and name not in {*own, *of_line}:
                 reason = f"{html.words(own[1])}: {reason}"  # the form lacks the field
@@ -654,11 +652,11 @@ def _put(values: Record, name: str, value: object) -> None:
     values[last] = value
 
 
-_REASONS = {
-    "needs a name, a product_id or a sku.": "Needs a name, a product ID or a SKU.",
-    "needs a price, a subtotal or a total.": "Needs a price.",
+_REASONS: Mapping[object, tuple[str, str]] = {
+    "needs a name, a product_id or a sku.": ("Needs a name, a product ID or a SKU.", "name"),
+    "needs a price, a subtotal or a total.": ("Needs a price.", "price"),
 }
-"""What forms say in place of reasons that name fields which forms lack."""
+"""What forms say in place of reasons that name fields which forms lack, and the field."""
 
 ERROR_FIELDS = {
     "shop_api_missing_coupon_code": "code",

@@ -344,7 +344,7 @@ def error_page(error: ShopError) -> Response:
         title=_(title),
         status=error.status,
         error=error,
-        messages=[part.text(_name_of, html.of_api) for part in error.parts],
+        messages=[html.of_api(part.sentence(_name_of)) for part in error.parts],
         advice=_(advice, seconds=seconds),
         request_id=g.request_start.ids["request_id"],
     )

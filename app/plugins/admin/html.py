@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from app.conversions import expiry as expiry_dates
 from app.conversions.currencies import decimal_places
 from app.conversions.dates import in_zone
+from app.errors import Sentence
 from app.plugins.admin import texts
 from app.plugins.admin.calls import curl, python
 from app.plugins.admin.texts import gettext as _
@@ -111,7 +112,7 @@ _API_NAME = re.compile(
 )
 
 
-def of_api(text: str, labels: Mapping[str, str] = MappingProxyType({})) -> str:
+def of_api(text: str | Sentence, labels: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return a sentence of an error of the API in the language of the page, with labels for names.
 
     Args:

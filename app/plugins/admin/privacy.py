@@ -18,7 +18,6 @@ from app.plugins.admin import html, texts
 from app.plugins.admin.calls import ApiRequest, Record, api_request, call, can
 from app.plugins.admin.frame import AdminBlueprint, render
 from app.plugins.admin.texts import gettext as _
-from app.services.persons.erasure import REASONS
 from app.services.persons.lookup import NAMES
 
 blp = AdminBlueprint("admin_privacy", "Privacy", "shield", 620)
@@ -130,7 +129,7 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
     except ShopError as failure:
         if failure.code not in {"shop_api_invalid_person", "shop_api_invalid_param"}:
             raise
-        unknown, names = failure.text(translate=texts.of_api), {}
+        unknown, names = texts.of_api(failure.sentence()), {}
     return render(
         "privacy.html",
         title=_("Privacy"),
@@ -139,7 +138,7 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
         facts=_facts(names, preview),
         rows=_rows(preview["erased"]) if preview else [],
         reasons=[
-            f"{_(REMEDIES[each['code']])} {texts.reason_text(each, REASONS)}"
+            f"{_(REMEDIES[each['code']])} {each['message']}"
             for each in (preview or {}).get("reasons", ())
         ],
         error=error or unknown,

@@ -145,7 +145,7 @@ def act(noun: Noun) -> Response:
         except ShopError as error:
             failed += 1
             if len(failures) < MAX_FAILURES:
-                failures.append((str(record_id), error.text(translate=texts.of_api)))
+                failures.append((str(record_id), texts.of_api(error.sentence())))
             continue
         done += 1
         changed.append(str(record_id))
@@ -187,7 +187,7 @@ def _run(
                 is_other = shown and not action.adds and state_of(noun, record) != shown
                 if is_other and not action.is_done(record, body):
                     text = _("Someone else has changed it. It was left as it is.")
-                    raise ShopError("shop_api_precondition_failed").with_message(text)
+                    raise ShopError("shop_api_precondition_failed", message=text)
                 headers = {"If-Match": etag} if etag else {}
                 sent = action.complete(body, record)
             call(action.operation, body=sent, headers=headers, **path)

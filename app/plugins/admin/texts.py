@@ -5,19 +5,20 @@ and updates the catalogs in ``translations``. English needs no catalog. Another 
 there and an entry of LANGUAGES.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from gettext import NullTranslations, translation
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from babel import Locale
 from babel.dates import format_skeleton
 from babel.messages.mofile import read_mo
 from babel.numbers import format_decimal
 from flask import Flask, g, has_request_context, redirect, request
+
+from app.errors import Sentence
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
@@ -29,12 +30,6 @@ LANGUAGES = ("en", "de")
 
 COOKIE = "shop_language"
 """The cookie with the language that a user has chosen."""
-
-MAX_SENTENCE = 1000
-"""The length of a sentence of the API that is compared with those with values."""
-
-MAX_NESTING = 5
-"""How many sentences within each other are translated."""
 
 COOKIE_DAYS = 400
 """The longest time for which browsers keep a cookie."""
@@ -78,79 +73,29 @@ def gettext(text: str, **values: object) -> str:
     return found % values if values else found
 
 
-def reason_text(
-    reason: Mapping[str, str], messages: Mapping[str, str], shown: Callable[[str], str] = str
-) -> str:
-    """Return the message of a reason of the API in the language of the page.
-
-    Args:
-        reason: its ``code`` and ``message``.
-        messages: the messages by the codes, with placeholders.
-        shown: returns how the page shows the value of a placeholder.
-    """
-    template = messages.get(reason["code"], "")
-    values = _values(_VALUE.split(template), reason["message"])
-    if values is None:  # a more precise message, or one of a plugin
-        return of_api(reason["message"])
-    return _filled(gettext(template), {name: shown(text) for name, text in values.items()})
-
-
 def of_api(
-    text: str,
+    text: str | Sentence,
     sentence: Callable[[str], str] = str,
     value: Callable[[str], str] = str,
-    nesting: int = MAX_NESTING,
 ) -> str:
-    """Return a sentence of an error of the API in the language of the page.
+    """Return a sentence of the API in the language of the page.
 
     Args:
-        text: the sentence. Its message in the catalog has ``{0}`` or a name in braces in place of
-            a value. Values that are sentences themselves are translated, too.
+        text: the sentence. Its values that are sentences themselves are translated, too.
         sentence: returns how the page shows a sentence of the API, without its values.
         value: returns how it shows another text, or a value. Values with names stay as they are.
-        nesting: how many times sentences within others are translated.
     """
-    if text in _SENTENCES:
-        return sentence(gettext(text))
-    for template, parts in _TEMPLATES if nesting and len(text) <= MAX_SENTENCE else ():
-        if (values := _values(parts, text)) is not None:
-            shown = {
-                name: of_api(each, sentence, value, nesting - 1)
-                if name.isdecimal() or name in {"reason", "remedy"}
-                else each
-                for name, each in values.items()
-            }
-            return _filled(sentence(gettext(template)), shown)
-    return value(text)
 
+    def shown(each: object) -> Any:
+        return of_api(each, sentence, value) if isinstance(each, str | Sentence) else each
 
-_VALUE = re.compile(r"\{(\w+)\}")
-
-
-def _values(parts: Sequence[str], text: str) -> dict[str, str] | None:
-    """Return the values of a text by their names, or None if it is another sentence.
-
-    Args:
-        parts: the text of a template before its first value, the name of the value, and so on.
-    """
-    if len(parts) == 1:
-        return {} if text == parts[0] else None
-    first, *between, last = parts[::2]
-    start, end = len(first), len(text) - len(last)
-    if start > end or not (text.startswith(first) and text.endswith(last)):
-        return None
-    values = {}
-    for name, literal in zip(parts[1::2], between, strict=False):
-        if (found := text.find(literal, start, end)) < 0:
-            return None
-        values[name] = text[start:found]
-        start = found + len(literal)
-    return values | {parts[-2]: text[start:end]}
-
-
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with its values."""
-    return _VALUE.sub(lambda found: values[found[1]], text)
+    if isinstance(text, str):
+        return sentence(gettext(text)) if text in _SENTENCES else value(text)
+    named = {
+        name: shown(each) if isinstance(each, Sentence) or name in {"reason", "remedy"} else each
+        for name, each in text.named.items()
+    }
+    return sentence(gettext(text.template)).format(*map(shown, text.values), **named)
 
 
 def _sentences() -> Iterator[str]:
@@ -162,11 +107,6 @@ def _sentences() -> Iterator[str]:
 
 
 _SENTENCES = frozenset(_sentences())  # read once, because each error is compared with them
-_TEMPLATES = [
-    (each, _VALUE.split(each))
-    for each in sorted(_SENTENCES, key=lambda each: (-len(each), each))
-    if _VALUE.search(each) and re.search("[a-z]{3}", _VALUE.sub("", each))
-]
 
 
 def ngettext(singular: str, plural: str, number: int, **values: object) -> str:

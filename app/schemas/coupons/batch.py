@@ -4,6 +4,7 @@ import copy
 
 from app.conversions import numbers
 from app.conversions.text import CODE_MAX_LENGTH
+from app.errors import invalid
 from app.schemas.base import Base, StrictBase, list_response, request, response
 from app.schemas.coupons.coupon import CouponCreate
 from app.schemas.fields import input as inputs
@@ -35,7 +36,7 @@ class CodeCount(inputs.Input):
     def convert(self, value: object) -> int:
         count = numbers.integer(value)
         if not 1 <= count <= MAX_COUNT:
-            raise ValueError(f"must be between 1 and {MAX_COUNT:,}.")
+            raise invalid("must be between 1 and {0:,}.", MAX_COUNT)
         return count
 
 

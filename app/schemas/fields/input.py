@@ -20,6 +20,7 @@ import marshmallow as ma
 from app.conversions import dates, numbers, text
 from app.conversions.emails import is_email
 from app.conversions.metadata import contains_nul
+from app.errors import Sentence, invalid, reason_of
 from app.schemas.fields import json_schema
 from app.schemas.fields.output import described
 
@@ -88,7 +89,7 @@ class Input(ma.fields.Field[Any]):
                     raise ValueError("must not contain a NUL character.")
             converted = self.convert(value)
         except ValueError as error:
-            raise ma.ValidationError(str(error)) from error
+            raise ma.ValidationError([reason_of(error)]) from error
         return self.clean(converted) if self.cleans else converted
 
     def convert(self, value: object) -> Any:
@@ -99,7 +100,7 @@ class Input(ma.fields.Field[Any]):
         """Return the converted value in its stored form."""
         return value
 
-    def loss(self, value: Any, converted: Any) -> str:
+    def loss(self, value: Any, converted: Any) -> str | Sentence:
         """Return why the stored value differs from the value that was sent, or an empty string.
 
         Called only in strict handling (``app.schemas.strict``), which compares numbers and booleans
@@ -115,7 +116,7 @@ class Input(ma.fields.Field[Any]):
 def require_length(value: str, limit: int | None) -> None:
     """Raise ValueError if a text is longer than its limit in characters (decisions 17)."""
     if limit is not None and len(value) > limit:
-        raise ValueError(f"is longer than {limit:,} characters.")
+        raise invalid("is longer than {0:,} characters.", limit)
 
 
 class Text(Input):
@@ -141,7 +142,7 @@ class MetadataInput(Input):
         for key, each in value.items():
             if contains_nul([key, each]):
                 name = "a key" if "\0" in key else repr(key[:100])
-                raise ValueError(f"{name} must not contain a NUL character.")
+                raise invalid("{0} must not contain a NUL character.", name)
         return value
 
 
@@ -151,7 +152,7 @@ class Choice(Input):
     def convert(self, value: object) -> str:
         names = self.openapi["enum"]
         if value not in names:
-            raise ValueError(f"must be one of {', '.join(names)}.")
+            raise invalid("must be one of {0}.", ", ".join(names))
         return str(value)
 
 

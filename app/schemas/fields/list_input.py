@@ -7,6 +7,7 @@ import marshmallow as ma
 
 from app.config.limits import current_limit
 from app.conversions import emails, numbers, text
+from app.errors import Sentence, invalid, reason_of
 from app.schemas.fields import json_schema
 from app.schemas.fields.input import Input, require_length
 
@@ -22,13 +23,13 @@ class _Array(Input):
             raise ValueError("must be an array.")
         most = self.openapi.get("maxItems")
         if most is not None and len(value) > most:
-            raise ValueError(f"has more than {most:,} entries.")
+            raise invalid("has more than {0:,} entries.", most)
         converted = []
         for index, entry in enumerate(value):
             try:
                 converted.append(self._entry(entry))
             except ValueError as error:
-                raise ValueError(f"the entry at index {index} {error}") from error
+                raise invalid("the entry at index {0} {1}", index, reason_of(error)) from error
         return [entry for entry in converted if entry]
 
     def _entry(self, value: object) -> object:
@@ -54,12 +55,12 @@ class IdArray(_Array):
     def entry(self, value: object) -> int:
         return numbers.integer(value)
 
-    def loss(self, value: Any, converted: list[int]) -> str:
+    def loss(self, value: Any, converted: list[int]) -> str | Sentence:
         """Return why an entry is dropped or changed."""
         ids = [numbers.int_if_integral(entry) for entry in value]
         is_kept = not any(isinstance(entry, bool) for entry in ids)
         is_kept &= [str(entry).strip().lstrip("+") for entry in ids] == list(map(str, converted))
-        return "" if is_kept else f"must contain only IDs. {_LOSS}"
+        return "" if is_kept else Sentence("must contain only IDs. {0}", _LOSS)
 
 
 class EmailArray(_Array):
@@ -75,11 +76,11 @@ class EmailArray(_Array):
     def clean(self, value: list[str]) -> list[str]:
         return [address for address in map(emails.sanitize_email, value) if address]
 
-    def loss(self, value: Sequence[object], converted: list[str]) -> str:
+    def loss(self, value: Sequence[object], converted: list[str]) -> str | Sentence:
         """Return why an entry is dropped or changed beyond letter case."""
         same = [emails.lower_domain(entry) if isinstance(entry, str) else "" for entry in value]
         is_kept = self.clean(converted) == same
-        return "" if is_kept else f"must contain only valid e-mail addresses. {_LOSS}"
+        return "" if is_kept else Sentence("must contain only valid e-mail addresses. {0}", _LOSS)
 
 
 class CodeArray(_Array):
@@ -90,11 +91,11 @@ class CodeArray(_Array):
     def entry(self, value: object) -> str:
         return "" if value is None else text.coupon_code(text.to_string(value))
 
-    def loss(self, value: Sequence[object], converted: list[str]) -> str:
+    def loss(self, value: Sequence[object], converted: list[str]) -> str | Sentence:
         """Return why an entry is dropped or changed beyond letter case and white space."""
         same = [text.folded_code(str(entry)) for entry in value]
         is_kept = None not in value and converted == same
-        return "" if is_kept else f"must contain only coupon codes. {_LOSS}"
+        return "" if is_kept else Sentence("must contain only coupon codes. {0}", _LOSS)
 
 
 class TagArray(_Array):
@@ -116,10 +117,10 @@ class TagArray(_Array):
     def entry(self, value: object) -> str:
         return tag(text.coupon_code(text.to_string(value)))
 
-    def loss(self, value: Sequence[object], converted: list[str]) -> str:
+    def loss(self, value: Sequence[object], converted: list[str]) -> str | Sentence:
         """Return why an entry is changed beyond letter case and white space."""
         same = list(dict.fromkeys(text.folded_code(str(entry)) for entry in value))
-        return "" if converted == same else f"must contain only tags. {_LOSS}"
+        return "" if converted == same else Sentence("must contain only tags. {0}", _LOSS)
 
 
 class TagCondition(TagArray):
@@ -138,7 +139,9 @@ class TagCondition(TagArray):
             return sign + tag(rest)
         name = rest.removeprefix(self.prefix).strip()
         if not 1 <= len(name) <= self.longest:
-            raise ValueError(f"must have 1 to {self.longest} characters after {self.prefix!r}.")
+            raise invalid(
+                "must have 1 to {0} characters after {1}.", self.longest, repr(self.prefix)
+            )
         return f"{sign}{self.prefix}{name}"
 
 
@@ -161,7 +164,7 @@ class CustomerTagArray(TagCondition):
 def tag(value: str) -> str:
     """Return a normalized tag, or raise ValueError if it is not one (campaigns 1)."""
     if not 1 <= len(value) <= json_schema.TAG_MAX_LENGTH:
-        raise ValueError(f"must have 1 to {json_schema.TAG_MAX_LENGTH} characters.")
+        raise invalid("must have 1 to {0} characters.", json_schema.TAG_MAX_LENGTH)
     if value.startswith(("-", "code:", "role:")):
         raise ValueError("must not begin with '-', 'code:' or 'role:'.")
     return value

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.conversions import dates, numbers, text
 from app.conversions.numbers import INT64_MAX
+from app.errors import invalid
 from app.schemas.fields import json_schema
 from app.schemas.fields.input import Input
 
@@ -166,7 +167,7 @@ class ChoiceParam(QueryField):
 
     def read(self, value: str) -> str:
         if value not in self.choices:
-            raise ValueError(f"must be one of {', '.join(self.choices)}.")
+            raise invalid("must be one of {0}.", ", ".join(self.choices))
         return value
 
 
@@ -201,7 +202,7 @@ class IdListParam(QueryField):
         """Return the IDs, or the default without any. IDs beyond 64 bits are dropped."""
         entries = _entries(value)
         if len(entries) > json_schema.MAX_IDS:
-            raise ValueError(f"has more than {json_schema.MAX_IDS:,} IDs.")
+            raise invalid("has more than {0:,} IDs.", json_schema.MAX_IDS)
         if not all(re.fullmatch(r"[0-9]+", entry) for entry in entries):
             raise ValueError("must be IDs, separated by commas.")
         if not entries:
@@ -233,9 +234,9 @@ class IntegerParam(QueryField):
     def read(self, value: str) -> int:
         # Enough digits for every ID, and fewer than the limit of Python for int().
         if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", value) or int(value) < self.minimum:
-            raise ValueError(f"must be an integer of at least {self.minimum}.")
+            raise invalid("must be an integer of at least {0}.", self.minimum)
         if self.maximum is not None and int(value) > self.maximum:
-            raise ValueError(f"must be an integer of at most {self.maximum}.")
+            raise invalid("must be an integer of at most {0}.", self.maximum)
         return int(value)
 
 

@@ -13,7 +13,7 @@ from app.auth.principals import ROLES, Permission, Principal, capabilities_of
 from app.conversions.text import is_username
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 from app.models import API_KEYS, SIGN_IN_LINKS, USER_ROLES, USERS
 from app.models.api_key import INVITATION_OF
 from app.services.api_keys.rights import (
@@ -222,7 +222,7 @@ def invite(actor: Principal, data: Data, form_id: str) -> str:
     if not is_username(login):
         raise ShopError("registration-error-invalid-username", param="invitation.login")
     if role not in ROLES:
-        raise InvalidParams({"invitation.role": f"must be one of {', '.join(ROLES)}."})
+        raise InvalidParams({"invitation.role": Sentence("must be one of {0}.", ", ".join(ROLES))})
     rights = Rights(
         Permission(data["permission"]),
         checked_resources(data["resources"]),
@@ -256,7 +256,9 @@ def _require_few_invitations(session: Session, key_id: int) -> None:
     of_key = *_open_invitations(), SIGN_IN_LINKS.c.key_id == key_id
     found = session.execute(select(func.count()).select_from(SIGN_IN_LINKS).where(*of_key))
     if found.scalar_one() >= MAX_INVITATIONS:
-        reason = f"{MAX_INVITATIONS} invitations of your key are open. Withdraw one first."
+        reason = Sentence(
+            "{0} invitations of your key are open. Withdraw one first.", MAX_INVITATIONS
+        )
         raise InvalidParams({"invitation": reason})
 
 

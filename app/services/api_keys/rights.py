@@ -13,7 +13,7 @@ from app.catalog import current_catalog
 from app.conversions.text import did_you_mean
 from app.db.records import Record
 from app.db.session import now
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 from app.models.api_key import ApiKeyRow
 
 
@@ -71,8 +71,11 @@ def checked_resources(names: Collection[str]) -> frozenset[str] | None:
     unknown = [name for name in names if name not in known]
     if unknown:
         suggestion = did_you_mean(unknown[0], known)
-        reason = (
-            f"unknown resource {unknown[0]!r}{suggestion}. Known resources: {', '.join(known)}."
+        reason = Sentence(
+            "unknown resource {0}{1}. Known resources: {2}.",
+            repr(unknown[0]),
+            suggestion,
+            ", ".join(known),
         )
         raise InvalidParams({"key.resources": reason})
     if not names:

@@ -10,7 +10,7 @@ from app.auth.principals import ROLES, Principal
 from app.catalog import Change
 from app.conversions.text import comparable, is_username
 from app.db.records import row_dicts
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 from app.models import USER_ROLES, USERS
 from app.models.user import UserRow, role_of
 from app.services.common.bulk import Data, single_result
@@ -38,7 +38,7 @@ def user_for(session: Session, actor: Principal, data: Data) -> KeyUser:
     """
     user_id, username, role = data["user_id"], data["username"], data["role"]
     if role and role not in ROLES:
-        raise InvalidParams({"key.role": f"must be one of {', '.join(ROLES)}."})
+        raise InvalidParams({"key.role": Sentence("must be one of {0}.", ", ".join(ROLES))})
     if user_id is not None and username:
         raise InvalidParams({"key.username": "cannot be sent together with user_id."})
     if not username:
@@ -49,7 +49,8 @@ def user_for(session: Session, actor: Principal, data: Data) -> KeyUser:
     elif (user := find_user(session, username)) is None:
         return _new_user(session, actor, username, role)
     if role and role not in roles_of(session, user.id):
-        raise InvalidParams({"key.role": f"is not a role of the existing user {user.username!r}."})
+        reason = Sentence("is not a role of the existing user {0}.", repr(user.username))
+        raise InvalidParams({"key.role": reason})
     return user
 
 
@@ -57,9 +58,8 @@ def _new_user(session: Session, actor: Principal, username: str, role: str) -> K
     if not is_username(username):
         raise ShopError("registration-error-invalid-username")
     if not role:
-        raise InvalidParams(
-            {"key.role": f"is required, because the user {username!r} does not exist."}
-        )
+        reason = Sentence("is required, because the user {0} does not exist.", repr(username))
+        raise InvalidParams({"key.role": reason})
     require_new_user(actor)
     return create_user(session, username, role, actor)
 

@@ -13,7 +13,7 @@ from app.conversions.numbers import INT64_MAX
 from app.conversions.text import searchable
 from app.db.records import Record, row_dicts, with_columns
 from app.db.session import now, reading_session, run_in_transaction
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 from app.models import CAMPAIGNS, COUPONS, REDEMPTIONS
 from app.models.campaign import IS_LIMITED, MOST_DISCOUNT, CampaignRow, is_limited
 from app.models.redemption import IS_LIVE, IS_STORED_LIVE
@@ -144,7 +144,7 @@ def _counted(session: Session, campaign_id: int) -> Record:
     counted = select(NUMBER, AMOUNT).where(of_campaign, IS_STORED_LIVE)
     uses, discount = session.execute(counted).one()
     if discount > MOST_DISCOUNT:
-        reason = f"the discounts of the earlier uses are above {MOST_DISCOUNT}."
+        reason = Sentence("the discounts of the earlier uses are above {0}.", MOST_DISCOUNT)
         raise InvalidParams({"campaign": reason})
     return {"stored_uses": uses, "stored_discount": discount}
 

@@ -12,7 +12,7 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from app.db.read_pool import Fetch
 from app.db.records import NamedColumns
 from app.db.search import Search, is_match
-from app.errors import InvalidParams
+from app.errors import InvalidParams, Sentence
 from app.services.common.row_counts import RowCountFilter
 
 _ALL = true()
@@ -135,7 +135,9 @@ def require_known_status(statuses: Sequence[str] | None, known: Collection[str])
     """Raise InvalidParams, which lists the known statuses, if ``filter[status]`` has another."""
     for status in statuses or ():
         if status not in known:
-            reason = f"unknown status {status!r}. Known statuses: {', '.join(known)}."
+            reason = Sentence(
+                "unknown status {0}. Known statuses: {1}.", repr(status), ", ".join(known)
+            )
             raise InvalidParams({"filter[status]": reason})
 
 

@@ -10,7 +10,7 @@ import orjson
 from flask import current_app
 
 from app.conversions.numbers import INT64_MAX
-from app.errors import ShopError
+from app.errors import Sentence, ShopError, invalid, reason_of
 
 Metadata = dict[str, Any]
 """The first value of each key, as parsed JSON."""
@@ -104,7 +104,7 @@ def _with_value(
     try:
         text = json_text(value)
     except ValueError as error:
-        raise invalid_metadata(place, key, str(error)) from None
+        raise invalid_metadata(place, key, "{0}", reason_of(error)) from None
     if is_new:
         _require_key(place, key)
     entry = replace(first, key=key, value=text, internal=False, is_changed=True)
@@ -153,9 +153,9 @@ def patched_entries(
     return found
 
 
-def invalid_metadata(place: str, key: str, reason: str) -> ShopError:
-    """Return the error of a key."""
-    param = f"{place}.{key}" if key else place
+def invalid_metadata(place: str, key: str, template: str, *values: object) -> ShopError:
+    """Return the error of a key, with a sentence as its reason."""
+    param, reason = f"{place}.{key}" if key else place, Sentence(template, *values)
     return ShopError("shop_api_invalid_metadata", param=param, reason=reason)
 
 
@@ -167,20 +167,20 @@ def _limit(name: str) -> int:
 def _require_key(place: str, key: str) -> None:
     longest = _limit("KEY_LENGTH")
     if not 1 <= len(key) <= longest:
-        raise invalid_metadata(place, key, f"a key must have 1 to {longest:,} characters.")
+        raise invalid_metadata(place, key, "a key must have 1 to {0:,} characters.", longest)
 
 
 def _require_value(place: str, entry: MetadataEntry, before: int) -> None:
     largest = _limit("VALUE_BYTES")
     if entry.size > max(largest, before):
-        raise invalid_metadata(place, entry.key, f"the value is larger than {largest:,} bytes.")
+        raise invalid_metadata(place, entry.key, "the value is larger than {0:,} bytes.", largest)
 
 
 def _require_number(place: str, before: int, after: int, added: Sequence[str]) -> None:
     most = _limit("ENTRIES")
     if after > max(most, before):
         first = added[max(len(added) - (after - most), 0)]
-        raise invalid_metadata(place, first, f"the record would have more than {most:,} entries.")
+        raise invalid_metadata(place, first, "the record would have more than {0:,} entries.", most)
 
 
 def _require_patches(place: str, before: int, given: Patches) -> None:
@@ -196,8 +196,8 @@ def _require_total(
 ) -> None:
     largest = _limit("BYTES")
     if sum(entry.size for entry in after) > max(largest, sum(entry.size for entry in before)):
-        reason = f"the values of the record would be larger than {largest:,} bytes together."
-        raise invalid_metadata(place, grown, reason)
+        reason = "the values of the record would be larger than {0:,} bytes together."
+        raise invalid_metadata(place, grown, reason, largest)
 
 
 def json_text(value: object) -> str:
@@ -219,7 +219,7 @@ def _storable(value: object, depth: int) -> object:
         raise ValueError("contains an integer outside 64 bits.")
     if isinstance(value, list | Mapping):
         if not depth:
-            raise ValueError(f"is nested more than {MAX_DEPTH} levels deep.")
+            raise invalid("is nested more than {0} levels deep.", MAX_DEPTH)
         if isinstance(value, list):
             return [_storable(each, depth - 1) for each in value]
         return {name: _storable(each, depth - 1) for name, each in value.items()}

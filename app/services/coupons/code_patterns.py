@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code, nfc
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 
 PLACEHOLDER = "#"
 """Placeholder for a random character in a pattern."""
@@ -110,7 +110,7 @@ class CodePattern:
 
 
 def _too_long() -> ShopError:
-    reason = f"the code is longer than {CODE_MAX_LENGTH} characters."
+    reason = Sentence("the code is longer than {0} characters.", CODE_MAX_LENGTH)
     return ShopError("shop_api_cannot_create_coupon", reason=reason)
 
 
@@ -119,7 +119,7 @@ def _distinct_characters(charset: str) -> str:
     charset = charset if len(charset) <= CODE_MAX_LENGTH else ""
     characters = list(dict.fromkeys(coupon_code(char) for char in nfc(charset)))
     if not 1 <= len(characters) <= MAX_CHARACTERS:
-        reason = f"must have between 1 and {MAX_CHARACTERS} different characters."
+        reason = Sentence("must have between 1 and {0} different characters.", MAX_CHARACTERS)
         raise InvalidParams({"generate.charset": reason})
     # A letter in lower case can be several characters, or a letter and a mark.
     if not all(

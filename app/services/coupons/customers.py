@@ -135,8 +135,11 @@ def require_customer_access(actor: Principal, customer_id: int) -> None:
     """
     if not customer_id or actor.resources is None or actor.resources & {"customers", "orders"}:
         return
-    reason = "This API key is not valid for the resource customers or orders."
-    raise authentication_error(f"{reason} A customer_id requires one of them.")
+    reason = (
+        "This API key is not valid for the resource customers or orders. A customer_id requires "
+        "one of them."
+    )
+    raise authentication_error(reason)
 
 
 def find_customer(

@@ -30,7 +30,7 @@ from app.db.session import now
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import frequent, has_constant
 from app.db.sql.types import TextList
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 from app.models import COUPONS
 from app.models.coupon import CouponStatus
 from app.services.common import metadata, plans
@@ -173,7 +173,7 @@ def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code
 def require_known_filter(query: CouponQuery) -> None:
     """Raise InvalidParams if the coupon type in a filter is unknown."""
     if query.type and query.type not in current_catalog().coupon_types:
-        raise InvalidParams({"filter[type]": f"must be one of {known_types()}."})
+        raise InvalidParams({"filter[type]": Sentence("must be one of {0}.", known_types())})
 
 
 def known_types() -> str:

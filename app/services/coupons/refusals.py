@@ -28,7 +28,7 @@ from app.db.bulk_inserts import insert_into
 from app.db.locks import lock_until_commit
 from app.db.search import email_key
 from app.db.session import is_trial, now, run_in_transaction
-from app.errors import ShopError
+from app.errors import Sentence, ShopError, joined
 from app.models import COUPON_REFUSALS, COUPONS
 from app.models.refused_cart import REFUSED_CARTS
 from app.pricing.evaluation import REASONS, Reason
@@ -79,36 +79,27 @@ Refused = tuple[Key, datetime, CartSummary]
 
 
 class CouponRefused(ShopError):
-    """Error response for a coupon that is not applicable.
+    """Error response for a coupon that is not applicable, with all reasons.
 
     Args:
         coupon: the code.
-        reasons: code and message of each reason.
-        amount: the minimum or maximum amount that the first reason is about; otherwise None.
+        reasons: at least one.
+        param: the name of the code in the request.
     """
 
-    def __init__(
-        self,
-        coupon: str,
-        reasons: Sequence[Mapping[str, str]],
-        amount: Decimal | None = None,
-        **details: Any,
-    ) -> None:
+    def __init__(self, coupon: str, reasons: Iterable[Reason], param: str) -> None:
+        found = [*reasons]
         super().__init__(
-            "shop_api_coupon_not_applicable", coupon=coupon, reasons=reasons, **details
+            "shop_api_coupon_not_applicable",
+            param=param,
+            reasons=[{"code": each.code, "message": each.text} for each in found],
+            coupon=coupon,
+            reason=joined(each.text for each in found),
         )
-        self.coupon, self.amount, self.cart = coupon, amount, CartSummary()
+        self.coupon, self.first, self.cart = coupon, found[0], CartSummary()
 
 
-NOT_FOUND = Reason("not_found", REASONS["not_found"])
-
-
-def not_applicable(code: str, reasons: Iterable[Reason], param: str) -> ShopError:
-    """Return the error for a coupon that is not applicable, with all reasons."""
-    first, *others = reasons
-    listed = [{"code": each.code, "message": each.text} for each in (first, *others)]
-    reason = " ".join(each["message"] for each in listed)
-    return CouponRefused(code, listed, first.amount, param=param, reason=reason)
+NOT_FOUND = Reason("not_found", Sentence(REASONS["not_found"]))
 
 
 @dataclass(slots=True)
@@ -226,9 +217,7 @@ def count_refused(results: Iterable[object]) -> None:
     """Count the codes of the CouponRefused among results."""
     errors = [error for error in results if isinstance(error, CouponRefused)]
     if errors and not is_trial():  # of a form that shows all its errors at once
-        current_refusals().count(
-            (each.coupon, each.reasons[0]["code"], each.cart) for each in errors
-        )
+        current_refusals().count((each.coupon, each.first.code, each.cart) for each in errors)
 
 
 def erase_refused_carts(session: Session, keys: Iterable[str]) -> None:

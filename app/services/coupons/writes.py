@@ -18,7 +18,7 @@ from app.db.session import now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import frequent
 from app.db.sql.types import IdList
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.models import COUPONS
 from app.models.coupon import ON_REQUEST, CouponOptions, CouponRow, CouponStatus
 from app.services.campaigns.locks import keep_campaigns
@@ -368,4 +368,6 @@ def _require_storable(code: str, error_code: str) -> None:
     if not code:
         raise ShopError(error_code, reason="the code is empty.")
     if len(code) > CODE_MAX_LENGTH:
-        raise ShopError(error_code, reason=f"the code is longer than {CODE_MAX_LENGTH} characters.")
+        raise ShopError(
+            error_code, reason=Sentence("the code is longer than {0} characters.", CODE_MAX_LENGTH)
+        )

@@ -29,7 +29,7 @@ from app.db.records import WANTED, Columns, NamedColumns, Row, select_where
 from app.db.search import MOST_COUNTED, Search, matches, narrowed
 from app.db.sql.functions import is_one_of, leading_number
 from app.db.sql.types import IdList
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 from app.models import ROW_COUNTS, USER_ROLES, USER_TAGS, USERS
 from app.models.user import sort_key
 from app.services.common import metadata, plans
@@ -333,9 +333,12 @@ def _require_sortable(orderby: str, find: Find) -> None:
     number, is_complete = count(find, most)
     if number > most or not is_complete:
         matched = f"{number:,}" if is_complete else f"more than {number:,}"
-        reason = (
-            f"{orderby} sorts at most {most:,} customers, and {matched} match. "
-            "Use a filter, or another sort key, such as name, email or registered."
+        reason = Sentence(
+            "{0} sorts at most {1:,} customers, and {2} match. "
+            "Use a filter, or another sort key, such as name, email or registered.",
+            orderby,
+            most,
+            matched,
         )
         raise InvalidParams({"filter[orderby]": reason})
 
@@ -345,7 +348,8 @@ def _sort_key(query: CustomerQuery) -> ColumnElement[Any]:
     if orderby not in {"meta_value", "meta_value_num"}:
         return SORT_KEYS[orderby]
     if meta_key is None:
-        raise InvalidParams({"filter[orderby_meta_key]": f"is required to sort by {orderby}."})
+        reason = Sentence("is required to sort by {0}.", orderby)
+        raise InvalidParams({"filter[orderby_meta_key]": reason})
     column = USERS.c[meta_key]
     return sort_key(column) if orderby == "meta_value" else leading_number(column)
 

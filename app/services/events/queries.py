@@ -26,7 +26,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import MAX_SELECTS, fetch
 from app.db.records import WANTED, Columns, NamedColumns, Row, as_printed, select_where
 from app.db.sql.types import Id, UtcDateTime
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 from app.models import API_KEYS, EVENT_FEED, EVENTS, USERS
 from app.services.common.erased import IS_ANY, IS_HIDDEN
 from app.services.common.filtering import ListQuery
@@ -236,7 +236,9 @@ def conditions_of(query: EventQuery) -> list[ColumnElement[bool]]:
             continue
         for value in wanted:
             if value not in choices:
-                reason = f"unknown {name} {value!r}. Known {name}s: {', '.join(choices)}."
+                reason = Sentence(
+                    "unknown {0} {1}. Known {0}s: {2}.", name, repr(value), ", ".join(choices)
+                )
                 raise InvalidParams({f"filter[{name}]": reason})
     conditions = [_IS_WANTED[name] for name in _values_of(query)]
     if query.resource_id is not None and not query.resource:

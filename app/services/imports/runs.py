@@ -13,7 +13,7 @@ from app.auth.principals import Principal
 from app.db.read_pool import ReadRow, fetch
 from app.db.records import Record, row_dicts
 from app.db.session import now, run_in_transaction
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.models import IMPORT_ERRORS, IMPORT_PARTS, IMPORT_RUNS, USERS
 from app.models.import_run import UNFINISHED, ImportStatus
 from app.services.events.bulk import record_summary
@@ -294,9 +294,9 @@ def _changed(session: Session, run: Mapping[str, object], changes: Mapping[str, 
 
 
 def _wrong_status(run: Mapping[str, object]) -> ShopError:
-    reason = f"The import is {run['status']}."
-    if run["key_id"] is None:
-        reason = "The import was started by a command."
+    by_command = "The import was started by a command."
+    is_status = Sentence("The import is {0}.", run["status"])
+    reason = by_command if run["key_id"] is None else is_status
     return ShopError("shop_api_invalid_import_status", reason=reason)
 
 
@@ -307,5 +307,7 @@ def _require_room(session: Session, user_id: int) -> None:
     of_user = IMPORT_RUNS.c.user_id == user_id, IMPORT_RUNS.c.key_id.is_not(None)
     unfinished = select(func.count()).where(*of_user, IMPORT_RUNS.c.status.in_(UNFINISHED))
     if (session.scalar(unfinished.select_from(IMPORT_RUNS)) or 0) >= MAX_UNFINISHED:
-        reason = f"{MAX_UNFINISHED} of your imports are not finished. Start or cancel one of them."
+        reason = Sentence(
+            "{0} of your imports are not finished. Start or cancel one of them.", MAX_UNFINISHED
+        )
         raise ShopError("shop_api_invalid_import_status", reason=reason)

@@ -43,7 +43,7 @@ def restore_coupon(actor: Principal, coupon_id: int) -> Record:
         coupons: list[CouponRow] = row_dicts(session.execute(found))
         if not coupons:
             message = "No coupon in the trash has this ID."
-            raise ShopError("shop_api_invalid_coupon_id").with_message(message)
+            raise ShopError("shop_api_invalid_coupon_id", message=message)
         (coupon,) = coupons
         require_own(actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon")
         same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
@@ -71,7 +71,7 @@ def restore_order(actor: Principal, order_id: int) -> Record:
         order = lock_orders(session, [order_id]).get(order_id)
         if order is None or order["status"] != TRASH:
             message = "No order in the trash has this ID."
-            raise ShopError("shop_api_invalid_order_id").with_message(message)
+            raise ShopError("shop_api_invalid_order_id", message=message)
         actor.require("shop_api_user_cannot_edit_order")
         restored = {
             "status": order["status_before_trash"],

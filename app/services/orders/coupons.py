@@ -26,7 +26,7 @@ from app.services.campaigns.locks import Held
 from app.services.common.locks import AccountRow
 from app.services.coupons.customers import cart_of, find_customer
 from app.services.coupons.expiry import expiry_zone
-from app.services.coupons.refusals import not_applicable, refused_for
+from app.services.coupons.refusals import CouponRefused, refused_for
 from app.services.coupons.terms import FoundCoupon
 from app.services.orders.items import COUPON_ID, OrderItems, items_of
 from app.services.orders.redemptions import (
@@ -169,7 +169,7 @@ def _apply(plan: CouponPlan, fetch: Fetch, others: Iterable[Mapping[str, object]
         line["amount"] = in_smallest_amounts(line["amount"], plan.after["currency"])
         if reasons.get(line["code"]):
             with refused_for(plan.cart):
-                raise not_applicable(line["code"], reasons[line["code"]], plan.place(line))
+                raise CouponRefused(line["code"], reasons[line["code"]], plan.place(line))
 
 
 def _applied_terms(

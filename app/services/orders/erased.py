@@ -5,7 +5,7 @@ from typing import Any
 
 from flask import current_app
 
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.models.personal_data import POSTCODE_LENGTH, Remains, emptied
 from app.services.common.bulk import Data
 from app.services.common.metadata import METADATA
@@ -30,7 +30,7 @@ def require_no_personal_data(data: Mapping[str, object]) -> None:
 
 
 def _must_stay_empty(filled: str) -> ShopError:
-    reason = f"its personal data was erased, so {filled} must stay empty."
+    reason = Sentence("its personal data was erased, so {0} must stay empty.", filled)
     return ShopError("shop_api_cannot_update_order", reason=reason)
 
 

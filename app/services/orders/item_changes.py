@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from app.errors import InvalidOrderItems, ShopError
+from app.errors import InvalidOrderItems, Sentence, ShopError
 from app.models.order import Item
 from app.services.common.bulk import Data
 from app.services.orders.items import (
@@ -31,7 +31,7 @@ def changed_items(
     items: OrderItems,
     data: Data,
     ids: Iterator[int],
-    errors: Mapping[str, str] | None = None,
+    errors: Mapping[str, str | Sentence] | None = None,
     price_of: PriceOf = lambda *_: None,
 ) -> OrderItems:
     """Return the items of an order after a create or an update (orders 3).
@@ -71,7 +71,7 @@ class _Change:
         lists = {name: list(items) for name, items in before.lists.items()}
         own_tax = before.own_shipping_tax
         self.after = OrderItems(lists, before.next_id, own_shipping_tax=own_tax)
-        self.errors: dict[str, str] = {}
+        self.errors: dict[str, str | Sentence] = {}
         self._seen: set[int] = set()
         self._ids = ids
         self._price_of = price_of
@@ -92,7 +92,9 @@ class _Change:
             position = positions.get(item_id)
             if item_id in self._seen or position is None:
                 twice = item_id in self._seen
-                reason = "occurs twice." if twice else f"is not the ID of an item in {name}."
+                reason = (
+                    "occurs twice." if twice else Sentence("is not the ID of an item in {0}.", name)
+                )
                 self.errors[f"{place}.id"] = reason
                 continue
             self._seen.add(item_id)
@@ -157,7 +159,8 @@ class _Change:
             given = {**given, "price": price}
             item["price"] = price
         if not is_possible:
-            self.errors[f"{place}.quantity"] = f"must be between 1 and {MAX_QUANTITY:,}."
+            reason = Sentence("must be between 1 and {0:,}.", MAX_QUANTITY)
+            self.errors[f"{place}.quantity"] = reason
             return
         if place in self.errors:
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.conversions.numbers import INT64_MAX
 from app.db.records import Record
-from app.errors import InvalidOrderItems
+from app.errors import InvalidOrderItems, Sentence
 from app.models.order import Item
 
 MAX_TOTAL = 10**15
@@ -75,12 +75,12 @@ def sums_of(lists: Mapping[str, Iterable[Item]], shipping_tax: int) -> dict[str,
     }
 
 
-def sum_error(sums: Mapping[str, int]) -> str | None:
+def sum_error(sums: Mapping[str, int]) -> str | Sentence | None:
     """Return the reason why sums are outside the allowed range, or None."""
     if sums["total"] < 0:
         return "the total must not be negative."
     if sums["total"] > MAX_TOTAL:
-        return f"the total must not be above {amount_text(MAX_TOTAL)}."
+        return Sentence("the total must not be above {0}.", amount_text(MAX_TOTAL))
     total_tax = sums["cart_tax"] + sums["shipping_tax"]
     if any(abs(value) > INT64_MAX for value in (*sums.values(), total_tax)):
         return "a sum in cents exceeds the range of 64-bit integers."

@@ -24,7 +24,7 @@ from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.services.campaigns.locks import Held
 from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.coupons.customers import Customer, counted_customer, email_columns
-from app.services.coupons.refusals import NOT_FOUND, CartSummary, not_applicable, refused_for
+from app.services.coupons.refusals import NOT_FOUND, CartSummary, CouponRefused, refused_for
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.orders.items import COUPON_ID, EARLIER_REDEMPTIONS, OrderItems
 from app.services.redemptions.campaign_numbers import (
@@ -330,7 +330,7 @@ class CouponPlan:
         if coupon is None and earlier is None:
             # Without a use, the discount would be given any number of times.
             if line["applied"] or line[COUPON_ID] is not None:
-                raise not_applicable(line["code"], [NOT_FOUND], self.place(line))
+                raise CouponRefused(line["code"], [NOT_FOUND], self.place(line))
             return []
         columns = {**self._columns(line, earlier), "status": status, "holds_slot": False}
         slot: CouponSlot | None = None

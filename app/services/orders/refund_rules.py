@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from app.conversions.currencies import in_smallest_amounts
-from app.errors import InvalidInputs
+from app.errors import InvalidInputs, Sentence
 from app.models.order import Item
 from app.models.order_refund import OrderRefundRow, RefundedItem
 from app.services.common.bulk import Data
@@ -72,7 +72,7 @@ def refunded_items(
     """
     left = left_of_items(items, refunds)
     known = {item["id"]: (name, item) for name in REFUNDABLE for item in items.lists[name]}
-    errors: dict[str, str] = {}
+    errors: dict[str, str | Sentence] = {}
     found: dict[int, RefundedItem] = {}
     for index, given in enumerate(data.get("line_items") or ()):
         place = f"order_refund.line_items[{index}]"
@@ -105,15 +105,16 @@ def _refunded(amount: Decimal | None, left: int, currency: str) -> int:
     return given if given == left else in_smallest_amounts(given, currency)
 
 
-def _errors_of(place: str, parts: Left, left: Left, item: Item) -> dict[str, str]:
-    errors = {}
+def _errors_of(place: str, parts: Left, left: Left, item: Item) -> dict[str, str | Sentence]:
+    errors: dict[str, str | Sentence] = {}
     for name, value in parts.items():
         shown = str if name == "quantity" else amount_text
         most = max(0, left[name])
         if name != "quantity" and item["total"] <= 0:
             most = 0
         if not 0 <= value <= most:
-            errors[f"{place}.{name}"] = f"must be between 0 and {shown(most)}, which is left of it."
+            reason = "must be between 0 and {0}, which is left of it."
+            errors[f"{place}.{name}"] = Sentence(reason, shown(most))
     return errors
 
 
@@ -151,14 +152,15 @@ def refunded_amount(data: Data, items: Sequence[RefundedItem], left: int, curren
             cents(Decimal(item["total"])) + cents(Decimal(item["total_tax"])) for item in items
         )
         if not amount:
-            reason = "is required, because no amount of an item is refunded."
-            raise InvalidRefund({"order_refund.amount": reason})
+            missing = "is required, because no amount of an item is refunded."
+            raise InvalidRefund({"order_refund.amount": missing})
     else:
         amount = _refunded(given, left, currency)
     if amount <= 0:
         raise InvalidRefund({"order_refund.amount": "must be above 0."})
     if amount > left:
-        reason = f"must be at most {amount_text(max(0, left))}, which is left of the order."
+        most = amount_text(max(0, left))
+        reason = Sentence("must be at most {0}, which is left of the order.", most)
         raise InvalidRefund({"order_refund.amount": reason})
     return amount
 
@@ -189,15 +191,14 @@ def require_refunds_covered(
     }
     earlier, later = (left_of_items(items, refunds) for _, items in (before, after))
     refunded = {item["id"] for refund in refunds for item in refund["line_items"]}
-    errors = {
+    errors: dict[str, str | Sentence] = {
         places.get(item_id, "order"): "cannot become less than was refunded of it."
         for item_id in sorted(refunded)
         if any(later[item_id][part] < min(0, earlier[item_id][part]) for part in _PARTS)
     }
     total = sum(cents(refund["amount"]) for refund in refunds)
     if after[0] - total < min(0, before[0] - total):
-        errors.setdefault(
-            "order", f"its total cannot become less than {amount_text(total)}, which was refunded."
-        )
+        reason = "its total cannot become less than {0}, which was refunded."
+        errors.setdefault("order", Sentence(reason, amount_text(total)))
     if errors:
         raise InvalidRefund(errors)

@@ -31,7 +31,7 @@ from app.db.session import (
     reading_session,
     run_in_transaction,
 )
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.models import (
     ADMIN_SESSIONS,
     API_KEYS,
@@ -191,7 +191,7 @@ def _lock_account(session: Session, person: Person, locked: Collection[int]) -> 
     return found[0]
 
 
-def _reasons(fetch: Fetch, actor: Principal, person: Person) -> list[dict[str, str]]:
+def _reasons(fetch: Fetch, actor: Principal, person: Person) -> list[dict[str, object]]:
     """Return why a person cannot be erased."""
     reasons = dict[str, str]()
     erasable = [*current_app.config["SHOP_ERASABLE_STATUSES"], TRASH]
@@ -203,7 +203,10 @@ def _reasons(fetch: Fetch, actor: Principal, person: Person) -> list[dict[str, s
     if person.customer_id == actor.user_id:
         reasons["is_caller"] = ""
     return [
-        {"code": code, "message": REASONS[code].format(orders=orders)}
+        {
+            "code": code,
+            "message": Sentence(REASONS[code], orders=orders),
+        }
         for code, orders in reasons.items()
     ]
 

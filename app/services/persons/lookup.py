@@ -10,7 +10,7 @@ from app.conversions.emails import comparable_email
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.db.search import email_key
-from app.errors import InvalidParams, ShopError
+from app.errors import InvalidParams, Sentence, ShopError
 from app.models import MERGED_ACCOUNTS, ORDERS, REDEMPTIONS, USERS
 from app.models.refused_cart import REFUSED_CARTS
 from app.services.common.erased import owner
@@ -90,7 +90,8 @@ def find_person(fetch: Fetch, names: Mapping[str, Any], place: str = "") -> Pers
     given = {name: names[name] for name in NAMES if names.get(name) is not None}
     if len(given) != 1:
         param = next(iter(given), NAMES[0])
-        raise InvalidParams({place + param: f"exactly one of {', '.join(NAMES)} must be given."})
+        reason = Sentence("exactly one of {0} must be given.", ", ".join(NAMES))
+        raise InvalidParams({place + param: reason})
     ((name, value),) = given.items()
     if name == "customer_id":
         return _account(fetch, value)

@@ -22,7 +22,7 @@ from app.db.records import Record, row_dicts
 from app.db.session import now, reading_session, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.models import (
     API_KEYS,
     CUSTOMER_METADATA,
@@ -228,7 +228,7 @@ def _preview(session: Session, actor: Principal, kept: Record, removed: Record) 
 
 def _reasons(
     session: Session, actor: Principal, removed_id: int, orders: int
-) -> list[dict[str, str]]:
+) -> list[dict[str, object]]:
     """Return why an account cannot be removed: code and message of each reason."""
     has_keys = session.scalar(select(exists().where(API_KEYS.c.user_id == removed_id)))
     found = {
@@ -237,7 +237,9 @@ def _reasons(
         "has_capabilities": bool(capabilities_by_user(session, [removed_id]).get(removed_id)),
         "too_many_orders": orders > MOST_ORDERS,
     }
-    return [{"code": code, "message": REASONS[code]} for code, holds in found.items() if holds]
+    return [
+        {"code": code, "message": Sentence(REASONS[code])} for code, holds in found.items() if holds
+    ]
 
 
 def _merge(

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.db.errors import TryAgain
 from app.db.sql.types import Id
+from app.errors import Sentence
 from app.models import CAMPAIGNS, REDEMPTIONS
 from app.models.campaign import MOST_DISCOUNT, CampaignRow, is_limited
 from app.models.redemption import IS_EXPIRED_RESERVATION, IS_STORED_LIVE
@@ -29,7 +30,7 @@ from app.pricing.evaluation import (
 )
 from app.services.campaigns.locks import Held
 from app.services.coupons.customers import Customer
-from app.services.coupons.refusals import not_applicable
+from app.services.coupons.refusals import CouponRefused
 from app.services.coupons.terms import IS_CURRENT, number_by_customer
 from app.services.redemptions.campaign_numbers import (
     THIS_CAMPAIGN,
@@ -39,7 +40,7 @@ from app.services.redemptions.campaign_numbers import (
 )
 from app.services.redemptions.expiry import expire_all
 
-_PAUSED = Reason("paused", REASONS["paused"])
+_PAUSED = Reason("paused", Sentence(REASONS["paused"]))
 _BY_CUSTOMER = number_by_customer(
     REDEMPTIONS.c.campaign_id == bindparam("this_campaign"),
     IS_STORED_LIVE,
@@ -103,7 +104,7 @@ class CampaignUse:
             return
         campaign = held_campaign(self.held, campaign_id)
         if self.active and not campaign["active"]:
-            raise not_applicable(self.code, [_PAUSED], self.param)
+            raise CouponRefused(self.code, [_PAUSED], self.param)
         if not is_limited(campaign):
             return
         terms, is_current = self._stored_terms(session, campaign, customer)
@@ -116,7 +117,7 @@ class CampaignUse:
         if reasons and session.scalar(_HAS_EXPIRED, {"this_campaign": campaign_id}):
             raise TryAgain(partial(expire_all, REDEMPTIONS.c.campaign_id == campaign_id))
         if reasons:
-            raise not_applicable(self.code, self._with_limits_of_coupon(reasons), self.param)
+            raise CouponRefused(self.code, self._with_limits_of_coupon(reasons), self.param)
         if not is_current:  # an account of the customer has changed since it was read
             raise TryAgain
         change_numbers(session, self.held, campaign_id, int(self.is_new), amount)

@@ -44,7 +44,7 @@ from app.models.redemption import (
 from app.pricing.evaluation import limit_reasons, pause_reasons
 from app.services.common.erased import SELECT_USES, stored_uses
 from app.services.coupons.customers import Customer
-from app.services.coupons.refusals import NOT_FOUND, not_applicable
+from app.services.coupons.refusals import NOT_FOUND, CouponRefused
 from app.services.coupons.terms import (
     IS_BELOW_LIMIT,
     IS_CURRENT,
@@ -194,11 +194,11 @@ def _take_locked(
     while not (taken := row_of(session, _TAKE, parameters)):
         found = coupon_by_id(fetch_in(session), coupon.id, customer, parameters["own_order_id"])
         if found is None or not (found.is_published or parameters["also_in_trash"]):
-            raise not_applicable(coupon.code, [NOT_FOUND], param)
+            raise CouponRefused(coupon.code, [NOT_FOUND], param)
         terms = replace(found.terms, campaign=None)  # it was checked before the coupon
         pauses = () if parameters["also_paused"] else pause_reasons(terms)
         if reasons := [*limit_reasons(terms), *pauses]:
-            raise not_applicable(coupon.code, reasons, param)
+            raise CouponRefused(coupon.code, reasons, param)
         if some := _expire_some(session, coupon.id):
             expired += some
             continue
@@ -236,7 +236,7 @@ def require_use_left(
     _require_current(session, customer)
     terms = replace(coupon.terms, usage_limit=None, campaign=None)
     if reasons := list(limit_reasons(terms)):
-        raise not_applicable(coupon.code, reasons, param)
+        raise CouponRefused(coupon.code, reasons, param)
     expired: list[RedemptionRow] = []
     while some := _expire_some(session, coupon_id):
         expired += some

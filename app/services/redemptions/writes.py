@@ -41,8 +41,8 @@ from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import (
     NOT_FOUND,
     CartSummary,
+    CouponRefused,
     counting_refusals,
-    not_applicable,
     refused_for,
 )
 from app.services.coupons.terms import FoundCoupon, coupon_by_id, coupons_by_code, coupons_by_id
@@ -127,7 +127,7 @@ def _reserve(session: Session, data: Data) -> tuple[RedemptionRow, bool, list[Ch
         existing = _existing(fetch, coupon, data)
         if existing and is_live(existing):
             return existing, False, []
-        raise not_applicable(code, reasons, CODE)
+        raise CouponRefused(code, reasons, CODE)
     campaign = coupon.terms.campaign
     customer_id = data["customer_id"]
     if customer_id and customer_id not in hold_accounts(session, [customer_id]):

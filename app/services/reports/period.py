@@ -13,7 +13,7 @@ from flask import current_app
 from app.auth.principals import Principal
 from app.conversions.intervals import DAY, Interval, intervals, start_of_day
 from app.db.session import now
-from app.errors import InvalidParams
+from app.errors import InvalidParams, Sentence
 from app.services.common.filtering import ListQuery
 
 DEFAULT_DAYS = 30
@@ -52,7 +52,9 @@ class Period:
         found = intervals(self.first, self.last, self.interval, self.zone)
         listed = list(islice(found, MAX_INTERVALS + 1))
         if len(listed) > MAX_INTERVALS:
-            reason = f"the period has more than {MAX_INTERVALS:,} intervals of a {self.interval}."
+            reason = Sentence(
+                "the period has more than {0:,} intervals of a {1}.", MAX_INTERVALS, self.interval
+            )
             raise InvalidParams({FROM: reason})
         return listed
 
@@ -93,7 +95,7 @@ def period_of(query: ReportQuery) -> Period:
     last = query.until or now().astimezone(zone).date()
     first = query.since or last - timedelta(days=DEFAULT_DAYS - 1)
     if last < first:
-        raise InvalidParams({TO: f"must not be before {FROM}."})
+        raise InvalidParams({TO: Sentence("must not be before {0}.", FROM)})
     return Period(first, last, zone, query.interval or DAY)
 
 

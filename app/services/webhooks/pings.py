@@ -15,7 +15,7 @@ from app.conversions.webhooks import is_delivered, wants
 from app.db.read_pool import fetch
 from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction
-from app.errors import ShopError, unavailable
+from app.errors import Sentence, ShopError, unavailable
 from app.models import WEBHOOKS
 from app.models.webhook import WebhookRow, WebhookStatus
 from app.outbound.client import REFUSED, Outcome, ReceiverClient
@@ -86,7 +86,9 @@ def require_event_type(event_type: str) -> None:
     """Raise ShopError unless an event type exists."""
     known = list(filter(is_delivered, current_catalog().event_types))
     if event_type not in known:
-        reason = f"Unknown event type: {event_type}. Event types: {', '.join(sorted(known))}."
+        reason = Sentence(
+            "Unknown event type: {0}. Event types: {1}.", event_type, ", ".join(sorted(known))
+        )
         raise ShopError("shop_api_invalid_webhook_topic", reason=reason)
 
 

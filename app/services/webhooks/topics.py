@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from app.auth.principals import Permission, Principal
 from app.catalog import current_catalog
 from app.conversions.webhooks import known_topics, unknown_topics
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 
 EVENTS = "events"
 """The resource of the feed. A key that allows it reads every event."""
@@ -31,16 +31,18 @@ def require_topics(topics: Sequence[str], form: str) -> None:
     """
     if own := current_catalog().webhook_forms.get(form):
         if len(topics) != 1 or not own.is_topic(topics[0]):
-            reason = "Webhook topic is required and must be valid."
-            raise ShopError("shop_api_invalid_webhook_topic", reason=reason)
+            invalid = "Webhook topic is required and must be valid."
+            raise ShopError("shop_api_invalid_webhook_topic", reason=invalid)
         return
     event_types = current_catalog().event_types
+    reason: str | Sentence
     if not topics:
         reason = "At least one topic is required."
     elif unknown := unknown_topics(topics, event_types):
-        reason = (
-            f"Unknown topics: {', '.join(unknown)[:500]}. "
-            f"Known topics: {', '.join(known_topics(event_types))}."
+        reason = Sentence(
+            "Unknown topics: {0}. Known topics: {1}.",
+            ", ".join(unknown)[:500],
+            ", ".join(known_topics(event_types)),
         )
     else:
         return

@@ -14,7 +14,7 @@ from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import is_delivery_url
 from app.db.records import Record, row_dicts, with_columns
 from app.db.session import now, run_in_transaction
-from app.errors import ShopError
+from app.errors import ShopError, reason_of
 from app.models import WEBHOOKS
 from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus, columns_of, form_of
 from app.outbound.client import has_valid_host, require_receiver
@@ -247,12 +247,12 @@ def require_url(url: str) -> None:
     Raises:
         ShopError: the URL is invalid, or webhooks are never delivered to its host or its port.
     """
-    error = ShopError("shop_api_invalid_webhook_delivery_url")
+    code = "shop_api_invalid_webhook_delivery_url"
     if not is_delivery_url(url) or not has_valid_host(url):
-        raise error
+        raise ShopError(code)
     allowed = parse_networks(current_app.config["SHOP_WEBHOOK_ALLOWED_NETWORKS"])
     try:
         require_receiver(url, allowed)
     except RefusedAddressError as refused:
-        allowed_only = "The delivery URL is not allowed: {refused}. {remedy}"
-        raise error.with_message(allowed_only, refused=refused, remedy=REMEDY) from None
+        message = "The delivery URL is not allowed: {refused}. {remedy}"
+        raise ShopError(code, message=message, refused=reason_of(refused), remedy=REMEDY) from None

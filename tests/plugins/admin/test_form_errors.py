@@ -14,7 +14,7 @@ from app.api.view_docs import documented
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.session import db
-from app.errors import ERRORS, InvalidOrderItems, ShopError
+from app.errors import ERRORS, InvalidOrderItems, Sentence, ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import operations
 from app.plugins.admin.forms import Form, specs_of
@@ -25,7 +25,7 @@ from app.schemas.coupons.cart import CartSchema
 from app.schemas.fields.input import InputPart
 from app.schemas.orders.refund import OrderRefundCreate
 from app.schemas.redemptions import RedemptionCreate
-from app.services.coupons.refusals import not_applicable
+from app.services.coupons.refusals import CouponRefused
 
 SERVICES = Path(package.__file__).parent / "services"
 API_NAME = re.compile(r"[a-z]+_[a-z_]+|\w\.\w|filter\[|\bsubtotal|[{}]")
@@ -68,7 +68,7 @@ def reasons():
             text = node.value if isinstance(node, ast.Constant) else ""
             is_reason = isinstance(text, str) and re.match("(needs|must|cannot|is) ", text)
             if is_reason and re.fullmatch(r"[^\n]{5,80}\.", text):
-                found.add(text)
+                found.add(Sentence(text, 7, 8) if "{" in text else text)
     return found
 
 
@@ -132,14 +132,14 @@ def test_reasons_name_no_parameters(session):
 @pytest.mark.parametrize("code", ["big_spring_sale", "usage_limit", "product_id", "is required."])
 def test_messages_keep_the_codes_of_coupons(session, language, reasons, code):
     values = {"expired": {"date": "7"}, "individual_use": {"code": code}}
-    found = [Reason(each, REASONS[each].format(**values[each])) for each in values]
-    error = not_applicable("a_b `c_d`", found, "order.coupon_lines[0].code")
+    found = [Reason(each, Sentence(REASONS[each], **values[each])) for each in values]
+    error = CouponRefused("a_b `c_d`", found, "order.coupon_lines[0].code")
     (specs,) = (specs for name, _, specs, _ in forms() if name == "create_order")
     g.admin_language = language
     (shown,) = noted(specs, "order", error).errors.values()
     assert "a_b `c_d`" in shown
     assert shown.endswith(reasons.format(code))
-    assert shown.endswith(error.text(translate=html.of_api))
+    assert shown.endswith(html.of_api(error.sentence()))
     assert str(error).endswith(f"combined with the coupon {code}.")
 
 

@@ -8,9 +8,14 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import orjson
 import pytest
+from sqlalchemy import update
 
+from app.db.session import now, run_in_transaction
+from app.errors import Sentence
 from app.import_export.stored_files import import_next_part
+from app.models import IMPORT_RUNS
 from app.plugins import admin as admin_package
 from app.plugins.admin import history, html, reports, texts
 from app.schemas.campaigns import CampaignSchema
@@ -113,7 +118,7 @@ def test_every_text_has_a_translation(language, messages):
 @pytest.mark.parametrize("language", [name for name in texts.LANGUAGES if name != "en"])
 def test_translations_keep_placeholders_and_code(language):
     def kept(text):
-        return sorted(re.findall(r"%\(\w+\)s|\{\w+\}|`[^`]+`", text))
+        return sorted(re.findall(r"%\(\w+\)s|\{[^}]+\}|`[^`]+`", text))
 
     for entry in catalog_of(language):
         pairs = (
@@ -253,24 +258,56 @@ def test_german_forms_state_reasons_with_values_in_german(make_app, admin):
 
 @pytest.mark.parametrize("language", [name for name in texts.LANGUAGES if name != "en"])
 def test_sentences_with_values_are_translated(app, language):
-    shown = {entry.id: entry.string for entry in catalog_of(language) if "{0}" in entry.id}
+    shown = {entry.id: entry.string for entry in catalog_of(language) if "{0" in entry.id}
     assert len(shown) > 25
     with app.test_request_context(headers={"Accept-Language": language}):
         for template, translated in shown.items():
-            values = [str(71 + number) for number in range(4)]
-            assert texts.of_api(template.format(*values)) == translated.format(*values)
+            values = [71 + number for number in range(4)]
+            assert texts.of_api(Sentence(template, *values)) == translated.format(*values)
 
 
-def test_sentences_with_values_are_read_once_and_translated_to_a_depth(app, monkeypatch):
-    hint, nested = "line 3: the column 'abc' is not imported.", "line 7: " * 4
+def test_sentences_within_sentences_are_translated(app):
+    hint = Sentence(" Did you mean {0}?", "'is required.'")
+    column = Sentence("line {0}: the column {1} is not imported.{2}", 3, "'abc'", hint)
+    stored = Sentence.of(orjson.loads(orjson.dumps(column, Sentence.plain)))
+    line = Sentence("The line {0}", "is required.")
     with app.test_request_context(headers={"Accept-Language": "de"}):
-        catalog = texts._catalog()
-        monkeypatch.setattr(texts, "FOLDER", None)  # no file is read
-        monkeypatch.setattr(texts, "_catalog", lambda: catalog)
-        assert texts.of_api(hint) == "Zeile 3: Die Spalte 'abc' wird nicht importiert."
-        assert texts.of_api(f"{nested}is required.") == f"{'Zeile 7: ' * 4}ist erforderlich."
-        deep = texts.of_api("line : " * 120)
-        assert (deep.count("Zeile"), deep.count("line")) == (texts.MAX_NESTING, 115)
+        for each in (column, stored):
+            assert texts.of_api(each) == (
+                "Zeile 3: Die Spalte 'abc' wird nicht importiert. Ist 'is required.' gemeint?"
+            )
+        assert texts.of_api(line) == "Die Zeile ist erforderlich."
+    assert str(stored) == str(column)
+
+
+def test_german_pages_state_what_was_rejected_in_german(make_app, admin):
+    browser = Browser(make_app(SHOP_WEBHOOK_ALLOWED_NETWORKS=""), admin.key)
+    browser.post("/language", {"language": "de"})
+    webhook = {"topics": "coupon.*", "delivery_url": "http://127.0.0.1/"}
+    assert (
+        "Die Zustelladresse ist nicht erlaubt: 127.0.0.1 ist nicht weltweit erreichbar. Webhooks"
+    ) in browser.submit("/webhooks/new", "_form", **webhook).text
+    assert "Meinten Sie /admin/coupons?" in browser.get("/coupon").text
+    for content, text in (
+        (b"PK\x03\x04", "Die Datei ist eine Arbeitsmappe oder eine andere ZIP-Datei."),
+        ("code\n", "Zeile 1: Sie enthält keine Datensätze."),
+        (
+            "code,usage_limt\n1,2\n",
+            "Die Spalte 'usage_limt' wird nicht importiert. Ist 'usage_limit' gemeint?",
+        ),
+        ("code,usage_limit\n1,1.000\n", "usage_limit: '1.000' ist mehrdeutig. Schreiben Sie 1000"),
+        ("code,type\n1\n", "Die Zeile hat 1 Zellen, die Kopfzeile aber 2."),
+    ):
+        page, path = send(browser, content)
+        assert text in unescape(page.text)
+    reason = "The personal data of a person in the file was erased."
+    with browser.app.app_context():
+        of_import = update(IMPORT_RUNS).where(IMPORT_RUNS.c.id == int(path.rpartition("/")[2]))
+        cancelled = of_import.values(status="cancelled", finished_at=now(), reason=reason)
+        run_in_transaction(lambda session: session.execute(cancelled))
+    assert (
+        "Die persönlichen Daten einer Person in der Datei wurden gelöscht" in browser.get(path).text
+    )
 
 
 def test_german_pages_state_reasons_in_german(make_app, admin):

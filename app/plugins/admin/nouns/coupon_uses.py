@@ -1,7 +1,6 @@
 """*Try it*, *Redeem now* and *Correct the count* of a coupon, and its uses (admin 2 and 5)."""
 
 import re
-from functools import partial
 
 from flask import Response, request
 
@@ -19,7 +18,6 @@ from app.plugins.admin.nouns.coupons import COUPONS, blp
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.tables import csv_file
 from app.plugins.admin.texts import gettext as _
-from app.pricing.evaluation import REASONS
 from app.schemas.base import Base
 from app.schemas.coupons.cart import CartItemSchema, CartSchema
 from app.schemas.fields import input as inputs
@@ -97,7 +95,7 @@ def _confirm_now(
             back=back,
             coupon_id=coupon_id,
             redemption_id=redemption_id,
-            failure=error.text(translate=texts.of_api),
+            failure=texts.of_api(error.sentence()),
             has_errors=True,
             status=409,
         )
@@ -167,7 +165,6 @@ def try_it(coupon_id: int) -> Response:
         has_errors=bool(form.errors),
         result=_result(evaluation) if evaluation else "",
         fields=REASON_FIELDS,
-        reason_text=partial(texts.reason_text, messages=REASONS),
         status=400 if form.errors and request.method == "POST" else 200,
     )
 

@@ -35,7 +35,6 @@ from app.schemas.queries import CustomerListQuery
 from app.services.customers import queries
 from app.services.customers.queries import CustomerQuery
 from app.services.orders.queries import latest_downloads
-from app.services.persons.merging import REASONS
 
 FIELDS = (
     "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date,"
@@ -323,7 +322,7 @@ def _comparison(kept: Record, other: int) -> dict[str, object]:
         "both": Table(_("Both accounts"), columns, rows, total=len(rows)),
         "other_way": CUSTOMERS.url("merge", other) + f"?customer_id={kept['id']}",
         "preview": preview,
-        "reasons": [texts.reason_text(each, REASONS) for each in preview["reasons"]],
+        "reasons": [each["message"] for each in preview["reasons"]],
         "name": CUSTOMERS.name_of(removed),
         "form": (f"{address}&customer_id={other}", (), _("Merge")),
     }

@@ -8,7 +8,6 @@ import orjson
 from flask import request
 from markupsafe import Markup
 
-from app.api.undo import REASONS
 from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
@@ -129,13 +128,12 @@ def _labels(record: Record) -> dict[str, str]:
 def _undo(record: Record) -> dict[str, object]:
     """Return the differences that an undo makes, or the problem if it is not possible."""
     try:
-        undo = call("get_event_undo", event_id=record["id"]).content
+        in_words = partial(texts.of_api, value=partial(_fields, labels=_labels(record)))
+        undo = call("get_event_undo", shown=in_words, event_id=record["id"]).content
     except ShopError as error:
-        return {"problem": error.text(translate=texts.of_api)}
+        return {"problem": texts.of_api(error.sentence())}
     if not undo["possible"]:
-        reason = texts.reason_text(
-            undo["reasons"][0], REASONS, partial(_fields, labels=_labels(record))
-        )
+        reason = undo["reasons"][0]["message"]
         return {"problem": _("This change cannot be undone.") + f" {reason}"}
     changes = undo["changes"]
     labels, shown = _labels(record), record_of(record)

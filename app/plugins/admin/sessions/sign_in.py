@@ -81,7 +81,7 @@ def submit_sign_in() -> Response | BaseResponse:
             raise
         return sign_in_page(
             error.status,
-            error=error.text(translate=texts.of_api),
+            error=texts.of_api(error.sentence()),
             consumer_key=credentials.consumer_key,
         )
 
@@ -101,14 +101,12 @@ def _use_link(token: str) -> Response | BaseResponse:
     except ShopError as error:
         if error.status not in {400, 401}:
             raise
-        reason = error.text(translate=texts.of_api)
+        reason = texts.of_api(error.sentence())
         if error.status == 401:
             reason = _(
                 "%(who)s can no longer give the rights of this invitation.", who=link.username
             )
-        raise ShopError("shop_api_sign_in_link_used").with_message(
-            "{reason}", reason=reason
-        ) from None
+        raise ShopError("shop_api_sign_in_link_used", message="{reason}", reason=reason) from None
     intro = _(
         "This is your key. The secret is shown only once. Let your browser keep it, or copy "
         "it to your password manager."

@@ -144,9 +144,8 @@ def as_rest_error(error: ShopError | ma.ValidationError) -> RestError:
         error.code, (error.code.replace("shop_api_", "woocommerce_rest_", 1), None, None)
     )
     data = {"reasons": error.reasons} if error.reasons else None
-    return RestError(
-        code, message or error.text(_own_name), status or error.status, data, headers=error.headers
-    )
+    message = message or str(error.sentence(_own_name))
+    return RestError(code, message, status or error.status, data, headers=error.headers)
 
 
 def _own_name(param: str) -> str:

@@ -258,7 +258,7 @@ def _native_item(given: Record) -> Object:
 
 def _invalid_refund(error: InvalidInputs) -> RestError:
     """Return the error of a refund that violates a rule, with what is left."""
-    message = error.text(lambda param: param.removeprefix("order_refund."))
+    message = str(error.sentence(lambda param: param.removeprefix("order_refund.")))
     if error.code != "shop_api_invalid_order_refund":
         raise error
     is_amount = error.param == "order_refund.amount"

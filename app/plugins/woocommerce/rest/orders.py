@@ -269,10 +269,10 @@ def _order_error(error: ShopError, currency: str) -> Exception:
 
 def _not_applicable(error: CouponRefused, currency: str) -> RestError:
     shown = as_rest_error(error)
-    template = _REASONS.get(error.reasons[0]["code"])
+    template = _REASONS.get(error.first.code)
     if template is None:
         return shown
-    money = f"{symbol_of(currency)}{error.amount}"
+    money = f"{symbol_of(currency)}{error.first.amount}"
     return RestError(shown.code, template.format(error.coupon, money), 400, shown.data)
 
 

@@ -12,6 +12,7 @@ import marshmallow as ma
 
 from app.conversions import numbers
 from app.db.records import Record
+from app.errors import reason_of
 from app.plugins.woocommerce.legacy.orders import NEWER_FIELDS, NEWER_ITEM_FIELDS, legacy_items
 from app.plugins.woocommerce.legacy.schemas.records import LegacyMetadata, with_meta
 from app.schemas.base import Base, excluding, list_response, request
@@ -246,7 +247,7 @@ def _sum(taxes: object) -> object:
     try:
         return str(sum((numbers.money(part) or Decimal(0) for part in parts), Decimal(0)))
     except ValueError as error:
-        raise ma.ValidationError({"line_items": [str(error)]}) from error
+        raise ma.ValidationError({"line_items": [reason_of(error)]}) from error
 
 
 class LegacyOrderRefundCreate(OrderRefundCreate):
