@@ -4,11 +4,26 @@ The comments name the source of the codes. Placeholders in messages are keyword 
 ``ShopError``. docs/errors.md lists the codes for clients.
 """
 
-ERRORS: dict[str, tuple[int, str]] = {
+Entry = tuple[int, str]
+
+
+def _cannot(act: str) -> Entry:
+    return 401, f"You do not have permission to {act}."
+
+
+def _no_object(key: str) -> Entry:
+    return 400, f"The request body has no '{key}' object."
+
+
+def _too_many(records: str) -> Entry:
+    return 413, f"A request can contain at most {{limit}} {records}."
+
+
+ERRORS: dict[str, Entry] = {
     # spec 7.1
     "shop_api_invalid_coupon_id": (404, "No published coupon has this ID."),
     "shop_api_invalid_coupon_code": (404, "No published coupon has this code."),
-    "shop_api_missing_coupon_data": (400, "The request body has no 'coupon' object."),
+    "shop_api_missing_coupon_data": _no_object("coupon"),
     "shop_api_missing_coupon_code": (400, "The coupon code is required."),
     "shop_api_coupon_code_already_exists": (400, "Another published coupon already has this code."),
     "shop_api_invalid_coupon_type": (
@@ -17,18 +32,12 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "shop_api_cannot_create_coupon": (400, "The coupon cannot be created: {reason}"),
     "shop_api_cannot_update_coupon": (400, "The coupon cannot be updated: {reason}"),
-    "shop_api_user_cannot_create_coupon": (401, "You do not have permission to create coupons."),
-    "shop_api_user_cannot_read_coupons_count": (
-        401,
-        "You do not have permission to count coupons.",
-    ),
+    "shop_api_user_cannot_create_coupon": _cannot("create coupons"),
+    "shop_api_user_cannot_read_coupons_count": _cannot("count coupons"),
     "shop_api_missing_coupons_data": (400, "The request body has no 'coupons' array."),
-    "shop_api_coupons_request_entity_too_large": (
-        413,
-        "A request can contain at most {limit} coupons.",
-    ),
+    "shop_api_coupons_request_entity_too_large": _too_many("coupons"),
     # migration 3: generated coupons
-    "shop_api_missing_generate_data": (400, "The request body has no 'generate' object."),
+    "shop_api_missing_generate_data": _no_object("generate"),
     "shop_api_pattern_too_small": (
         400,
         "The pattern has {size} possible codes, but needs {minimum} for so many coupons. {remedy}",
@@ -37,78 +46,42 @@ ERRORS: dict[str, tuple[int, str]] = {
     # people 3 to 5
     "shop_api_invalid_person": (404, "Nothing is stored of a person with this e-mail address."),
     # people 6
-    "shop_api_missing_merge_data": (400, "The request body has no 'merge' object."),
-    "shop_api_missing_claim_data": (400, "The request body has no 'claim' object."),
+    "shop_api_missing_merge_data": _no_object("merge"),
+    "shop_api_missing_claim_data": _no_object("claim"),
     "shop_api_cannot_merge_customers": (409, "The account cannot be merged into another one."),
-    "shop_api_missing_person_data": (400, "The request body has no 'person' object."),
-    "shop_api_user_cannot_read_person": (
-        401,
-        "You do not have permission to read the data of this person.",
-    ),
-    "shop_api_user_cannot_erase_person": (
-        401,
-        "You do not have permission to erase the data of this person.",
-    ),
+    "shop_api_missing_person_data": _no_object("person"),
+    "shop_api_user_cannot_read_person": _cannot("read the data of this person"),
+    "shop_api_user_cannot_erase_person": _cannot("erase the data of this person"),
     "shop_api_cannot_erase_person": (409, "The data of this person cannot be erased."),
     # campaigns 2
-    "shop_api_missing_campaign_data": (400, "The request body has no 'campaign' object."),
+    "shop_api_missing_campaign_data": _no_object("campaign"),
     "shop_api_missing_campaign_name": (400, "The name of the campaign is required."),
     "shop_api_invalid_campaign_id": (404, "No campaign has this ID."),
     "shop_api_cannot_delete_campaign": (
         400,
         "The campaign has coupons or uses. End or pause it instead.",
     ),
-    "shop_api_user_cannot_create_campaign": (
-        401,
-        "You do not have permission to create campaigns.",
-    ),
-    "shop_api_user_cannot_read_campaign": (
-        401,
-        "You do not have permission to read this campaign.",
-    ),
-    "shop_api_user_cannot_read_campaigns_count": (
-        401,
-        "You do not have permission to count campaigns.",
-    ),
-    "shop_api_user_cannot_edit_campaign": (
-        401,
-        "You do not have permission to update this campaign.",
-    ),
-    "shop_api_user_cannot_delete_campaign": (
-        401,
-        "You do not have permission to delete this campaign.",
-    ),
+    "shop_api_user_cannot_create_campaign": _cannot("create campaigns"),
+    "shop_api_user_cannot_read_campaign": _cannot("read this campaign"),
+    "shop_api_user_cannot_read_campaigns_count": _cannot("count campaigns"),
+    "shop_api_user_cannot_edit_campaign": _cannot("update this campaign"),
+    "shop_api_user_cannot_delete_campaign": _cannot("delete this campaign"),
     # redemptions 1, 4 and 6
-    "shop_api_missing_cart_data": (400, "The request body has no 'cart' object."),
+    "shop_api_missing_cart_data": _no_object("cart"),
     "shop_api_cart_request_entity_too_large": (413, "A cart can contain at most {limit} {what}."),
-    "shop_api_user_cannot_read_coupons": (401, "You do not have permission to read coupons."),
+    "shop_api_user_cannot_read_coupons": _cannot("read coupons"),
     "shop_api_coupon_not_applicable": (400, "The coupon '{coupon}' cannot be applied: {reason}"),
-    "shop_api_missing_redemption_data": (400, "The request body has no 'redemption' object."),
+    "shop_api_missing_redemption_data": _no_object("redemption"),
     "shop_api_invalid_redemption_id": (404, "No redemption has this ID."),
     "shop_api_invalid_redemption_status": (409, "The redemption cannot be changed: {reason}"),
-    "shop_api_user_cannot_create_redemption": (
-        401,
-        "You do not have permission to create redemptions.",
-    ),
-    "shop_api_user_cannot_read_redemption": (
-        401,
-        "You do not have permission to read this redemption.",
-    ),
-    "shop_api_user_cannot_edit_redemption": (
-        401,
-        "You do not have permission to update this redemption.",
-    ),
-    "shop_api_user_cannot_read_redemptions_count": (
-        401,
-        "You do not have permission to count redemptions.",
-    ),
+    "shop_api_user_cannot_create_redemption": _cannot("create redemptions"),
+    "shop_api_user_cannot_read_redemption": _cannot("read this redemption"),
+    "shop_api_user_cannot_edit_redemption": _cannot("update this redemption"),
+    "shop_api_user_cannot_read_redemptions_count": _cannot("count redemptions"),
     # decisions 1: capabilities checked for each coupon
-    "shop_api_user_cannot_read_coupon": (401, "You do not have permission to read this coupon."),
-    "shop_api_user_cannot_edit_coupon": (401, "You do not have permission to update this coupon."),
-    "shop_api_user_cannot_delete_coupon": (
-        401,
-        "You do not have permission to delete this coupon.",
-    ),
+    "shop_api_user_cannot_read_coupon": _cannot("read this coupon"),
+    "shop_api_user_cannot_edit_coupon": _cannot("update this coupon"),
+    "shop_api_user_cannot_delete_coupon": _cannot("delete this coupon"),
     # spec 7.2
     "shop_api_invalid_customer_id": (
         404,
@@ -116,33 +89,15 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "shop_api_invalid_customer": (404, "No user has this ID."),
     "shop_api_invalid_customer_email": (404, "No account has this e-mail address."),
-    "shop_api_user_cannot_read_customer": (
-        401,
-        "You do not have permission to read this customer.",
-    ),
-    "shop_api_user_cannot_edit_customer": (
-        401,
-        "You do not have permission to update this customer.",
-    ),
-    "shop_api_user_cannot_delete_customer": (
-        401,
-        "You do not have permission to delete this customer.",
-    ),
-    "shop_api_user_cannot_read_customers_count": (
-        401,
-        "You do not have permission to count customers.",
-    ),
-    "shop_api_user_cannot_create_customer": (
-        401,
-        "You do not have permission to create customers.",
-    ),
-    "shop_api_missing_customer_data": (400, "The request body has no 'customer' object."),
+    "shop_api_user_cannot_read_customer": _cannot("read this customer"),
+    "shop_api_user_cannot_edit_customer": _cannot("update this customer"),
+    "shop_api_user_cannot_delete_customer": _cannot("delete this customer"),
+    "shop_api_user_cannot_read_customers_count": _cannot("count customers"),
+    "shop_api_user_cannot_create_customer": _cannot("create customers"),
+    "shop_api_missing_customer_data": _no_object("customer"),
     "shop_api_missing_customer_email": (400, "The customer e-mail address is required."),
     "shop_api_missing_customers_data": (400, "The request body has no 'customers' array."),
-    "shop_api_customers_request_entity_too_large": (
-        413,
-        "A request can contain at most {limit} customers.",
-    ),
+    "shop_api_customers_request_entity_too_large": _too_many("customers"),
     # decisions 5: account creation, without a prefix
     "registration-error-invalid-email": (400, "The e-mail address is not valid."),
     "registration-error-email-exists": (400, "Another account already has this e-mail address."),
@@ -154,7 +109,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_cannot_delete_customer": (400, "You cannot delete your own account."),
     # decisions 1 and 7, orders 5
     "shop_api_invalid_order_id": (404, "No order has this ID."),
-    "shop_api_missing_order_data": (400, "The request body has no 'order' object."),
+    "shop_api_missing_order_data": _no_object("order"),
     "shop_api_missing_orders_data": (400, "The request body has no 'orders' array."),
     "shop_api_invalid_order_status": (
         400,
@@ -167,64 +122,34 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "shop_api_invalid_order_item": (400, "{param}: {reason}"),
     "shop_api_order_too_large": (413, "A list of an order can contain at most {limit} items."),
-    "shop_api_orders_request_entity_too_large": (
-        413,
-        "A request can contain at most {limit} orders.",
-    ),
+    "shop_api_orders_request_entity_too_large": _too_many("orders"),
     "shop_api_cannot_create_order": (400, "The order cannot be created: {reason}"),
     "shop_api_cannot_update_order": (400, "The order cannot be updated: {reason}"),
-    "shop_api_user_cannot_create_order": (401, "You do not have permission to create orders."),
-    "shop_api_user_cannot_edit_order": (401, "You do not have permission to update this order."),
-    "shop_api_user_cannot_delete_order": (401, "You do not have permission to delete this order."),
-    "shop_api_user_cannot_read_order": (401, "You do not have permission to read this order."),
-    "shop_api_user_cannot_read_orders_count": (401, "You do not have permission to count orders."),
+    "shop_api_user_cannot_create_order": _cannot("create orders"),
+    "shop_api_user_cannot_edit_order": _cannot("update this order"),
+    "shop_api_user_cannot_delete_order": _cannot("delete this order"),
+    "shop_api_user_cannot_read_order": _cannot("read this order"),
+    "shop_api_user_cannot_read_orders_count": _cannot("count orders"),
     # orders 7 and 9: order notes
-    "shop_api_missing_order_note_data": (400, "The request body has no 'order_note' object."),
+    "shop_api_missing_order_note_data": _no_object("order_note"),
     "shop_api_invalid_order_note": (400, "The text of the note is required."),
     "shop_api_invalid_order_note_id": (404, "The order has no note with this ID."),
-    "shop_api_user_cannot_read_order_notes": (
-        401,
-        "You do not have permission to read order notes.",
-    ),
-    "shop_api_user_cannot_create_order_note": (
-        401,
-        "You do not have permission to create order notes.",
-    ),
-    "shop_api_user_cannot_edit_order_note": (
-        401,
-        "You do not have permission to update this order note.",
-    ),
-    "shop_api_user_cannot_delete_order_note": (
-        401,
-        "You do not have permission to delete this order note.",
-    ),
+    "shop_api_user_cannot_read_order_notes": _cannot("read order notes"),
+    "shop_api_user_cannot_create_order_note": _cannot("create order notes"),
+    "shop_api_user_cannot_edit_order_note": _cannot("update this order note"),
+    "shop_api_user_cannot_delete_order_note": _cannot("delete this order note"),
     # records 2: refunds
-    "shop_api_missing_order_refund_data": (400, "The request body has no 'order_refund' object."),
+    "shop_api_missing_order_refund_data": _no_object("order_refund"),
     "shop_api_invalid_order_refund": (400, "{param}: {reason}"),
     "shop_api_invalid_order_refund_id": (404, "The order has no refund with this ID."),
-    "shop_api_user_cannot_read_order_refunds": (
-        401,
-        "You do not have permission to read refunds.",
-    ),
-    "shop_api_user_cannot_read_order_refunds_count": (
-        401,
-        "You do not have permission to count refunds.",
-    ),
-    "shop_api_user_cannot_create_order_refund": (
-        401,
-        "You do not have permission to create refunds.",
-    ),
-    "shop_api_user_cannot_edit_order_refund": (
-        401,
-        "You do not have permission to update this refund.",
-    ),
-    "shop_api_user_cannot_delete_order_refund": (
-        401,
-        "You do not have permission to delete this refund.",
-    ),
+    "shop_api_user_cannot_read_order_refunds": _cannot("read refunds"),
+    "shop_api_user_cannot_read_order_refunds_count": _cannot("count refunds"),
+    "shop_api_user_cannot_create_order_refund": _cannot("create refunds"),
+    "shop_api_user_cannot_edit_order_refund": _cannot("update this refund"),
+    "shop_api_user_cannot_delete_order_refund": _cannot("delete this refund"),
     # events 1
-    "shop_api_user_cannot_read_events": (401, "You do not have permission to read events."),
-    "shop_api_user_cannot_read_event": (401, "You do not have permission to read this event."),
+    "shop_api_user_cannot_read_events": _cannot("read events"),
+    "shop_api_user_cannot_read_event": _cannot("read this event"),
     "shop_api_invalid_event_id": (404, "No event has this ID."),
     "shop_api_cannot_undo_event": (409, "The event cannot be undone."),
     "shop_api_events_expired": (
@@ -232,7 +157,7 @@ ERRORS: dict[str, tuple[int, str]] = {
         "Events up to ID {removed_id} have been removed because of their age.",
     ),
     # events 2
-    "shop_api_missing_webhook_data": (400, "The request body has no 'webhook' object."),
+    "shop_api_missing_webhook_data": _no_object("webhook"),
     "shop_api_invalid_webhook_topic": (400, "{reason}"),
     "shop_api_invalid_webhook_delivery_url": (
         400,
@@ -241,20 +166,11 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_invalid_webhook_id": (404, "No webhook has this ID."),
     "shop_api_invalid_webhook_delivery_id": (404, "The webhook has no delivery with this ID."),
     "shop_api_webhook_not_active": (409, "The webhook is {status}. Activate it first."),
-    "shop_api_user_cannot_create_webhook": (401, "You do not have permission to create webhooks."),
-    "shop_api_user_cannot_read_webhook": (401, "You do not have permission to read this webhook."),
-    "shop_api_user_cannot_edit_webhook": (
-        401,
-        "You do not have permission to update this webhook.",
-    ),
-    "shop_api_user_cannot_delete_webhook": (
-        401,
-        "You do not have permission to delete this webhook.",
-    ),
-    "shop_api_user_cannot_read_webhooks_count": (
-        401,
-        "You do not have permission to count webhooks.",
-    ),
+    "shop_api_user_cannot_create_webhook": _cannot("create webhooks"),
+    "shop_api_user_cannot_read_webhook": _cannot("read this webhook"),
+    "shop_api_user_cannot_edit_webhook": _cannot("update this webhook"),
+    "shop_api_user_cannot_delete_webhook": _cannot("delete this webhook"),
+    "shop_api_user_cannot_read_webhooks_count": _cannot("count webhooks"),
     # people 7
     "shop_api_invalid_import": (400, "{reason}"),
     "shop_api_invalid_import_id": (404, "No import has this ID."),
@@ -264,9 +180,9 @@ ERRORS: dict[str, tuple[int, str]] = {
         "You do not have permission for imports of these records.",
     ),
     # reports
-    "shop_api_user_cannot_view_reports": (401, "You do not have permission to view reports."),
+    "shop_api_user_cannot_view_reports": _cannot("view reports"),
     # API keys (decisions 2)
-    "shop_api_missing_key_data": (400, "The request body has no 'key' object."),
+    "shop_api_missing_key_data": _no_object("key"),
     "shop_api_invalid_key_id": (404, "No API key has this ID."),
     # admin 1 and 5
     "shop_api_key_cannot_sign_in": (401, "A key without read permission cannot sign in."),
@@ -275,10 +191,10 @@ ERRORS: dict[str, tuple[int, str]] = {
         "This link was already used, has expired or was withdrawn.",
     ),
     "shop_api_invalid_session_id": (404, "No session has this ID."),
-    "shop_api_user_cannot_create_key": (401, "You do not have permission to create this API key."),
-    "shop_api_user_cannot_read_key": (401, "You do not have permission to read this API key."),
-    "shop_api_user_cannot_edit_key": (401, "You do not have permission to change this API key."),
-    "shop_api_user_cannot_delete_key": (401, "You do not have permission to revoke API keys."),
+    "shop_api_user_cannot_create_key": _cannot("create this API key"),
+    "shop_api_user_cannot_read_key": _cannot("read this API key"),
+    "shop_api_user_cannot_edit_key": _cannot("change this API key"),
+    "shop_api_user_cannot_delete_key": _cannot("revoke API keys"),
     "shop_api_insufficient_key_rights": (
         401,
         "{param}: an API key cannot grant a right that it does not have itself.",
