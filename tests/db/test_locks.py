@@ -132,6 +132,10 @@ LOCK = re.compile(
 )
 OF_KEYS = "api_keys UPDATE SKIP LOCKED"
 """The lock of the time at which a key was used, which is stored now and then."""
+UNORDERED = re.compile(
+    r"(?!.* WHERE \w+\.id = %|.* ORDER BY \w+\.).* FOR (NO KEY UPDATE|UPDATE|SHARE|KEY SHARE)$"
+)
+"""Locks several rows in any order: two writes could wait for each other without an end."""
 
 
 def locks_of(statements):
@@ -141,6 +145,7 @@ def locks_of(statements):
         table = name or table
         if strength or advisory:
             found.append(advisory or f"{table} {strength}{skips}")
+    assert [each for each in statements if UNORDERED.match(" ".join(each.split()))] == []
     statements.clear()
     return ", ".join(dict.fromkeys(each for each in found if each != OF_KEYS))
 
