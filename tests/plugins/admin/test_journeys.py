@@ -483,42 +483,12 @@ COVERED = """(() => {
 })()"""
 
 
-def test_nothing_scrolls_sideways_with_long_texts(shop):
-    name = {"first_name": "Maximiliana Alexandra", "last_name": f"von {'Hohenlohe' * 4}"}
-    items = [{"name": "Tea" * 40, "price": "123456.78", "quantity": 12, "sku": "S" * 40}]
-    shop.order(billing_address={"email": f"{'joan.' * 10}x@example.com"}, line_items=items)
-    shop.order(billing_address=name | {"email": "joan@example.com"})
-    with shop.page(PHONE) as page:
-        for path in pages_of(shop):
-            if path in {"/nothing"}:
-                continue
-            shop.open(page, path)
-            for width in (1366, 1024, 800, PHONE[0]):
-                page.set_viewport_size({"width": width, "height": 640})
-                found = page.evaluate("document.documentElement.scrollWidth")
-                assert found <= width, (path, width)
-            assert page.evaluate(SMALL) == [], path
-
-
 def test_the_first_steps_fit_on_a_phone(shop, tmp_path):
     empty = copy(shop)
     with running_service(tmp_path) as empty.service, empty.page(PHONE) as page:
         assert heading(page) == "Welcome"
         assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
         assert page.evaluate(SMALL) == []
-
-
-def test_sizes_of_texts_and_rows(shop):
-    with shop.page() as page:
-        for path in pages_of(shop):
-            shop.open(page, path)
-            sizes, weights, borders = page.evaluate(STYLES)
-            assert set(sizes) <= {"12px", "14px", "16px", "20px", "24px"}, path
-            assert set(weights) <= {"400", "600"}, path
-            assert borders == [], path
-        shop.open(page, "/coupons")
-        rows = page.evaluate("[...document.querySelectorAll('tbody tr')].map(e => e.offsetHeight)")
-        assert set(rows) == {40}
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["laptop", "phone"])
@@ -532,27 +502,6 @@ def test_nothing_covers_what_has_the_focus(shop, size, key):
                 if page.evaluate("document.activeElement === document.body"):
                     break
                 assert page.evaluate(COVERED) is None, path
-
-
-def test_nothing_moves_when_the_script_runs(shop):
-    script = """[...document.querySelectorAll("body *")].filter(e => e.offsetParent)
-        .map(e => [e.tagName, e.getBoundingClientRect()])
-        .map(([tag, box]) => [tag, box.x, box.y, box.width, box.height])"""
-    with shop.page() as page:
-
-        def boxes(path):
-            shop.open(page, path)
-            found = [page.evaluate(script)]
-            page.set_viewport_size({"width": 390, "height": 844})
-            found.append(page.evaluate(script))
-            page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
-            return found
-
-        for path in pages_of(shop):
-            after = boxes(path)
-            page.route("**/admin.js", lambda route: route.fulfill(body=""))
-            assert boxes(path) == after, path
-            page.unroute("**/admin.js")
 
 
 INVISIBLE = """(() => {
@@ -598,17 +547,53 @@ INVISIBLE = """(() => {
 })()"""
 
 
-def test_everything_is_visible_with_the_colours_of_the_system(shop):
-    shop.order(status="completed")
-    with shop.page(forced_colors="active") as page:
+BOXES = """[...document.querySelectorAll("body *")].filter(e => e.offsetParent)
+    .map(e => [e.tagName, e.getBoundingClientRect()])
+    .map(([tag, box]) => [tag, box.x, box.y, box.width, box.height])"""
+WIDTHS = DESKTOP[0], 1024, 800, 390, PHONE[0]
+
+
+def boxes_by_width(page, path):
+    """The boxes of all elements, and on a phone the targets that are too low.
+
+    Nothing may scroll sideways.
+    """
+    boxes = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": DESKTOP[1]})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+        boxes.append(page.evaluate(BOXES))
+    assert page.evaluate(SMALL) == [], path
+    page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
+    return boxes
+
+
+def test_each_page_at_all_sizes_and_in_the_colours_of_the_system(shop):
+    """With long texts. Nothing moves when the script runs."""
+    name = {"first_name": "Maximiliana Alexandra", "last_name": f"von {'Hohenlohe' * 4}"}
+    items = [{"name": "Tea" * 40, "price": "123456.78", "quantity": 12, "sku": "S" * 40}]
+    shop.order(billing_address={"email": f"{'joan.' * 10}x@example.com"}, line_items=items)
+    shop.order(billing_address=name | {"email": "joan@example.com"}, status="completed")
+    with shop.page() as page:
         for path in pages_of(shop):
-            if path == "/nothing":
-                continue
             shop.open(page, path)
-            assert page.evaluate("matchMedia('(forced-colors: active)').matches")
+            boxes = boxes_by_width(page, path)
+            sizes, weights, borders = page.evaluate(STYLES)
+            assert set(sizes) <= {"12px", "14px", "16px", "20px", "24px"}, path
+            assert set(weights) <= {"400", "600"}, path
+            assert borders == [], path
             for scheme in ("light", "dark"):
-                page.emulate_media(color_scheme=scheme)
+                page.emulate_media(color_scheme=scheme, forced_colors="active")
+                assert page.evaluate("matchMedia('(forced-colors: active)').matches")
                 assert page.evaluate(INVISIBLE) == [], (path, scheme)
+            page.emulate_media(color_scheme="light", forced_colors="none")
+            page.route("**/admin.js", lambda route: route.fulfill(body=""))
+            shop.open(page, path)
+            assert boxes_by_width(page, path) == boxes, path
+            page.unroute("**/admin.js")
+        shop.open(page, "/coupons")
+        rows = page.evaluate("[...document.querySelectorAll('tbody tr')].map(e => e.offsetHeight)")
+        assert set(rows) == {40}
         shop.open(page, "/")
         assert page.locator(".series").count() > 2
         assert page.locator(".bar-mark").count() > 0
