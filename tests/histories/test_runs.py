@@ -28,17 +28,16 @@ SECONDS = 20
 PLANTED_SECONDS = 180  # a run ends at the first violation, and a busy machine sends few requests
 QUICK = (
     "no-lock", "release-frees-two", "idempotency-survives-rollback", "idempotency-forgets",
-    "email-case", "lost-event", "statistics-not-updated", "limit-off-by-one",
-    "trash-keeps-use", "refund-exceeds", "refunded-releases", "refunded-items", "keys-shared",
-    "keys-of-any-body", "update-without-time", "note-lost", "metadata-dropped",
-    "read-only-writes", "restored-as-pending", "second-key-ignored", "second-status-ignored",
-    "second-coupon-without-discount", "customer-unchecked", "replay-with-200",
-    "results-reordered", "fees-left-out", "feed-page-skips", "campaign-before-lock", "amount-kept",
-    "merge-before-lock", "claim-counts-twice", "erasure-forgets-uses",
+    "email-case", "lost-event", "statistics-not-updated", "limit-off-by-one", "refund-exceeds",
+    "refunded-releases", "keys-of-any-body", "update-without-time", "metadata-dropped",
+    "read-only-writes", "second-key-ignored", "results-reordered", "fees-left-out", "amount-kept",
+    "erasure-forgets-uses",
 )  # fmt: skip
 """Plants that a few seconds of traffic without faults show, also on a busy machine.
 
-``python -m qa.histories.planted`` runs all. ``test_altered_history_is_rejected`` has what they do.
+Of those that break the same promise in the words of the same checker, it is the one that needs the
+least traffic. ``python -m qa.histories.planted`` runs all. ``test_altered_history_is_rejected`` has
+what they do.
 """
 
 
