@@ -7,10 +7,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from app.errors import Sentence
 from app.models.campaign import is_limited
 from app.pricing.carts import CampaignTerms
 from app.pricing.evaluation import Reason, budget_reasons, campaign_limit_reasons
-from app.services.coupons.refusals import not_applicable
+from app.services.coupons.refusals import CouponRefused
 from app.services.orders import redemptions as order_redemptions
 from app.services.redemptions import campaigns, writes
 from app.services.redemptions.campaign_numbers import (
@@ -29,7 +30,7 @@ def campaign_before_lock(_: Any) -> None:
     def take(self: Any, session: Any, campaign_id: Any, customer: Any) -> None:
         campaign = held_campaign(self.held, campaign_id) if campaign_id is not None else None
         if self.active and campaign and not campaign["active"]:
-            raise not_applicable(self.code, [Reason("paused", "")], self.param)
+            raise CouponRefused(self.code, [Reason("paused", Sentence(""))], self.param)
         if campaign is None or not is_limited(campaign):
             return
         if campaign_id not in read or time.monotonic() - read[campaign_id][0] > OLD:
@@ -45,7 +46,7 @@ def campaign_before_lock(_: Any) -> None:
         cents = int(amount.scaleb(2))
         reasons = [*campaign_limit_reasons(terms), *budget_reasons(terms, cents)]
         if reasons:
-            raise not_applicable(self.code, reasons, self.param)
+            raise CouponRefused(self.code, reasons, self.param)
         change_numbers(session, self.held, campaign_id, int(self.is_new), amount)
 
     campaigns.CampaignUse.take = take
