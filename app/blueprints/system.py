@@ -17,7 +17,7 @@ from app.api.smorest import Api
 from app.config import VERSION
 from app.db import deadline
 from app.db.replicas.routing import current_replicas
-from app.errors import IS_DRAINING, unavailable
+from app.errors import unavailable
 from app.schemas.system import ApiRootSchema, Health, Readiness
 
 ICON = Path(__file__).parents[1] / "templates" / "favicon.ico"
@@ -116,7 +116,7 @@ def get_readiness() -> Response:
     machine is not being drained, otherwise 503. Needs no API key.
     """
     if Path(current_app.instance_path, DRAINING).exists():
-        raise unavailable(IS_DRAINING)
+        raise unavailable("The machine is being drained.")
     deadline.shorten(READINESS_SECONDS)
     if unusable := schema_error():
         raise unusable

@@ -172,8 +172,6 @@ class InvalidOrderItems(InvalidInputs):
 
 RETRY_AFTER = {"Retry-After": "5"}
 
-IS_DRAINING = "The machine is being drained."
-
 
 def unavailable(reason: str | Sentence) -> ShopError:
     """Return the error of a service that is temporarily unavailable."""
