@@ -125,11 +125,12 @@ def _reasons() -> Iterator[str]:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in NAMES:
                 values = node.value.values if isinstance(node.value, ast.Dict) else [node.value]
                 yield from (str(each.value) for each in values if isinstance(each, ast.Constant))
+            is_sentence = isinstance(node, ast.Call) and ast.unparse(node.func) == "Sentence"
             for value in _stated(node):
                 yield from (
                     text
                     for text in _sentences(value)
-                    if " " in text and re.search("[a-z]{3}", text)
+                    if (is_sentence or " " in text) and re.search("[a-z]{3}", text)
                 )
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, cast
@@ -303,10 +304,12 @@ def _header(rows: Iterator[list[str]], names: Mapping[str, str], number: int) ->
     for name, times in Counter(filter(None, header)).items():
         if times > 1:
             found = sorted({cell for cell, same in zip(cells, header, strict=True) if same == name})
-            as_written = f", as {' and '.join(map(repr, found))}" if found != [name] else ""
-            raise invalid(
-                "line {0}: the column {1} occurs twice{2}.", number, repr(name), as_written
-            )
+            template = "line {0}: the column {1} occurs twice."
+            if found != [name]:
+                template = "line {0}: the column {1} occurs twice, as {2}."
+            written: list[str | Sentence] = [*map(repr, found)]
+            as_written = reduce(lambda left, right: Sentence("{0} and {1}", left, right), written)
+            raise invalid(template, number, repr(name), as_written)
     if own.isdisjoint(header):
         shown = ", ".join(repr(cell[:40]) for cell in cells[:10])
         raise invalid(

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from app.config.limits import current_limit
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.schemas.base import Base, ReasonSchema, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
@@ -40,7 +40,7 @@ class CartItems(list_inputs.ItemArray):
             CartItemSchema,
             "Items of the cart. The maximum number is a setting.",
             limit="SHOP_CART_ITEM_LIMIT",
-            too_large=partial(_TOO_LARGE, what="items"),
+            too_large=partial(_TOO_LARGE, what=Sentence("items")),
             load_default=list,
         )
         fields = CartItemSchema().load_fields.items()
@@ -68,10 +68,10 @@ class CartCodes(list_inputs.CodeArray):
         # Repetitions have to be converted to be recognized.
         most = max(limit, MAX_CODE_ENTRIES)
         if isinstance(value, list) and len(value) > most:
-            raise _TOO_LARGE(limit=most, what="entries in coupons")
+            raise _TOO_LARGE(limit=most, what=Sentence("entries in coupons"))
         codes = super().convert(value)
         if len(set(codes)) > limit:
-            raise _TOO_LARGE(limit=limit, what="coupon codes")
+            raise _TOO_LARGE(limit=limit, what=Sentence("coupon codes"))
         return codes
 
 

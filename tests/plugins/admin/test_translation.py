@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import update
 
 from app.db.session import now, run_in_transaction
-from app.errors import Sentence
+from app.errors import Sentence, ShopError
 from app.import_export.stored_files import import_next_part
 from app.models import IMPORT_RUNS
 from app.plugins import admin as admin_package
@@ -277,6 +277,10 @@ def test_sentences_within_sentences_are_translated(app):
                 "Zeile 3: Die Spalte 'abc' wird nicht importiert. Ist 'is required.' gemeint?"
             )
         assert texts.of_api(line) == "Die Zeile ist erforderlich."
+        large = ShopError("shop_api_cart_request_entity_too_large", limit=9, what=Sentence("items"))
+        assert (
+            texts.of_api(large.sentence()) == "Ein Warenkorb kann höchstens 9 Positionen enthalten."
+        )
     assert str(stored) == str(column)
 
 
@@ -296,6 +300,7 @@ def test_german_pages_state_what_was_rejected_in_german(make_app, admin):
             "Die Spalte 'usage_limt' wird nicht importiert. Ist 'usage_limit' gemeint?",
         ),
         ("code,usage_limit\n1,1.000\n", "usage_limit: '1.000' ist mehrdeutig. Schreiben Sie 1000"),
+        ("Code,CODE\n1,2\n", "'code' kommt zweimal vor, geschrieben als 'CODE' und 'Code'."),
         ("code,type\n1\n", "Die Zeile hat 1 Zellen, die Kopfzeile aber 2."),
     ):
         page, path = send(browser, content)
