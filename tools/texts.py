@@ -48,7 +48,7 @@ STATING = {
 }
 """The calls whose arguments state a reason."""
 
-NAMES = {"REASONS", "OTHER_REASONS", "REMEDY", "_OTHER_FILES"}
+NAMES = {"REASONS", "OTHER_REASONS", "REMEDY", "NEEDS_NAME", "NEEDS_PRICE", "_OTHER_FILES"}
 """The constants that state reasons."""
 
 _TEXT = re.compile(r"[A-Z](?!\w*[A-Z_]).*[a-z.]", re.DOTALL)

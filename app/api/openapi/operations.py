@@ -14,6 +14,7 @@ from app.api.openapi.document import Document, references
 from app.errors import ShopError
 from app.errors.codes import ERRORS
 from app.pricing.discounts import COUPON_TYPES
+from app.services.orders.item_changes import NEEDS_PRICE
 
 
 def describe_operation(
@@ -234,7 +235,7 @@ EXAMPLES: Mapping[str, Mapping[str, object]] = {
     },
     "shop_api_invalid_order_item": {
         "param": "order.line_items[0]",
-        "reason": "needs a price, a subtotal or a total.",
+        "reason": NEEDS_PRICE,
     },
     "shop_api_invalid_order_refund": {
         "param": "order_refund.amount",

@@ -48,6 +48,7 @@ from app.schemas.webhooks import EventId
 from app.services.campaigns.queries import offered_names
 from app.services.coupons.expiry import expiry_zone
 from app.services.orders.columns import REFUNDED
+from app.services.orders.item_changes import NEEDS_NAME, NEEDS_PRICE
 
 COUPON_TYPES = {
     "percent": "Percentage of the cart",
@@ -653,8 +654,8 @@ def _put(values: Record, name: str, value: object) -> None:
 
 
 _REASONS: Mapping[object, tuple[str, str]] = {
-    "needs a name, a product_id or a sku.": ("Needs a name, a product ID or a SKU.", "name"),
-    "needs a price, a subtotal or a total.": ("Needs a price.", "price"),
+    NEEDS_NAME: ("Needs a name, a product ID or a SKU.", "name"),
+    NEEDS_PRICE: ("Needs a price.", "price"),
 }
 """What forms say in place of reasons that name fields which forms lack, and the field."""
 

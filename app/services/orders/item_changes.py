@@ -20,6 +20,8 @@ from app.services.orders.items import (
 
 PriceOf = Callable[[int, int], Decimal | None]
 
+NEEDS_NAME = "needs a name, a product_id or a sku."
+NEEDS_PRICE = "needs a price, a subtotal or a total."
 MAX_ITEMS = 1000
 """Items in each list (orders 9)."""
 MAX_QUANTITY = 10**9
@@ -145,7 +147,7 @@ class _Change:
     def _line(self, item: Item, before: Item | None, given: Data, place: str) -> None:
         """Check a line item and complete its amounts."""
         if not (item["name"] or item["product_id"] or item["sku"]):
-            self.errors[place] = "needs a name, a product_id or a sku."
+            self.errors[place] = NEEDS_NAME
         for name in ("product_id", "variation_id"):
             if item[name] < 0:
                 self.errors[f"{place}.{name}"] = "must not be negative."
@@ -155,7 +157,7 @@ class _Change:
             is_known = is_possible and product_id > 0
             price = self._price_of(product_id, item["quantity"]) if is_known else None
             if price is None:
-                self.errors[place] = "needs a price, a subtotal or a total."
+                self.errors[place] = NEEDS_PRICE
             given = {**given, "price": price}
             item["price"] = price
         if not is_possible:
