@@ -1,6 +1,6 @@
 """Make a large shop from a small one: copy each record many times, with a statement for each table.
 
-``shop-api demo`` takes ten minutes for a million customers and orders, and hardly uses its coupons.
+``shop-api demo`` takes half an hour for a million of each, and hardly uses its coupons.
 Here the times of the copies are spread over five years, the IDs of orders, coupons and events
 ascend with their times, and sums and counts are those that the triggers would compute.
 """

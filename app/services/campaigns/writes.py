@@ -51,12 +51,13 @@ def create_campaign(actor: Principal, data: Mapping[str, object]) -> Record:
     if not data.get("name"):
         raise ShopError("shop_api_missing_campaign_name")
     timestamp = now()
-    columns = with_search_text({**BLANK, **_columns_of(data)})
+    times = {"created_at": timestamp, "updated_at": timestamp}
+    columns = with_search_text({**BLANK, **times, **_columns_of(data)})
     _require_order_of_dates(columns)
 
     def work(session: Session) -> Record:
-        created = columns | {"created_at": timestamp, "updated_at": timestamp}
-        created["id"] = session.scalar(insert(CAMPAIGNS).values(created).returning(CAMPAIGNS.c.id))
+        inserted = insert(CAMPAIGNS).values(columns).returning(CAMPAIGNS.c.id)
+        created = columns | {"id": session.scalar(inserted)}
         notify(session, actor, [Change("campaign.created", None, created)])
         return with_figures(session, created)
 

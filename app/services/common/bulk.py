@@ -21,7 +21,10 @@ from app.db.session import run_in_transaction, savepoint
 from app.errors import InvalidParams, ShopError
 
 Data = Mapping[str, Any]
-"""What a request says of a record, as its schema has loaded it."""
+"""What a request says of a record, as its schema has loaded it.
+
+``created_at`` is the time of a record that was created earlier: an order that was placed elsewhere,
+and each record of a demo shop, whose coupons and orders have other columns of their past, too."""
 
 R = TypeVar("R", bound=Mapping[str, Any])
 """The row of a kind of records."""

@@ -195,11 +195,11 @@ class _CouponWrites(Writes[CouponRow]):
         timestamp = now()
         created: Record = {
             **ON_REQUEST,
-            **columns_of(data),
             "status": CouponStatus.PUBLISHED,
             "author_id": self.actor.user_id or None,  # 0 is a command without a user
             "created_at": timestamp,
             "updated_at": timestamp,
+            **columns_of(data),
             "search_text": search_text(data["code"], data["description"]),
         }
         _note_written(self, data, None, created)

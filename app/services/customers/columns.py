@@ -67,7 +67,7 @@ def columns_of(data: Data) -> Record:
 
 def new_account(data: Mapping[str, object], username: str, email: str) -> Record:
     """Return a new account with the columns that ``data`` supplies."""
-    timestamp = now()
+    timestamp = data.get("created_at") or now()
     return with_normalized(
         {
             **BLANK,

@@ -63,7 +63,7 @@ def create_note(actor: Principal, order_id: int, data: Data, *, needs_text: bool
         if needs_text:
             _require_text(data.get("note", ""))
         customer_id = _held(session, customer_id)
-        note = {**data, "order_id": order_id, "created_at": now()}
+        note = {"created_at": now(), **data, "order_id": order_id}
         note_id = session.execute(
             insert(ORDER_NOTES).values(note).returning(ORDER_NOTES.c.id)
         ).scalar_one()

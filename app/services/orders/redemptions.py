@@ -350,6 +350,7 @@ class CouponPlan:
                 param=self.place(line),
             )
             columns |= {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
+        columns["updated_at"] = self.after["updated_at"]
         redemption = _store(session, order_id, line, earlier, columns)
         if slot is None:
             return []
@@ -377,13 +378,9 @@ def _store(
     columns: Mapping[str, object],
 ) -> RedemptionRow:
     """Write columns to an earlier use of a line, or to a new one, and return it."""
-    timestamp = now()
+    timestamp = columns["updated_at"]
     is_confirmed = columns["status"] == CONFIRMED
-    columns = {
-        **columns,
-        "updated_at": timestamp,
-        "confirmed_at": timestamp if is_confirmed else None,
-    }
+    columns = {**columns, "confirmed_at": timestamp if is_confirmed else None}
     if earlier:
         session.execute(
             update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)

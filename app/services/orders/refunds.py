@@ -142,7 +142,7 @@ def create_refund(actor: Principal, order_id: int, data: Data) -> Record:
         stored, currency = stored_refunds(session, [order_id]), order["currency"]
         refunded = refunded_items(data, items, stored, iter(ids), currency)
         amount = refunded_amount(data, refunded, left, currency)
-        timestamp = now()
+        timestamp = data.get("created_at") or now()
         refund = _new_refund(order, actor.user_id, timestamp, Decimal(amount).scaleb(-2))
         refund |= {"reason": data.get("reason", ""), "line_items": refunded}
         metadata = RefundMetadataWrites.of_new(order_id, refunded, data)

@@ -196,7 +196,7 @@ class _OrderWrites(Writes[Record]):
             "status": status,
             "currency": currency.upper(),
             "created_at": data.get("created_at") or created,
-            "updated_at": created,
+            "updated_at": data.get("updated_at") or created,
             "completed_at": data.get("completed_at")
             or (created if status == columns.COMPLETED else None),
             "paid_at": data.get("paid_at"),

@@ -235,7 +235,7 @@ def _new(customer: Customer, data: Mapping[str, object]) -> Record:
 
 def _given(customer: Customer, data: Data) -> Record:
     """Return the columns of a new reservation that a request determines."""
-    timestamp = now()
+    timestamp = data.get("created_at") or now()
     return {
         "customer_id": customer.customer_id,
         **email_columns(customer.email),

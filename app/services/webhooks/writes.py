@@ -74,9 +74,9 @@ def create_webhook(
     return webhook if data["secret"] else webhook | {SECRET: secret}
 
 
-def _new_columns(data: Mapping[str, object]) -> Record:
+def _new_columns(data: Data) -> Record:
     """Return the columns of a new webhook that do not depend on other records."""
-    timestamp = now()
+    timestamp = data.get("created_at") or now()
     return {
         "name": data["name"] or f"Webhook created on {timestamp:%Y-%m-%d}",
         "status": data["status"],

@@ -1,57 +1,35 @@
-"""Loading of a reproducible demo shop in bulk."""
+"""Loading of a reproducible demo shop, through the services that clients use."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from flask import current_app
 from sqlalchemy import Table, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Permission
+from app.auth.principals import ROLES, Permission, Principal
 from app.db import timeouts
-from app.db.bulk_inserts import insert_records
 from app.db.read_pool import fetch
 from app.db.records import Record, row_dicts
-from app.db.session import Model, now, run_in_transaction
-from app.models import (
-    COUPON_METADATA,
-    CUSTOMER_METADATA,
-    DEMO_RUNS,
-    ORDER_METADATA,
-    Coupon,
-    DemoRun,
-    DownloadPermission,
-    Order,
-    User,
-    UserRole,
-)
-from app.models.user import role_of
+from app.db.session import now, run_in_transaction
+from app.errors import ShopError
+from app.models import COUPONS, DEMO_RUNS, ORDERS, USERS, DemoRun
 from app.services.api_keys import writes as api_keys
-from app.services.common.metadata_rules import found_text, json_text
+from app.services.common.bulk import BulkItem, Data, WriteResult
+from app.services.coupons.queries import PUBLISHED
+from app.services.coupons.writes import save_coupons
 from app.services.customers import totals
-from app.services.customers.columns import NEW_ROLE
-from app.services.maintenance.demo.examples import (
-    add_cart_redemptions,
-    add_examples,
-    add_order_redemptions,
-    limited_coupons,
-)
-from app.services.maintenance.demo.names import PRODUCTS
-from app.services.maintenance.demo.shop import (
-    ADDRESSES,
-    EXAMPLE,
-    EXAMPLE_EMAIL,
-    MAX_ITEMS,
-    DemoShop,
-    with_addresses,
-)
+from app.services.customers.writes import save_customers
+from app.services.events.bulk import summarized
+from app.services.maintenance.demo.examples import COUPONS_OF_EXAMPLES, add_carts, add_examples
+from app.services.maintenance.demo.shop import EXAMPLE, EXAMPLE_EMAIL, DemoShop
 from app.services.maintenance.import_runs import record_import
-from app.services.orders.locks import new_ids
+from app.services.orders.writes import save_orders
 
-CHUNK = 5000  # rows per statement and transaction
+CHUNK = 500
+"""Number of records that one transaction writes."""
 
 
 class DemoKind(NamedTuple):
@@ -59,25 +37,27 @@ class DemoKind(NamedTuple):
 
     Args:
         name: name of the records, and prefix of their columns in DemoRun.
-        model: the model of the records.
-        make: function that returns a record, given its number.
-        then: function that adds related records after the insert.
+        table: the table of the records.
+        make: function that returns a record as ``save`` takes it, given its number.
+        save: the service that creates records.
     """
 
     name: str
-    model: type[Model]
-    make: Callable[[DemoShop, int], Record]
-    then: Callable[[Session, list[int], list[Record]], None] | None = None
+    table: Table
+    make: Callable[[DemoShop, int], Data]
+    save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]]
 
     @property
     def first(self) -> str:
         """The DemoRun column with the number of the first record."""
         return f"first_{self.name.removesuffix('s')}"
 
-    @property
-    def table(self) -> Table:
-        """The table of the records."""
-        return self.model.__table__
+
+PARTS = (
+    DemoKind("customers", USERS, DemoShop.customer, save_customers),
+    DemoKind("coupons", COUPONS, DemoShop.coupon, save_coupons),
+    DemoKind("orders", ORDERS, DemoShop.order, save_orders),
+)
 
 
 class DemoError(Exception):
@@ -143,18 +123,17 @@ def load_demo_shop(
         run = run_in_transaction(lambda session: _begin(session, wanted))
     elif any(run[f"{part.name}_loaded"] for part in PARTS):
         note_resumed()
-    shop = DemoShop(run["seed"], run["present"], current_app.config["SHOP_CURRENCY"])
-    taken = or_(User.username_normalized == EXAMPLE, User.email_normalized == EXAMPLE_EMAIL)
-    if not fetch(select(User.id).where(taken)):
-        shop.example_number = run[CUSTOMERS.first]
-    _load(CUSTOMERS, run, shop, progress)
-    shop.customer_ids = _customers_of(run)
-    shop.limited_coupons = limited_coupons(run[COUPONS.first])
-    _load(COUPONS, run, shop, progress)
-    run_in_transaction(lambda session: add_cart_redemptions(session, run["present"]))
-    _load(ORDERS, run, shop, progress)
-    totals.refresh()
-    return run_in_transaction(lambda session: _finish(session, run, owner_id))
+    actor = Principal(owner_id or 0, ROLES["administrator"])
+    shop = _shop(run)
+    with summarized():
+        for part in PARTS:
+            _load(part, run, shop, actor, progress)
+            if part.table is USERS:
+                shop.customer_ids = _customers_of(run)
+            if part.table is COUPONS:
+                run_in_transaction(lambda session: add_carts(session, actor, shop.present))
+        totals.refresh()
+        return run_in_transaction(lambda session: _finish(session, run, owner_id))
 
 
 def _unfinished(
@@ -184,70 +163,67 @@ def _begin(session: Session, wanted: Record) -> Record:
     return run
 
 
+def _shop(run: Record) -> DemoShop:
+    """Return the shop of a run. What the run itself has added does not change it."""
+    taken = or_(USERS.c.username_normalized == EXAMPLE, USERS.c.email_normalized == EXAMPLE_EMAIL)
+    is_taken = fetch(select(USERS.c.id).where(taken, USERS.c.id < run["first_customer"]))
+    own = COUPONS.c.code.in_(COUPONS_OF_EXAMPLES), COUPONS.c.id < run["first_coupon"]
+    used = {row[0] for row in fetch(select(COUPONS.c.code).where(*own, PUBLISHED))}
+    coupons: Mapping[int, Data] = {
+        number: {**coupon, "code": code}
+        for number, (code, coupon) in enumerate(COUPONS_OF_EXAMPLES.items(), run["first_coupon"])
+        if code not in used
+    }
+    return DemoShop(run, coupons, has_example=not is_taken)
+
+
 def _customers_of(run: Record) -> list[int]:
     """Return the IDs of the customers of a run in order."""
-    own = select(User.id).where(
-        User.id >= run[CUSTOMERS.first],
-        User.email == User.username + "@example.com",
-        User.created_at <= run["present"],
+    own = select(USERS.c.id).where(
+        USERS.c.id >= run["first_customer"],
+        USERS.c.email == USERS.c.username + "@example.com",
+        USERS.c.created_at <= run["present"],
     )
-    return [row[0] for row in fetch(own.order_by(User.id).limit(run["customers"]))]
+    return [row[0] for row in fetch(own.order_by(USERS.c.id).limit(run["customers"]))]
 
 
-def _load(part: DemoKind, run: Record, shop: DemoShop, progress: Progress) -> None:
-    """Insert the missing records of a run, with one transaction per chunk."""
+def _load(
+    part: DemoKind, run: Record, shop: DemoShop, actor: Principal, progress: Progress
+) -> None:
+    """Create the missing records of a run, with one transaction per chunk."""
     length, done = run[part.name], run[f"{part.name}_loaded"]
+    first = run[part.first]
     with progress(part.name, length) as note:
         note(done)
         while done < length:
             end = min(done + CHUNK, length)
-            make = partial(_rows, part, shop, run, range(done, end))
-            run_in_transaction(partial(_insert, part=part, run_id=run["id"], make=make, done=done))
+            made = (part.make(shop, first + number) for number in range(done, end))
+            items = [BulkItem(None, record) for record in made]
+            save = partial(_save, part=part, run_id=run["id"], done=done)
+            run_in_transaction(partial(save, actor=actor, items=items))
             note(end - done)
             done = end
 
 
-def _rows(
-    part: DemoKind, shop: DemoShop, run: Record, numbers: range, session: Session
-) -> list[Record]:
-    """Return the records of a chunk. They are the same when an interrupted run is resumed."""
-    shop.begin(f"{part.name} {numbers.start}")
-    if part is ORDERS:
-        _, ids = new_ids(session, 0, len(numbers) * MAX_ITEMS)
-        shop.item_ids = iter(ids)
-    first, length = run[part.first], run[part.name]
-    rows = [part.make(shop.at(number / length), first + number) for number in numbers]
-    if part is not ORDERS:
-        return rows
-    columns = (CUSTOMERS.table.c[name] for name in ADDRESSES)
-    customers = {order["customer_id"] for order in rows} - {None}
-    found = session.execute(select(User.id, *columns).where(User.id.in_(customers)))
-    accounts = {user_id: dict(zip(ADDRESSES, row, strict=True)) for user_id, *row in found}
-    return [with_addresses(order, accounts) for order in rows]
-
-
-def _insert(
+def _save(
     session: Session,
     *,
     part: DemoKind,
     run_id: int,
-    make: Callable[[Session], list[Record]],
     done: int,
+    actor: Principal,
+    items: Sequence[BulkItem],
 ) -> None:
-    """Insert a chunk and update the progress of the run."""
+    """Create a chunk and update the progress of the run."""
     timeouts.lift_limit(session.connection())
-    rows = make(session)
     loaded = DEMO_RUNS.c[f"{part.name}_loaded"]
     progress = update(DemoRun).where(DemoRun.id == run_id, loaded == done)
-    progress = progress.values({loaded: done + len(rows)})
+    progress = progress.values({loaded: done + len(items)})
     if session.connection().execute(progress).rowcount != 1:
         raise DemoError("Another process is loading this demo shop.")
-    table = part.table
-    before = session.scalar(select(func.coalesce(func.max(table.c.id), 0)))
-    insert_records(session, table, rows)
-    if part.then:
-        ids = session.scalars(select(table.c.id).where(table.c.id > before)).all()
-        part.then(session, sorted(ids), rows)
+    for result in part.save(actor, items):
+        if isinstance(result, ShopError):
+            raise DemoError(f"The shop rejects one of the {part.name}: {result}")
 
 
 def _finish(session: Session, run: Record, owner_id: int | None) -> api_keys.NewKey | None:
@@ -261,93 +237,11 @@ def _finish(session: Session, run: Record, owner_id: int | None) -> api_keys.New
             "admin", "administrator", Permission.READ_WRITE, "created by demo", reports=False
         )
         owner_id = key.user_id
-    first = select(Order.id).where(
-        Order.id >= run[ORDERS.first], Order.order_number == str(run[ORDERS.first])
-    )
-    add_examples(session, run["present"], owner_id, session.scalar(first))
+    is_first = ORDERS.c.order_number == str(run["first_order"])
+    first = select(ORDERS.c.id).where(ORDERS.c.id >= run["first_order"], is_first)
+    actor, present = Principal(owner_id, ROLES["administrator"]), run["present"]
+    add_examples(session, actor, present, session.scalar(first))
+    # Uses are changes of coupons, and the shop ends at its present.
+    used = COUPONS.c.code.in_(COUPONS_OF_EXAMPLES), COUPONS.c.id >= run["first_coupon"]
+    session.execute(update(COUPONS).where(*used).values(updated_at=present))
     return key
-
-
-def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
-    rows = [
-        role_of(user_id, NEW_ROLE, user["created_at"])
-        for user_id, user in zip(ids, users, strict=True)
-    ]
-    session.execute(insert(UserRole), rows)
-    insert_records(session, CUSTOMER_METADATA, [*map(_stored, metadata_of_customers(ids))])
-
-
-def _add_coupon_metadata(session: Session, ids: list[int], coupons: list[Record]) -> None:
-    insert_records(session, COUPON_METADATA, [*map(_stored, metadata_of_coupons(ids, coupons))])
-
-
-def _stored(entry: Record) -> Record:
-    """Return an entry of metadata as its table stores it."""
-    text = json_text(entry["value"])
-    return entry | {"value": text, "found_value": found_text(text)}
-
-
-def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> None:
-    """Add metadata, download permissions for digital products and the uses of coupons."""
-    add_order_redemptions(session, ids, orders)
-    insert_records(session, ORDER_METADATA, [*map(_stored, metadata_of_orders(ids, orders))])
-    digital = {number: name for number, name, _, _, is_digital in PRODUCTS if is_digital}
-    granted = [
-        {
-            "order_id": order_id,
-            "product_id": line["product_id"],
-            "download_id": f"file-{line['product_id']}",
-            "download_name": digital[line["product_id"]],
-            "download_url": f"https://shop.example/?download_file={line['product_id']}"
-            f"&order={order['order_key']}&key=file-{line['product_id']}",
-            "file_name": digital[line["product_id"]],
-            "file_url": f"https://shop.example/files/{line['product_id']}.pdf",
-            # Every third is limited and every fifth expires. Some are used up or expired.
-            "downloads_remaining": order_id % 4 if order_id % 3 == 0 else None,
-            "access_expires": order["created_at"] + timedelta(days=730)
-            if order_id % 5 == 0
-            else None,
-        }
-        for order_id, order in zip(ids, orders, strict=True)
-        for line in order["line_items"]
-        if line["product_id"] in digital
-    ]
-    if granted:
-        session.execute(insert(DownloadPermission), granted)
-
-
-CUSTOMERS = DemoKind("customers", User, DemoShop.customer, _add_roles)
-COUPONS = DemoKind("coupons", Coupon, DemoShop.coupon, _add_coupon_metadata)
-ORDERS = DemoKind("orders", Order, DemoShop.order, _add_downloads)
-PARTS = (CUSTOMERS, COUPONS, ORDERS)
-
-
-_LEVELS = ("bronze", "silver", "gold")
-
-
-def metadata_of_customers(ids: Sequence[int]) -> Iterator[Record]:
-    """Yield three entries for each customer."""
-    for customer_id in ids:
-        loyalty = {"level": _LEVELS[customer_id % 3], "points": customer_id * 7 % 500}
-        for key, value in (
-            ("erp_id", f"K-{customer_id:06}"),
-            ("newsletter", customer_id % 4 != 0),
-            ("loyalty", loyalty),
-        ):
-            yield {"customer_id": customer_id, "key": key, "value": value}
-
-
-def metadata_of_coupons(ids: Sequence[int], coupons: Sequence[Record]) -> Iterator[Record]:
-    """Yield an entry for each coupon."""
-    for coupon_id, coupon in zip(ids, coupons, strict=True):
-        campaign = coupon["description"].removesuffix(" campaign").lower()
-        yield {"coupon_id": coupon_id, "key": "campaign", "value": campaign}
-
-
-def metadata_of_orders(ids: Sequence[int], orders: Sequence[Record]) -> Iterator[Record]:
-    """Yield an entry for each order, and a second one for orders that were sent."""
-    for order_id, order in zip(ids, orders, strict=True):
-        yield {"order_id": order_id, "key": "erp_id", "value": f"A-{order_id:07}"}
-        if order["status"] == "completed":
-            tracking = {"carrier": "dhl", "number": f"{order_id * 7919:012}"}
-            yield {"order_id": order_id, "key": "tracking", "value": tracking}

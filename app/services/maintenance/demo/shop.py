@@ -1,209 +1,219 @@
-"""Random records of the demo shop: customers, coupons and orders."""
-
-from __future__ import annotations
+"""Random records of the demo shop, as the services take them: customers, coupons and orders."""
 
 import random
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from operator import itemgetter
 
 from app.db.records import Record
-from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
-from app.models.user import with_normalized
-from app.services.customers.columns import BLANK
+from app.services.common.bulk import Data
+from app.services.common.metadata import METADATA
 from app.services.maintenance.demo import names
-from app.services.maintenance.demo.examples import CAMPAIGN_WEIGHTS, CAMPAIGNS, with_limits
-from app.services.orders.columns import BLANK as BLANK_ORDER
-from app.services.orders.columns import derived_columns
-from app.services.orders.item_changes import changed_items
-from app.services.orders.items import OrderItems
 
 EXAMPLE = "grace"
 EXAMPLE_EMAIL = f"{EXAMPLE}@example.com"
 """Account of the first customer, which the examples of the OpenAPI document name."""
 
-MAX_ITEMS = 6
-"""Items of an order: three lines, and one of each other kind."""
+DISCOUNTS = {"demo-percent": 10, "demo-newsletter": 5, "demo-welcome": 15, "demo-season": 20}
+"""Percent of the coupons of discounted orders, by their codes."""
 
-ADDRESSES = (
-    *(f"billing_{part}" for part in BILLING_PARTS),
-    *(f"shipping_{part}" for part in SHIPPING_PARTS),
-)
-"""Columns of accounts and orders with the parts of their addresses."""
+_FREQUENCIES = (5, 4, 2, 1)
+"""How often orders have each of the coupons."""
 
-YEARS = timedelta(days=3 * 365)
-CENT = Decimal("0.01")
+_YEARS = timedelta(days=3 * 365)
+_CENT = Decimal("0.01")
+_LEVELS = ("bronze", "silver", "gold")
+_DIGITAL = {number for number, *_, is_digital in names.PRODUCTS if is_digital}
+
+_COUPON: Record = {
+    "status": CouponStatus.PUBLISHED,
+    "trashed_at": None,
+    "individual_use": False,
+    "product_ids": [],
+    "exclude_product_ids": [],
+    "usage_limit": 0,
+    "usage_limit_per_user": 0,
+    "limit_usage_to_x_items": 0,
+    "usage_count": 0,
+    "expiry_date": None,
+    "enable_free_shipping": False,
+    "product_category_ids": [],
+    "exclude_product_category_ids": [],
+    "exclude_sale_items": False,
+    "minimum_amount": None,
+    "maximum_amount": None,
+    "customer_emails": [],
+}
 
 
 class DemoShop:
-    """Generates records from one random number generator."""
+    """Generates records from a random number generator.
 
-    def __init__(self, seed: int, present: datetime, currency: str) -> None:
-        self.seed = seed
-        self.random = random.Random(seed)  # nosec B311  # not used for secrets
-        self.present = present
-        self.currency = currency
+    Each record depends on the seed and its own number only, so that a resumed run creates the same
+    records.
+
+    Args:
+        run: the run by the columns of ``DemoRun``.
+        has_example: whether the first customer is the example account.
+        coupons: the example coupons of the run, by their numbers.
+    """
+
+    def __init__(self, run: Record, coupons: Mapping[int, Data], *, has_example: bool) -> None:
+        self._run = run
+        self._coupons = coupons
+        self._example_number = run["first_customer"] if has_example else None
+        self.random = random.Random()  # nosec B311  # not used for secrets
+        self.present: datetime = run["present"].astimezone(UTC).replace(microsecond=0)
         self.customer_ids: list[int] = []
-        self.progress = 0.0
-        self.example_number: int | None = None
-        """The number of the customer with the example account, if it is available."""
-        self.item_ids: Iterator[int] = iter(())
-        """IDs for the items of orders."""
-        self.limited_coupons: dict[int, Record] = {}
-        """Limits of the example coupons whose codes are available, by coupon number."""
+        """The customers of the run, in the order of their numbers."""
 
-    def at(self, progress: float) -> DemoShop:
-        """Set the progress of the shop from 0 to 1, which sets the time of the next records."""
-        self.progress = progress
-        return self
+    def _begin(self, record: str, number: int) -> float:
+        """Begin a record, and return its position in the three years of the shop: 0 to 1."""
+        self.random.seed(f"{self._run['seed']} {record} {number}")
+        return float((number - self._run[f"first_{record}"]) / self._run[f"{record}s"])
 
-    def begin(self, part: str) -> None:
-        """Seed the generator for a part, so that a resumed run creates the same records."""
-        self.random.seed(f"{self.seed} {part}")
+    def _timestamp(self, progress: float) -> datetime:
+        return (self.present - _YEARS * (1 - progress)).replace(microsecond=0)
 
-    def customer(self, number: int) -> Record:
-        """Return a user with an address."""
+    def customer(self, number: int) -> Data:
+        """Return an account with an address."""
+        timestamp = self._timestamp(self._begin("customer", number))
         first, last = self.random.choice(names.FIRST_NAMES), self.random.choice(names.LAST_NAMES)
         username = f"{_ascii(first)}.{_ascii(last)}{number}"
-        if number == self.example_number:
+        if number == self._example_number:
             first, last, username = "Grace", "Hopper", EXAMPLE
-        timestamp = self._timestamp()
-        account = {
-            **BLANK,
+        email = f"{username}@example.com"
+        return {
             "username": username,
-            "email": f"{username}@example.com",
+            "email": email,
             "first_name": first,
             "last_name": last,
-            "created_at": timestamp,
-            "updated_at": timestamp,
-        }
-        return with_normalized(account | self._addresses(first, last, str(account["email"])))
-
-    def coupon(self, number: int) -> Record:
-        """Return a coupon. One in twenty coupons is in the trash."""
-        kind = self.random.choice(("fixed_cart", "percent", "fixed_product", "percent_product"))
-        code = f"{self.random.choice(('tea', 'spring', 'autumn', 'welcome', 'thanks'))}-{number}"
-        timestamp = self._timestamp()
-        limited = self.random.random() < 0.3
-        expires = self.random.random() < 0.5
-        description = f"{self.random.choice(('Newsletter', 'Loyalty', 'Season'))} campaign"
-        products = [product[0] for product in names.PRODUCTS]
-        coupon = {
-            "status": CouponStatus.TRASH if number % 20 == 0 else CouponStatus.PUBLISHED,
-            "trashed_at": timestamp if number % 20 == 0 else None,
-            "author_id": None,
-            "code": code,
-            "type": kind,
-            "created_at": timestamp,
-            "updated_at": timestamp,
-            "amount": Decimal(self.random.randrange(5, 51, 5)).quantize(CENT),
-            "individual_use": self.random.random() < 0.2,
-            "product_ids": sorted(self.random.sample(products, 2)) if "product" in kind else [],
-            "exclude_product_ids": [],
-            "usage_limit": self.random.randrange(10, 500, 10) if limited else 0,
-            "usage_limit_per_user": 1 if limited else 0,
-            "limit_usage_to_x_items": 0,
-            "usage_count": self.random.randrange(10) if limited else 0,
-            "expiry_date": (timestamp + timedelta(days=self.random.randrange(30, 1500))).date()
-            if expires
-            else None,
-            "enable_free_shipping": self.random.random() < 0.1,
-            "product_category_ids": [],
-            "exclude_product_category_ids": [],
-            "exclude_sale_items": self.random.random() < 0.2,
-            "minimum_amount": Decimal(20) if limited else None,
-            "maximum_amount": None,
-            "customer_emails": ["*@example.com"] if self.random.random() < 0.05 else [],
-            "description": description,
-            "search_text": search_text(code, description),
-        }
-        limits = self.limited_coupons.get(number)
-        return with_limits(coupon, limits) if limits else coupon
-
-    def order(self, number: int) -> Record:
-        """Return an order with the addresses of a guest. One in ten orders is by a guest.
-
-        ``with_addresses`` replaces the addresses of the other ones by those of their accounts.
-        """
-        guest = not self.customer_ids or self.random.random() < 0.1
-        # Choose from the customers that exist at this time, in the order of their IDs.
-        known = max(1, int(len(self.customer_ids) * self.progress))
-        customer_id = None if guest else self.customer_ids[self.random.randrange(known)]
-        first, last = self.random.choice(names.FIRST_NAMES), self.random.choice(names.LAST_NAMES)
-        email = f"{_ascii(first)}.{_ascii(last)}@example.net"
-        status = self.random.choice(names.STATUSES)
-        timestamp = self._timestamp()
-        present = self.present.astimezone(UTC).replace(microsecond=0)
-        completed_at = min(timestamp + timedelta(days=2), present)
-        done = status in {"completed", "refunded"}
-        items = self._items()
-        payment_id, payment_title = self.random.choice(names.PAYMENT)
-        return {
-            **BLANK_ORDER,
             **self._addresses(first, last, email),
-            **items,
-            "customer_id": customer_id,
-            "order_number": str(number),
-            # Unique, because the order number is unique.
-            "order_key": f"order_{self.random.getrandbits(32):08x}{number:05x}",
-            "status": status,
-            "currency": self.currency,
             "created_at": timestamp,
-            "updated_at": completed_at if done else timestamp,
-            "completed_at": completed_at if done else None,
-            "payment_method_id": payment_id,
-            "payment_method_title": payment_title,
-            "payment_paid": status in {"completed", "processing", "refunded"},
-            "paid_at": timestamp if status in {"completed", "processing", "refunded"} else None,
-            "note": "Please ring twice." if self.random.random() < 0.05 else "",
+            METADATA: {
+                "erp_id": f"K-{number:06}",
+                "newsletter": number % 4 != 0,
+                "loyalty": {"level": _LEVELS[number % 3], "points": number * 7 % 500},
+            },
+        }
+
+    def coupon(self, number: int) -> Data:
+        """Return a coupon. One in twenty coupons is in the trash."""
+        timestamp = self._timestamp(self._begin("coupon", number))
+        topic = self.random.choice(("Newsletter", "Loyalty", "Season"))
+        coupon = _COUPON | {
+            "created_at": timestamp,
+            "updated_at": timestamp,
+            "description": f"{topic} campaign",
+            METADATA: {"campaign": topic.lower()},
+        }
+        if example := self._coupons.get(number):
+            return {**coupon, **example}
+        kind = self.random.choice(("fixed_cart", "percent", "fixed_product", "percent_product"))
+        prefix = self.random.choice(("tea", "spring", "autumn", "welcome", "thanks"))
+        coupon |= {
+            "code": f"{prefix}-{number}",
+            "type": kind,
+            "amount": Decimal(self.random.randrange(5, 51, 5)).quantize(_CENT),
+            "individual_use": self._is_one_of(5),
+            "enable_free_shipping": self._is_one_of(10),
+            "exclude_sale_items": self._is_one_of(5),
+            "customer_emails": ["*@example.com"] if self._is_one_of(20) else [],
+        }
+        if "product" in kind:
+            products = [product[0] for product in names.PRODUCTS]
+            coupon["product_ids"] = sorted(self.random.sample(products, 2))
+        if self._is_one_of(3):
+            coupon |= {
+                "usage_limit": self.random.randrange(10, 500, 10),
+                "usage_limit_per_user": 1,
+                "usage_count": self.random.randrange(10),
+                "minimum_amount": Decimal(20),
+            }
+        if self._is_one_of(2):
+            later = timedelta(days=self.random.randrange(30, 1500))
+            coupon["expiry_date"] = (timestamp + later).date()
+        if number % 20 == 0:
+            coupon |= {"status": CouponStatus.TRASH, "trashed_at": timestamp}
+        return coupon
+
+    def order(self, number: int) -> Data:
+        """Return an order of an account, with its addresses. One in ten orders is by a guest."""
+        progress = self._begin("order", number)
+        timestamp = self._timestamp(progress)
+        completed_at = min(timestamp + timedelta(days=2), self.present)
+        status = self.random.choice(names.STATUSES)
+        is_done = status in {"completed", "refunded"}
+        key = f"order_{self.random.getrandbits(32):08x}{number:05x}"  # unique, as the number is
+        payment_id, payment_title = self.random.choice(names.PAYMENT)
+        is_paid = is_done or status == "processing"
+        tracking = {"carrier": "dhl", "number": f"{number * 7919:012}"}
+        order: Record = {
+            "order_number": str(number),
+            "order_key": key,
+            "status": status,
+            "created_at": timestamp,
+            "updated_at": completed_at if is_done else timestamp,
+            "completed_at": completed_at if is_done else None,
+            "payment_details": {
+                "method_id": payment_id,
+                "method_title": payment_title,
+                "paid": is_paid,
+            },
+            "note": "Please ring twice." if self._is_one_of(20) else "",
             "customer_ip": f"192.0.2.{number % 254 + 1}",  # documentation address (RFC 5737)
             "customer_user_agent": "Mozilla/5.0",
+            METADATA: {"erp_id": f"A-{number:07}"}
+            | ({"tracking": tracking} if status == "completed" else {}),
+            **self._items(),
         }
+        order["download_permissions"] = [
+            _permission(number, order, line)
+            for line in order["line_items"]
+            if line["product_id"] in _DIGITAL
+        ]
+        if not self.customer_ids or self._is_one_of(10):
+            first = self.random.choice(names.FIRST_NAMES)
+            last = self.random.choice(names.LAST_NAMES)
+            email = f"{_ascii(first)}.{_ascii(last)}@example.net"
+            return order | self._addresses(first, last, email)
+        # Choose from the customers that exist at this time.
+        known = max(1, int(len(self.customer_ids) * progress))
+        place = self.random.randrange(known)
+        account = self.customer(self._run["first_customer"] + place)
+        addresses = {name: account[name] for name in ("billing_address", "shipping_address")}
+        return {**order, **addresses, "customer_id": self.customer_ids[place]}
+
+    def _is_one_of(self, number: int) -> bool:
+        """Return true for one in a number of calls."""
+        return self.random.randrange(number) == 0
 
     def _items(self) -> Record:
-        """Return the items of an order, with their sums. One in five orders has a coupon."""
-        discounted = self.random.random() < 0.2
-        (code,) = self.random.choices(tuple(CAMPAIGNS), CAMPAIGN_WEIGHTS)
-        percent = CAMPAIGNS[code] if discounted else 0
+        """Return the items of an order. One in five orders has a coupon."""
+        (code,) = self.random.choices(tuple(DISCOUNTS), _FREQUENCIES)
+        percent = DISCOUNTS[code] if self._is_one_of(5) else 0
         lines = [self._line(percent) for _ in range(self.random.choice((1, 1, 2, 2, 3)))]
-        discount, tax = (
-            sum((amount(line) for line in lines), Decimal(0))
-            for amount in (lambda line: line["subtotal"] - line["total"], itemgetter("total_tax"))
-        )
+        discount = sum(line["subtotal"] - line["total"] for line in lines)
         method_id, method_title, sending = self.random.choice(names.SHIPPING)
         shipping = _money(sending)
-        shipping_tax = (shipping / 5).quantize(CENT)
-        items = changed_items(
-            OrderItems(),
-            {
-                "line_items": lines,
-                "shipping_lines": [
-                    {
-                        "method_id": method_id,
-                        "method_title": method_title,
-                        "total": shipping,
-                        "total_tax": shipping_tax,
-                    }
-                ],
-                "tax_lines": [
-                    {"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax + shipping_tax}
-                ],
-                "coupon_lines": [{"code": code, "amount": discount}] if discounted else [],
-            },
-            self.item_ids,
-        )
-        return items.columns_with_sums(0)
+        taxes = {"total": shipping, "total_tax": (shipping / 5).quantize(_CENT)}
+        tax = sum(item["total_tax"] for item in (*lines, taxes))
+        return {
+            "line_items": lines,
+            "shipping_lines": [{"method_id": method_id, "method_title": method_title, **taxes}],
+            "tax_lines": [{"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax}],
+            "coupon_lines": [{"code": code, "amount": discount}] if percent else [],
+        }
 
     def _line(self, percent: int) -> Record:
         number, name, sku, price, _ = self.random.choice(names.PRODUCTS)
         quantity = self.random.choice((1, 1, 1, 2, 3))
         subtotal = _money(price * quantity)
-        total = (subtotal * (100 - percent) / 100).quantize(CENT)
+        total = (subtotal * (100 - percent) / 100).quantize(_CENT)
         return {
             "product_id": number,
             "name": name,
@@ -212,14 +222,11 @@ class DemoShop:
             "price": _money(price),
             "subtotal": subtotal,
             "total": total,
-            "subtotal_tax": (subtotal / 5).quantize(CENT),
-            "total_tax": (total / 5).quantize(CENT),
+            "subtotal_tax": (subtotal / 5).quantize(_CENT),
+            "total_tax": (total / 5).quantize(_CENT),
         }
 
-    def _timestamp(self) -> datetime:
-        return (self.present - YEARS * (1 - self.progress)).astimezone(UTC).replace(microsecond=0)
-
-    def _addresses(self, first: str, last: str, email: str) -> dict[str, str]:
+    def _addresses(self, first: str, last: str, email: str) -> Record:
         city, state, postcode, country = self.random.choice(names.PLACES)
         parts = {
             "first_name": first,
@@ -234,22 +241,30 @@ class DemoShop:
             "email": email,
             "phone": self._phone(country),
         }
-        billing = {f"billing_{part}": parts[part] for part in BILLING_PARTS}
-        return billing | {f"shipping_{part}": parts[part] for part in SHIPPING_PARTS}
+        return {
+            "billing_address": {part: parts[part] for part in BILLING_PARTS},
+            "shipping_address": {part: parts[part] for part in SHIPPING_PARTS},
+        }
 
     def _phone(self, country: str) -> str:
         digits = iter(f"{self.random.randrange(10**6):06}")
         return re.sub("#", lambda _: next(digits), names.PHONES[country])
 
 
-def with_addresses(order: Record, accounts: Mapping[int | None, Record]) -> Record:
-    """Return an order with the addresses of its account, and its searchable text.
-
-    Args:
-        accounts: the columns ``ADDRESSES`` of accounts by ID.
-    """
-    complete = order | accounts.get(order["customer_id"], {})
-    return complete | derived_columns(complete)
+def _permission(number: int, order: Data, line: Data) -> Record:
+    """Return the permission to download a line. Some are used up or expired."""
+    product_id, key = line["product_id"], order["order_key"]
+    file = f"file-{product_id}"
+    return {
+        "product_id": product_id,
+        "download_id": file,
+        "download_name": line["name"],
+        "download_url": f"https://shop.example/?download_file={product_id}&order={key}&key={file}",
+        "file_name": line["name"],
+        "file_url": f"https://shop.example/files/{product_id}.pdf",
+        "downloads_remaining": number % 4 if number % 3 == 0 else None,
+        "access_expires": order["created_at"] + timedelta(days=730) if number % 5 == 0 else None,
+    }
 
 
 def _money(cents: int) -> Decimal:
