@@ -89,6 +89,8 @@ def _texts_of_api() -> Iterator[str]:
     from app.auth.principals import ROLES  # noqa: PLC0415  # see above
     from app.catalog import current_catalog  # noqa: PLC0415  # see above
     from app.errors.codes import ERRORS  # noqa: PLC0415  # see above
+    from app.models.import_run import ImportStatus  # noqa: PLC0415  # see above
+    from app.models.webhook import WebhookStatus  # noqa: PLC0415  # see above
     from app.plugins.admin import forms, html  # noqa: PLC0415  # see above
     from app.schemas.base import Base  # noqa: PLC0415  # see above
     from app.schemas.coupons.coupon import CouponSchema  # noqa: PLC0415  # see above
@@ -109,7 +111,7 @@ def _texts_of_api() -> Iterator[str]:
         fields = {name for each in records for name in each}
         names = {"all", *catalog.resources, *catalog.event_resources, *ROLES, *fields}
         yield from map(html.words, names)
-        yield from catalog.order_statuses.values()
+        yield from (*catalog.order_statuses.values(), *ImportStatus, *WebhookStatus)
         for schema in _subclasses(Base):
             if any(FORM in field.metadata for field in schema._declared_fields.values()):
                 for spec in forms.specs_of(schema):

@@ -295,7 +295,7 @@ def _changed(session: Session, run: Mapping[str, object], changes: Mapping[str, 
 
 def _wrong_status(run: Mapping[str, object]) -> ShopError:
     by_command = "The import was started by a command."
-    is_status = Sentence("The import is {0}.", run["status"])
+    is_status = Sentence("The import is {0}.", Sentence(str(run["status"])))
     reason = by_command if run["key_id"] is None else is_status
     return ShopError("shop_api_invalid_import_status", reason=reason)
 

@@ -51,7 +51,7 @@ def ping(actor: Principal, webhook_id: int) -> dict[str, object]:
     """
     sender = run_in_transaction(lambda session: _sender(session, actor, webhook_id))
     if sender is None:
-        raise ShopError("shop_api_webhook_not_active", status="disabled")
+        raise ShopError("shop_api_webhook_not_active", status=Sentence("disabled"))
     request = ping_request(sender, f"ping_{secrets.token_hex(12)}")
     lock: threading.Lock = current_app.extensions.setdefault(_EXTENSION, threading.Lock())
     if not lock.acquire(blocking=False):

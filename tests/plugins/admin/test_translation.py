@@ -277,6 +277,8 @@ def test_sentences_within_sentences_are_translated(app):
                 "Zeile 3: Die Spalte 'abc' wird nicht importiert. Ist 'is required.' gemeint?"
             )
         assert texts.of_api(line) == "Die Zeile ist erforderlich."
+        paused = ShopError("shop_api_webhook_not_active", status=Sentence("paused")).sentence()
+        assert texts.of_api(paused) == "Der Webhook ist pausiert. Aktivieren Sie ihn zuerst."
         large = ShopError("shop_api_cart_request_entity_too_large", limit=9, what=Sentence("items"))
         assert (
             texts.of_api(large.sentence()) == "Ein Warenkorb kann höchstens 9 Positionen enthalten."
@@ -313,6 +315,8 @@ def test_german_pages_state_what_was_rejected_in_german(make_app, admin):
     assert (
         "Die persönlichen Daten einer Person in der Datei wurden gelöscht" in browser.get(path).text
     )
+    again = browser.post(f"{path.removeprefix('/admin')}/cancel", {})
+    assert "Zustand des Imports: abgebrochen." in again.text
 
 
 def test_german_pages_state_reasons_in_german(make_app, admin):

@@ -13,7 +13,7 @@ from app.db.bulk_inserts import insert_into
 from app.db.read_pool import ReadRow
 from app.db.records import Record, row_dicts
 from app.db.session import now, precise_now, run_in_transaction
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState, WebhookDeliveryRow, new_delivery
@@ -145,7 +145,7 @@ def replay(actor: Principal, webhook_id: int, after: int) -> dict[str, int]:
 def require_active(webhook: Mapping[str, object]) -> None:
     """Raise ShopError unless a webhook is active."""
     if webhook["status"] != WebhookStatus.ACTIVE:
-        raise ShopError("shop_api_webhook_not_active", status=webhook["status"])
+        raise ShopError("shop_api_webhook_not_active", status=Sentence(str(webhook["status"])))
 
 
 def _require_event(session: Session, event_id: int | None) -> None:
