@@ -40,7 +40,9 @@ def load_app() -> Flask:
     """Return the app, or exit with CANNOT_START and a message that describes the remedy."""
     gc.disable()  # a full collection would examine all that was imported, and find nothing
     try:
-        return create_app()
+        app = create_app()
+        gc.freeze()  # nor does a later one examine it, nor the one at the end
+        return app
     except Exception as error:
         if reason := _reason(error):
             sys.stderr.write(f"The service cannot start: {reason}\n")

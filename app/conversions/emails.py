@@ -3,7 +3,6 @@
 import re
 import unicodedata
 
-import email_validator
 import idna
 
 from app.conversions.text import comparable, is_word, visible
@@ -32,6 +31,8 @@ def is_email(address: str) -> bool:
         return False
     if _PLAIN_EMAIL.fullmatch(address):
         return True
+    import email_validator  # noqa: PLC0415  # compiles long patterns, which few processes need
+
     # Shops have customers with .test and .local addresses (decisions 13). The library rejects these
     # domains based on a process-wide list, so check the address with an accepted domain instead.
     top = re.split(_DOTS, address)[-1]
