@@ -100,10 +100,10 @@ lint-security: $(VENV)/ready-dev
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app migrations server wsgi.py gunicorn.conf.py
 
 lint-document: $(VENV)/ready-dev
-	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
+	@if $(MAKE) --silent $(SPECTRAL)/installed.json; then $(MAKE) --silent lint-openapi; \
 		else echo "The OpenAPI document was not checked, for the reason above. The check needs Node.js and packages from npm."; fi
 
-lint-openapi: $(VENV)/ready-dev $(SHOP_API) $(SPECTRAL)/ready ## check both versions of the OpenAPI document (needs Node.js)
+lint-openapi: $(VENV)/ready-dev $(SHOP_API) $(SPECTRAL)/installed.json ## check both versions of the OpenAPI document (needs Node.js)
 	@for version in 3.1.0 3.0.3; do \
 		SHOP_OPENAPI_VERSION=$$version $(SHOP_API) openapi write $(VENV)/openapi-$$version.json && \
 		$(SPECTRAL)/.bin/spectral lint --quiet --fail-severity=hint \
@@ -188,10 +188,11 @@ $(BIN)/shop-api: pyproject.toml | $(VENV)/ready
 		$(PIP) install --quiet --no-deps --editable .
 	@touch $@
 
-$(SPECTRAL)/ready: tests/lint/package-lock.json
+# A copy of the lock file, as tests/npm.py leaves it, so that the tests do not install again.
+$(SPECTRAL)/installed.json: tests/lint/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is not installed (Debian: apt install npm)." >&2; exit 1; }
 	@$(NPM_CI) --prefix tests/lint >/dev/null
-	@touch $@
+	@cp $< $@
 
 $(VENV)/ready-docs: requirements-docs.txt | $(BIN)/python
 	$(call install,requirements-docs.txt)
