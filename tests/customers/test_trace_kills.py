@@ -11,8 +11,8 @@ from tests.redemptions.calls import post, rejected
 from tests.serving import killed_worker
 from tests.webhooks.receivers import until
 
-ORDERS_OF_CUSTOMER = 900
-KILLS = 3
+ORDERS_OF_CUSTOMER = 700
+KILLS = 2
 
 
 @pytest.mark.slow

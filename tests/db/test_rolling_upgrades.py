@@ -351,7 +351,8 @@ def upgrade_with_interruptions(revision):
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_interrupted_upgrade_continues_where_it_stopped(old_app):
-    assert_data_is_kept(CHECKED, upgrade_with_interruptions)
+    """The last twenty migrations. Earlier ones do not change, and have passed this test."""
+    assert_data_is_kept(CHECKED[-21:], upgrade_with_interruptions)
     assert readiness(old_app) == 200
 
 
@@ -527,11 +528,11 @@ def generated(table, column):
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_writers_do_not_wait_for_migrations(old_app, fresh_database_url):
-    """The last ten migrations run with a million orders, writers and long reads.
+    """The last five migrations run with a million orders, writers and long reads.
 
     Earlier ones do not change, and have passed this test.
     """
-    start = REVISIONS[-11]
+    start = REVISIONS[-6]
     upgrade(revision=start)
     address = make_url(fresh_database_url).set(drivername="postgresql")
     address = address.render_as_string(hide_password=False)

@@ -374,7 +374,13 @@ def laid(body, before):
 
 @pytest.mark.parametrize("resource", ["coupon", "customer", "order"])
 @pytest.mark.parametrize(
-    "examples", [3, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("database_url", "examples"),
+    [
+        ("sqlite", 3),
+        pytest.param("sqlite", 20, marks=pytest.mark.slow),
+        pytest.param("postgresql", 3, marks=pytest.mark.slow),
+    ],
+    indirect=["database_url"],
 )
 def test_undos_restore_exact_bodies(admin, make_customer, last_event, resource, examples):
     numbers = []

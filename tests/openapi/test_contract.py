@@ -29,7 +29,7 @@ from app.models import ApiKey
 from tests.api_client import codes
 from tests.factories import insert_download, insert_order
 
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "10"))
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "5"))
 SEED = int(os.environ.get("CONTRACT_SEED", "1"))
 BOUNDARIES = ("coverage",)
 """All boundary values of all inputs, the same ones for any number of examples."""

@@ -111,6 +111,7 @@ def test_an_error_of_a_field_that_the_form_lacks_names_it(session):
                 assert text == f"{words}: Must not be negative.", (name, param)
 
 
+@pytest.mark.one_database
 def test_reasons_name_no_parameters(session):
     for name, _, specs, key in forms():
         for reason in reasons():
