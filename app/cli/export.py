@@ -16,7 +16,7 @@ from app.catalog import TRASH, current_catalog
 from app.cli.keys import require_schema
 from app.cli.progress import showing_progress
 from app.conversions.text import nearest_name
-from app.db.search import contains, matches
+from app.db.search import Search
 from app.errors import InvalidParams, ShopError
 from app.import_export.export_kinds import KINDS
 from app.import_export.exports import (
@@ -27,22 +27,25 @@ from app.import_export.exports import (
     records,
     whole_snapshot,
 )
-from app.models import COUPON_BATCHES, COUPONS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
+from app.models import COUPONS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.campaigns import CampaignFilter
+from app.schemas.coupons.batch import CouponBatchFilter
 from app.schemas.fields.query import ChoiceParam, TextParam
 from app.schemas.loading import invalid_params
 from app.schemas.orders.refund import RefundFilter
-from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query, Times
+from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query
 from app.schemas.redemptions import RedemptionFilter
 from app.services.campaigns import queries as campaign_queries
 from app.services.campaigns.queries import CampaignQuery
 from app.services.common import metadata
-from app.services.common.filtering import ListQuery, between, require_known_status
+from app.services.common.filtering import ListQuery, between, require_known_status, within
+from app.services.coupons import batch_queries
 from app.services.coupons import queries as coupon_queries
 from app.services.coupons.batch_queries import BatchQuery
 from app.services.coupons.queries import CouponQuery
-from app.services.customers.queries import ALL_ROLES, CustomerQuery, tagged
+from app.services.customers.queries import ALL_ROLES, CustomerQuery, search_of
+from app.services.customers.statistics import TOTALS
 from app.services.orders import queries as order_queries
 from app.services.orders import refunds
 from app.services.orders.queries import OrderQuery
@@ -121,14 +124,10 @@ def _name(parameter: str) -> str:
 
 def _of_coupons(query: _CouponQuery) -> list[ColumnElement[bool]]:
     coupon_queries.require_known_filter(query)
-    found = coupon_queries.conditions_of(query)
-    if query.type is not None:
-        found.append(COUPONS.c.type == query.type)
+    search, found = coupon_queries.filters_of(query)
     if query.status is not None:
         found.append(COUPONS.c.status == query.status)
-    if query.q is not None:
-        found.append(contains(COUPONS.c.search_text, query.q, COUPONS.c.id).by_index)
-    return [*found, *metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query.metadata)]
+    return _with(search, found)
 
 
 def _of_customers(query: CustomerQuery) -> list[ColumnElement[bool]]:
@@ -137,10 +136,8 @@ def _of_customers(query: CustomerQuery) -> list[ColumnElement[bool]]:
         found.append(
             exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role)
         )
-    search = matches(USERS.c.search_text, query.q or "", USERS.c.id)
-    found += [] if search is None else [search.by_index]
-    found += [USERS.c.id.in_(ids) for ids in tagged(query)]
-    return [*found, *metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query.metadata)]
+    found += within(TOTALS["total_spent"], query.total_spent_min, query.total_spent_max)
+    return _with(search_of(query), found)
 
 
 def _of_orders(query: OrderQuery) -> list[ColumnElement[bool]]:
@@ -148,9 +145,14 @@ def _of_orders(query: OrderQuery) -> list[ColumnElement[bool]]:
     found = order_queries.conditions_of(query)
     if query.status is not None:
         found.append(ORDERS.c.status.in_(query.status))
-    if query.q is not None:
-        found.append(order_queries.search_for(query.q).by_index)
-    return [*found, *metadata.conditions_of(metadata.ORDER, ORDERS.c.id, query.metadata)]
+    return _with(order_queries.search_of(query), found)
+
+
+def _with(
+    search: Search | None, conditions: list[ColumnElement[bool]]
+) -> list[ColumnElement[bool]]:
+    """Return conditions with that of a search."""
+    return conditions if search is None else [*conditions, search.by_index]
 
 
 def _of_refunds(query: RefundQuery) -> list[ColumnElement[bool]]:
@@ -164,17 +166,13 @@ class _Filter(NamedTuple):
     conditions: Callable[[Any], list[ColumnElement[bool]]]  # of that query
 
 
-def _of_batches(query: BatchQuery) -> list[ColumnElement[bool]]:
-    return between({"created_at": COUPON_BATCHES.c.created_at}, query)
-
-
 _FILTERS: Mapping[str, _Filter] = {
     "coupons": _Filter(_CouponFilter, _CouponQuery, _of_coupons),
     "customers": _Filter(_CustomerFilter, CustomerQuery, _of_customers),
     "orders": _Filter(OrderFilter, OrderQuery, _of_orders),
     "refunds": _Filter(RefundFilter, RefundQuery, _of_refunds),
     "redemptions": _Filter(RedemptionFilter, RedemptionQuery, redemption_queries.conditions_of),
-    "batches": _Filter(Times, BatchQuery, _of_batches),
+    "batches": _Filter(CouponBatchFilter, BatchQuery, batch_queries.conditions_of),
     "campaigns": _Filter(CampaignFilter, CampaignQuery, campaign_queries.conditions_of),
 }
 

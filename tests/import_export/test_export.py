@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db.session import run_in_transaction
+from app.errors import InvalidParams
 from app.import_export import exports
 from tests.coupons.calls import BLANK
 from tests.factories import insert_download, insert_order
@@ -158,15 +160,39 @@ def test_filters_of_orders(app, exported, filters, numbers):
     assert len(exported("orders", "-", *options)) == numbers
 
 
-def test_filters_of_customers(admin, exported, make_customer):
-    make_customer(email="ada@example.com")
+def test_filters_of_customers(app, admin, exported, make_customer):
+    ada = make_customer(email="ada@example.com")
     make_customer(email="grace@example.com")
+    insert_order(app, customer_id=ada["id"], status="completed")  # 11.00
     for filters, number in (
+        (["total_spent_min=11"], 1), (["total_spent_min=11.01"], 0),
+        (["total_spent_max=0", "role=customer"], 1),
         ([], 3), (["role=all"], 3), (["role=customer"], 2), (["role=administrator"], 1),
         (["q=ada"], 1), (["q=*@example.com", "role=customer"], 2), (["q=*"], 3),
     ):  # fmt: skip
         options = [word for each in filters for word in ("--filter", each)]
         assert len(exported("customers", "-", *options)) == number
+
+
+VALUES = ["1", "2026-01-01", "active", "trash", "percent", "completed", "confirmed", "customer"]
+"""Values of which each filter accepts at least one that does not match everything."""
+
+
+def test_no_filter_is_accepted_and_ignored(app):
+    with app.app_context():
+        for kind, of_kind in EXPORT._FILTERS.items():
+            for field in of_kind.schema().fields.values():
+                name = field.data_key.removeprefix("filter[").rstrip("]")
+                if name != "metadata_value":  # without a key, an error
+                    assert any(map(partial(found_by, kind, name), VALUES)), (kind, name)
+
+
+def found_by(kind, name, value):
+    """The conditions of a filter; none if it does not accept the value."""
+    try:
+        return EXPORT.conditions(kind, [f"{name}={value}"])
+    except InvalidParams:
+        return []
 
 
 @pytest.mark.parametrize(

@@ -65,17 +65,21 @@ def list_batches(actor: Principal, query: BatchQuery, columns: Columns) -> Page:
 
     The page is empty without the capability to read coupons (decisions 13).
     """
-    conditions = between({"created_at": COUPON_BATCHES.c.created_at}, query)
-    if query.campaign is not None:
-        conditions.append(COUPON_BATCHES.c.campaign_id == min(query.campaign, INT64_MAX))
-    matching = Matching(COUPON_BATCHES.c.id, conditions)
     return fetch_page(
         columns,
-        matching,
+        Matching(COUPON_BATCHES.c.id, conditions_of(query)),
         query,
         key=COUPON_BATCHES.c.created_at,
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
     )
+
+
+def conditions_of(query: BatchQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of a ``BatchQuery``."""
+    conditions = between({"created_at": COUPON_BATCHES.c.created_at}, query)
+    if query.campaign is not None:
+        conditions.append(COUPON_BATCHES.c.campaign_id == min(query.campaign, INT64_MAX))
+    return conditions
 
 
 def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:

@@ -226,7 +226,7 @@ def state_of(query: CouponQuery) -> list[ColumnElement[bool]]:
 
 def _matching(query: CouponQuery) -> Matching:
     """Return the published coupons that match a ``CouponQuery``."""
-    search, conditions = _filters_of(query)
+    search, conditions = filters_of(query)
     only_active = query.state == "active" and len(conditions) == len(state_of(query))
     number = _number_of_active() if only_active and search is None else None
     return Matching(COUPONS.c.id, conditions, PUBLISHED, COUNTED, search, TRASHED, number)
@@ -246,11 +246,11 @@ def _number_of_active() -> ColumnElement[int]:
 
 def _in_trash(query: CouponQuery) -> Matching:
     """Return the coupons in the trash that match a ``CouponQuery``."""
-    search, conditions = _filters_of(query)
+    search, conditions = filters_of(query)
     return Matching(COUPONS.c.id, conditions, TRASHED, search=search)
 
 
-def _filters_of(query: CouponQuery) -> tuple[Search | None, list[ColumnElement[bool]]]:
+def filters_of(query: CouponQuery) -> tuple[Search | None, list[ColumnElement[bool]]]:
     """Return the search and the conditions of a ``CouponQuery``."""
     conditions, q = conditions_of(query), query.q
     if query.type is not None:
@@ -285,10 +285,10 @@ def counts_by_state(actor: Principal, query: CouponQuery) -> dict[str, int]:
     """
     actor.require("shop_api_user_cannot_read_coupons")
     states = {
-        name: select(func.count()).where(PUBLISHED, *_filters_of(replace(query, state=name))[1])
+        name: select(func.count()).where(PUBLISHED, *filters_of(replace(query, state=name))[1])
         for name in NOT_ACTIVE
     }
-    in_trash = _filters_of(replace(query, state=None))[1]
+    in_trash = filters_of(replace(query, state=None))[1]
     states["trash"] = select(func.count()).where(TRASHED, *in_trash)
     counts = (
         each.select_from(COUPONS).scalar_subquery().label(name) for name, each in states.items()

@@ -200,9 +200,7 @@ def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
     """Return the users that match a ``CustomerQuery``."""
     if _has_only_role(query):
         return _by_registration(query)
-    by_text = matches(USERS.c.search_text, query.q or "", USERS.c.id)
-    found = metadata.search_of(metadata.CUSTOMER, USERS.c.id, query.metadata, *tagged(query))
-    search, spent = narrowed(by_text, found), _spent(query, fetch)
+    search, spent = search_of(query), _spent(query, fetch)
     periods = between(USERS.c, query)
     compared = [spent.in_order] if spent is not None and search is not None else []
     matching = of_role(query.role, [*periods, *compared], search or spent, fetch)
@@ -210,6 +208,13 @@ def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
         without = replace(matching, conditions=periods, search=search)
         return replace(matching, index=_by_sum(query, without, fetch))
     return matching
+
+
+def search_of(query: CustomerQuery) -> Search | None:
+    """Return the search of a ``CustomerQuery`` by text, tag and metadata."""
+    by_text = matches(USERS.c.search_text, query.q or "", USERS.c.id)
+    found = metadata.search_of(metadata.CUSTOMER, USERS.c.id, query.metadata, *_tagged(query))
+    return narrowed(by_text, found)
 
 
 def _has_only_role(query: CustomerQuery) -> bool:
@@ -238,7 +243,7 @@ def _spent(query: CustomerQuery, fetch: Fetch) -> Search | None:
     return Search(in_order, by_index, ids, MOST_COUNTED, counts_all=True)
 
 
-def tagged(query: CustomerQuery) -> list[Select[int]]:
+def _tagged(query: CustomerQuery) -> list[Select[int]]:
     """Return a select of the IDs of the users with the tag of a ``CustomerQuery``, if any."""
     if query.tag is None:
         return []

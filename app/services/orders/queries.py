@@ -261,7 +261,7 @@ def search_for(text: str) -> Search:
     )
 
 
-def _search_of(query: OrderQuery) -> Search | None:
+def search_of(query: OrderQuery) -> Search | None:
     """Return the search of an ``OrderQuery`` by text and metadata."""
     search = None if query.q is None else search_for(query.q)
     return narrowed(search, metadata.search_of(metadata.ORDER, ORDERS.c.id, query.metadata))
@@ -269,7 +269,7 @@ def _search_of(query: OrderQuery) -> Search | None:
 
 def _matching(query: OrderQuery) -> Matching:
     """Return the orders that match an ``OrderQuery``, without those in the trash."""
-    return of_statuses(query.status, conditions_of(query), _search_of(query))
+    return of_statuses(query.status, conditions_of(query), search_of(query))
 
 
 def of_statuses(
@@ -289,7 +289,7 @@ def _in_trash(query: OrderQuery) -> Matching:
     conditions = [IS_TRASHED, *conditions_of(query)]
     if query.status is not None:
         conditions.append(ORDERS.c.status_before_trash.in_(query.status))
-    return Matching(ORDERS.c.id, conditions, search=_search_of(query))
+    return Matching(ORDERS.c.id, conditions, search=search_of(query))
 
 
 def ids_after(
