@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, cast
@@ -307,8 +306,9 @@ def _header(rows: Iterator[list[str]], names: Mapping[str, str], number: int) ->
             template = "line {0}: the column {1} occurs twice."
             if found != [name]:
                 template = "line {0}: the column {1} occurs twice, as {2}."
-            written: list[str | Sentence] = [*map(repr, found)]
-            as_written = reduce(lambda left, right: Sentence("{0} and {1}", left, right), written)
+            # Not one sentence within another: a file can have thousands of spellings.
+            *others, last = (repr(cell[:40]) for cell in found[:10])
+            as_written = Sentence("{0} and {1}", ", ".join(others), last) if others else last
             raise invalid(template, number, repr(name), as_written)
     if own.isdisjoint(header):
         shown = ", ".join(repr(cell[:40]) for cell in cells[:10])

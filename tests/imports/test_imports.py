@@ -162,6 +162,7 @@ def test_a_password_is_never_imported(admin, send, imported):
         (b'{"code":"a"}\n{"code":"\xe9"}\n', NDJSON, "line 2: is not valid UTF-8"),
         ("code\na\n".encode("utf-16"), CSV, "line 1: is not valid UTF-8"),
         ("code,code\na,b\n", CSV, "occurs twice"),
+        (",".join(f"Code{'!' * n}" for n in range(2000)), CSV, "as 'Code', 'Code!', 'Code!!', "),
     ],
 )
 def test_a_file_is_checked_at_once(send, app, content, media_type, words):
