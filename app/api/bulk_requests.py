@@ -12,7 +12,7 @@ from app.api.responses import json_response
 from app.api.strictness import is_strict
 from app.api.view_docs import current_view, documented
 from app.auth.principals import Principal
-from app.schemas.loading import instance_of, invalid_params
+from app.schemas.loading import defaults_of, instance_of, invalid_params, load_given
 from app.schemas.strict import UnknownName
 from app.services.common import bulk
 from app.services.common.bulk import BulkItem, WriteResult
@@ -25,7 +25,7 @@ def bulk_response(
     create: type[ma.Schema],
     update: type[ma.Schema],
     save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]],
-    dump: Callable[[Mapping[str, object]], object],
+    dump: Callable[[Sequence[Mapping[str, object]]], Sequence[object]],
 ) -> Response:
     """Write the items of a bulk request and return the response with their results.
 
@@ -47,12 +47,13 @@ def bulk_response(
         instance_of(dialect.schema(schema), strict=strict, names_only=not may, cleans=may)
         for schema, may in zip((create, update), allowed, strict=True)
     ]
+    defaults = list(map(defaults_of, schemas))
     unknown_names: list[UnknownName] = []
 
     def load(item: BulkItem) -> BulkItem:
         is_update = item.id is not None
         try:
-            data = schemas[is_update].load(item.data)
+            data = load_given(schemas[is_update], item.data, defaults[is_update])
         except ValidationError as error:
             raise invalid_params(error, reported=unknown_names) from None
         return BulkItem(item.id, data if allowed[is_update] else {})

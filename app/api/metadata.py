@@ -169,10 +169,15 @@ class RecordSerializer:
             return objects
         return self._wanted.add(self._kind, objects, [row[-1] for row in rows])
 
+    def records(self, records: Sequence[Mapping[str, Any]]) -> list[Object]:
+        """Return the objects of records by column name, with what the request wrote on request."""
+        objects = self._serializer.records(records)
+        for shown, record in zip(objects, records, strict=True):
+            if written := record.get(WRITTEN):
+                requested = self._serializer.requested(record)
+                shown |= {name: value for name, value in requested.items() if name in written}
+        return list(map(self._wanted.add_written, objects, records))
+
     def record(self, record: Mapping[str, Any]) -> Object:
         """Return the object of a record by column name, with what the request wrote on request."""
-        shown = self._serializer.record(record)
-        if written := record.get(WRITTEN):
-            requested = self._serializer.requested(record)
-            shown |= {name: value for name, value in requested.items() if name in written}
-        return self._wanted.add_written(shown, record)
+        return self.records([record])[0]

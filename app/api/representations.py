@@ -153,16 +153,16 @@ def _order_values(record: Record) -> Object:
 
 def _coupons(found: Sequence[Record]) -> list[Object]:
     """Return coupons as the API shows them, with ``trashed_at`` if they are in the trash."""
-    published, trashed = coupons(dialect=NATIVE), coupons(None, TRASHED_COUPON, NATIVE)
-    return [
-        {"coupon": (trashed if each.get("trashed_at") else published).record(each)}
-        for each in found
-    ]
+    shown = coupons(dialect=NATIVE).records(found)
+    trashed = coupons(None, TRASHED_COUPON, NATIVE)
+    for place, coupon in enumerate(found):
+        if coupon.get("trashed_at"):
+            shown[place] = trashed.record(coupon)
+    return [{"coupon": coupon} for coupon in shown]
 
 
 def _customers(found: Sequence[Record]) -> list[Object]:
-    serializer = customers(dialect=NATIVE)
-    return [{"customer": serializer.record(each)} for each in found]
+    return [{"customer": shown} for shown in customers(dialect=NATIVE).records(found)]
 
 
 def _orders(found: Sequence[Record]) -> list[Object]:

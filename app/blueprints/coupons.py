@@ -192,5 +192,5 @@ def bulk_coupons(body: Body) -> Response:
         create=schemas.CouponCreate,
         update=schemas.CouponUpdate,
         save=coupons.save_coupons,
-        dump=coupons_of().record,
+        dump=coupons_of().records,
     )

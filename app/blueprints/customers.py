@@ -190,5 +190,5 @@ def bulk_customers(body: Body) -> Response:
         create=schemas.CustomerCreate,
         update=schemas.CustomerUpdate,
         save=customers.save_customers,
-        dump=customers_of().record,
+        dump=customers_of().records,
     )

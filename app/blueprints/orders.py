@@ -1,6 +1,6 @@
 """Orders: the routes of decisions 7 and orders 1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from flask import Response
 
@@ -13,15 +13,12 @@ from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import OrderSerializer
 from app.api.responses import delete_response, json_response, page_response
-from app.auth.principals import Principal
 from app.catalog import current_catalog
-from app.errors import ShopError
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import orders as examples
 from app.schemas.orders import input as schemas
 from app.schemas.orders.order import OrderList, OrderResponse, OrderStatusList
 from app.schemas.queries import DeleteQuery, OrderCountQuery, OrderListQuery, RecordQuery
-from app.services.common.bulk import BulkItem, WriteResult
 from app.services.orders import queries as order_queries
 from app.services.orders import writes as orders
 from app.services.orders.queries import OrderQuery
@@ -195,14 +192,6 @@ def bulk_orders(body: Body) -> Response:
         body["orders"],
         create=schemas.OrderCreate,
         update=schemas.OrderUpdate,
-        save=_save_orders,
-        dump=dict,
+        save=orders.save_orders,
+        dump=OrderSerializer().records,
     )
-
-
-def _save_orders(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
-    """Save orders and return them as in responses. The customers of all orders are read at once."""
-    results = orders.save_orders(actor, items)
-    written = [result for result in results if not isinstance(result, ShopError)]
-    shown = iter(OrderSerializer().records(written))
-    return [result if isinstance(result, ShopError) else next(shown) for result in results]

@@ -143,7 +143,7 @@ def run(
     *,
     load: Callable[[BulkItem], BulkItem],
     save: Callable[[Sequence[BulkItem]], Sequence[WriteResult]],
-    dump: Callable[[Mapping[str, Any]], Any],
+    dump: Callable[[Sequence[Mapping[str, Any]]], Sequence[object]],
     name: Callable[[str], str],
 ) -> BulkResult:
     """Write the items of a bulk request and return their results in the same order.
@@ -154,7 +154,7 @@ def run(
         record: the name of the records in error codes, such as ``coupon``.
         load: converts the data of an item, or raises ShopError.
         save: writes the loaded items in one transaction and returns one result per item, in order.
-        dump: converts a written record to its result.
+        dump: converts the written records to their results.
         name: returns the name of an error code in the API version.
     """
     results: list[object] = [None] * len(items)
@@ -168,15 +168,16 @@ def run(
             accepted[position] = load(bulk_item)
         except ShopError as error:
             results[position] = _failure(bulk_item, error, name)
-    created = False
-    written = save(list(accepted.values())) if accepted else ()
-    for (position, bulk_item), result in zip(accepted.items(), written, strict=True):
+    saved = save(list(accepted.values())) if accepted else ()
+    written: dict[int, Mapping[str, Any]] = {}
+    for (position, bulk_item), result in zip(accepted.items(), saved, strict=True):
         if isinstance(result, ShopError):
             results[position] = _failure(bulk_item, result, name)
         else:
-            results[position] = dump(result)
-            created |= bulk_item.id is None
-    return BulkResult(results, created)
+            written[position] = result
+    for position, shown in zip(written, dump(list(written.values())), strict=True):
+        results[position] = shown
+    return BulkResult(results, any(accepted[position].id is None for position in written))
 
 
 def save_items(
