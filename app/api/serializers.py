@@ -114,8 +114,7 @@ class Serializer:
 
     def rows(self, rows: Iterable[Row]) -> list[Object]:
         """Convert several rows with values in the order of ``columns``."""
-        # The values of a tuple are read in half of the time of those of a row of SQLAlchemy.
-        return self._convert([tuple(values) for values in rows])
+        return self._convert(list(rows))
 
     def row(self, row: Row) -> Object:
         """Convert a row with values in the order of ``columns``."""
@@ -154,6 +153,8 @@ class Serializer:
     ) -> ConvertAll:
         """Return a function that creates the objects of some fields, one for each row.
 
+        The columns of copied values come first, so that they are a part of each row.
+
         Args:
             selection: the selected keys, or None for all keys.
             position_of: function that returns the position of a column value.
@@ -161,29 +162,31 @@ class Serializer:
             prefix: beginning of the names of the columns.
         """
         copied: dict[str, object] = {}
-        computed: dict[str, ValuesOf] = {}
+        later: dict[str, Callable[[], ValuesOf]] = {}
         wires: list[tuple[str, Convert, bool]] = []
         blank: dict[str, object] = {}
+        names: set[str] = set()
         for key, (field, part) in fields.items():
             if _waits(field) if selection is None else key not in selection:
                 continue
             inner = None if selection is None else selection[key]
             if part is not None and not (inner is None and key in whole):
                 below: Any = field
-                computed[key] = self._converter(part, inner, position_of, whole, below.prefix)
+                later[key] = partial(self._converter, part, inner, position_of, whole, below.prefix)
             elif isinstance(field, Output) and inner is not None and not isinstance(field, Lines):
                 continue  # not an object
             else:
                 name = key if part is not None else prefix + (field.attribute or key)
-                column, index = position_of(name)
                 wire = getattr(field, "wire", None) if inner is None else _narrowing(inner)
-                if index is not None:
-                    computed[key] = _items(column, index)
+                if name in self._positions or name in names:
+                    later[key] = partial(_values, position_of, name)
                 else:
-                    copied[key] = column
+                    names.add(name)
+                    copied[key], _ = position_of(name)
                 if wire is not None:
                     wires.append((key, wire, getattr(field, "keeps_text", False)))
             blank[key] = None
+        computed = {key: values_of() for key, values_of in later.items()}
         return _joined(blank, copied, wires, computed)
 
 
@@ -204,9 +207,12 @@ def _joined(
         wires: functions that convert values, with whether they keep text.
         computed: functions that return the other values of rows.
     """
-    keys, template = tuple(copied), dict(blank)
+    keys, template, places = tuple(copied), dict(blank), list(copied.values())
     # One more than there are keys, so that the values are a tuple even of a single key.
-    values = itemgetter(*copied.values(), *list(copied.values())[:1]) if copied else tuple
+    values = itemgetter(*places, *places[:1]) if places else tuple
+    first = places[0] if places else None
+    if isinstance(first, int) and places == [*range(first, first + len(places))]:
+        values = itemgetter(slice(first, first + len(places)))  # a part of the row
 
     def convert(rows: Rows) -> list[Object]:
         objects = []
@@ -236,8 +242,11 @@ def _narrowing(selection: Mapping[str, object]) -> Convert:
     return partial(narrowed, selection=selection)
 
 
-def _items(column: object, index: int) -> ValuesOf:
-    """Return a function that reads a value within a column of each row."""
+def _values(position_of: Callable[[str], Position], name: str) -> ValuesOf:
+    """Return a function that reads a value of each row, which can be within a column."""
+    column, index = position_of(name)
+    if index is None:
+        return lambda rows: [row[column] for row in rows]
     return lambda rows: [row[column][index] for row in rows]
 
 

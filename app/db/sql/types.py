@@ -110,7 +110,7 @@ class TimestampText(TypeDecorator[str]):
     @staticmethod
     def read(text: str | None) -> str | None:
         """Return the formatted timestamp for an ISO 8601 text in UTC, without fractions."""
-        return None if text is None else f"{text[:10]}T{text[11:19]}Z"
+        return None if text is None else f"{text[:19]}Z".replace(" ", "T")
 
 
 class UtcDateTime(TypeDecorator[datetime]):

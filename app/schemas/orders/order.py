@@ -156,7 +156,7 @@ class OrderSchema(Base):
         "Total quantity of all line items.",
         attribute="line_items",
         dump_only=True,
-        wire=lambda lines: sum(line.get("quantity", 0) for line in lines),
+        wire=lambda lines: sum([line.get("quantity", 0) for line in lines]),
     )
     total_tax = fields.Amount("Sum of all taxes.")
     total_shipping = fields.Amount("Shipping total, without tax.")
@@ -167,7 +167,7 @@ class OrderSchema(Base):
         "Titles of the shipping methods, separated by commas.",
         attribute="shipping_lines",
         dump_only=True,
-        wire=lambda lines: ", ".join(line.get("method_title", "") for line in lines),
+        wire=lambda lines: ", ".join([line.get("method_title", "") for line in lines]),
     )
     payment_details = fields.Composite(PaymentDetailsSchema, prefix="payment_")
     billing_address = fields.Composite(BillingAddressSchema, prefix="billing_")

@@ -120,4 +120,8 @@ def _of_table(
     sums = sums.where(_COUNTS.table_name == table_name)
     if without is not None:
         sums = sums.where(_COUNTS.partition != without)
-    return sums if partitions is None else sums.where(_COUNTS.partition.in_(partitions))
+    if partitions is None:
+        return sums
+    if len(partitions) == 1:  # SQLAlchemy would write the list into the text of each statement
+        return sums.where(_COUNTS.partition == partitions[0])
+    return sums.where(_COUNTS.partition.in_(partitions))

@@ -40,7 +40,7 @@ from app.services.common.row_counts import RowCountFilter
 from app.services.customers import totals
 from app.services.customers.statistics import SUMS, TOTALS
 
-ALL_ROLES = "all"
+ALL_ROLES, DEFAULT_ROLE = "all", "customer"
 
 _HAS_ID = USERS.c.id == bindparam(WANTED)
 _HAS_EMAIL = USERS.c.email_normalized == bindparam(WANTED)
@@ -80,7 +80,7 @@ class CustomerQuery(ListQuery):
     order: str = "asc"
     orderby: str = "registered"
     orderby_meta_key: str | None = None
-    role: str = "customer"
+    role: str = DEFAULT_ROLE
     q: str | None = None
     tag: str | None = None
     total_spent_min: Decimal | None = None
@@ -282,6 +282,12 @@ def _by_registration(query: CustomerQuery) -> Matching:
 
     With several roles, a page in the middle of a million users takes two seconds without it.
     """
+    if (query.role, query.created_at_min, query.created_at_max) == (DEFAULT_ROLE, None, None):
+        return _CUSTOMERS
+    return _registered(query)
+
+
+def _registered(query: CustomerQuery) -> Matching:
     role, periods = query.role, between({"created_at": USERS.c.created_at}, query)
     of_roles = between({"created_at": _REGISTERED.c.registered_at}, query)
     ids = select(_REGISTERED.c.user_id).where(_REGISTERED.c.role == role, *of_roles)
@@ -373,5 +379,6 @@ def _without_role() -> CompoundSelect[object]:
     )
 
 
-# Built once: building it took a quarter of the time of a list.
+# Built once: building them took a quarter, and a tenth, of the time of a list.
 _WITHOUT_ROLE = _without_role()
+_CUSTOMERS = _registered(CustomerQuery())
