@@ -52,13 +52,13 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
     g.principal = principal = replace(principal, request_id=g.request_start.ids["request_id"])
     view = current_view()
     require_operation(principal, request.method, resource, view, any_permission=any_permission)
-    if not principal.capabilities or lacks_right():
+    if not principal.capabilities or lacks_right(view):
         limit_body()
 
 
-def lacks_right() -> bool:
-    """Return whether the caller lacks the right of the operation. One of several is enough."""
-    rights = documented(current_view(), "rights", ())
+def lacks_right(view: object) -> bool:
+    """Return whether the caller lacks the right of a view. One of several is enough."""
+    rights = documented(view, "rights", ())
     return bool(rights) and not any(map(current_principal().has_right, rights))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.api.dialect import Dialect, current_dialect
 from app.api.serializers import Object, Selection, Serializer
 from app.db.read_pool import fetch
 from app.db.records import Row
@@ -142,14 +143,21 @@ class RecordSerializer:
 
     Args:
         query: the loaded query of a read; None for the response to a write.
+        dialect: the dialect of the objects, by default that of the request. Events have the native
+            form, whatever the dialect of the request is (events 1).
 
     Raises:
         InvalidParams: the request is strict and selects an unknown name.
     """
 
     def __init__(
-        self, serializer: Serializer, kind: MetadataTable, query: Mapping[str, object] | None = None
+        self,
+        serializer: Serializer,
+        kind: MetadataTable,
+        query: Mapping[str, object] | None = None,
+        dialect: Dialect | None = None,
     ) -> None:
+        serializer = serializer.for_schemas((dialect or current_dialect()).schemas)
         self._kind = kind
         self._wanted = WantedMetadata(serializer, query)
         self._serializer = serializer.only(self._wanted.selection)

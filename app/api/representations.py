@@ -92,28 +92,20 @@ def init_app(app: Flask) -> None:
     }
 
 
-def _in_dialect(serializer: Serializer, dialect: Dialect | None) -> Serializer:
-    """Return the serializer of a dialect, by default that of the request.
-
-    Events have the native form, whatever the dialect of the request is (events 1).
-    """
-    return serializer.for_schemas((dialect or current_dialect()).schemas)
-
-
 def coupons(
     query: Mapping[str, object] | None = None,
     serializer: Serializer = COUPON,
     dialect: Dialect | None = None,
 ) -> RecordSerializer:
     """Return the serializer of coupons for a loaded query, or for the response to a write."""
-    return RecordSerializer(_in_dialect(serializer, dialect), metadata.COUPON, query)
+    return RecordSerializer(serializer, metadata.COUPON, query, dialect)
 
 
 def customers(
     query: Mapping[str, object] | None = None, dialect: Dialect | None = None
 ) -> RecordSerializer:
     """Return the serializer of customers for a loaded query, or for the response to a write."""
-    return RecordSerializer(_in_dialect(CUSTOMER, dialect), metadata.CUSTOMER, query)
+    return RecordSerializer(CUSTOMER, metadata.CUSTOMER, query, dialect)
 
 
 _LEFT_OUT = {
@@ -132,7 +124,7 @@ _LEFT_OUT = {
 def _compared(serializer: Serializer, kind: metadata.MetadataTable) -> Callable[[Record], Object]:
     """Return the function that returns the fields of a record that ``changes`` compare."""
     names = {name: None for name in serializer.selectable if name not in _LEFT_OUT}
-    return RecordSerializer(serializer.only(names), kind).record
+    return RecordSerializer(serializer.only(names), kind, dialect=NATIVE).record
 
 
 _compared_customer = _compared(CUSTOMER, metadata.CUSTOMER)
@@ -183,7 +175,7 @@ class RefundSerializer(RecordSerializer):
     def __init__(
         self, query: Mapping[str, object] | None = None, dialect: Dialect | None = None
     ) -> None:
-        super().__init__(_in_dialect(ORDER_REFUND, dialect), metadata.REFUND, query)
+        super().__init__(ORDER_REFUND, metadata.REFUND, query, dialect)
         if self._wanted.has_items:  # the items of an order have other IDs
             self.columns += (ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.line_items)
 
@@ -222,7 +214,7 @@ class OrderSerializer(RecordSerializer):
         dialect: Dialect | None = None,
     ) -> None:
         self._dialect = dialect or current_dialect()
-        serializer = _in_dialect(serializer, self._dialect)
+        serializer = serializer.for_schemas(self._dialect.schemas)
         extensions = current_catalog().order_extensions
         self._kind = metadata.ORDER
         self._wanted = WantedMetadata(serializer, query)

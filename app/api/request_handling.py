@@ -24,12 +24,13 @@ def _begin_time() -> None:
     a slot for too long.
     """
     # The socket of the request, which also measures its time (server/client_socket.py).
-    client = request.environ.get("gunicorn.socket")
+    environ = request.environ
+    client = environ.get("gunicorn.socket")
     deadline.begin(
         current_app.config["SHOP_REQUEST_TIMEOUT_SECONDS"],
         client if hasattr(client, "started") else None,
     )
-    if rejection := request.environ.get("shop_api.rejection"):
+    if rejection := environ.get("shop_api.rejection"):
         raise rejection
     if getattr(client, "is_rejected", False) or deadline.is_over():
         raise unavailable("The service is busy with other requests.")

@@ -16,6 +16,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from app.api.authentication import lacks_right
 from app.api.dialect import current_dialect
 from app.api.strictness import is_strict
+from app.api.view_docs import current_view
 from app.errors import ShopError
 from app.schemas.loading import instance_of, invalid_params
 from app.schemas.queries import Query
@@ -31,15 +32,17 @@ class ArgumentParser(FlaskParser):
 
     def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
         """Load input with a schema, or with its replacement in the API version."""
-        substitute = current_dialect().schemas.get(type(argmap))
-        strict = is_strict()
+        dialect, strict = current_dialect(), is_strict()
+        substitute = dialect.schemas.get(type(argmap))
         kind: type[ma.Schema] = substitute or type(argmap)
-        names_only = strict and not isinstance(argmap, Query) and lacks_right()
         schema = argmap
-        if substitute or strict:
-            schema = instance_of(kind, strict=strict, names_only=names_only)
+        if strict:
+            names_only = not isinstance(argmap, Query) and lacks_right(current_view())
+            schema = instance_of(kind, strict=True, names_only=names_only)
+        elif substitute:
+            schema = instance_of(kind)
         # Do not cache queries that can contain a secret.
-        if isinstance(schema, Query) and not current_dialect().key_in_query:
+        if isinstance(schema, Query) and not dialect.key_in_query:
             text = request.query_string
             if len(text) <= MAX_QUERY_LENGTH:
                 return dict(self._load_query(schema, text))

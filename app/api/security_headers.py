@@ -49,8 +49,9 @@ def init_app(app: Flask) -> None:
 
 def _add_headers(response: Response) -> Response:
     headers = response.headers
+    sent = {name.lower() for name, _ in headers}
     for name, value in DEFAULT_HEADERS.items():
-        if name not in headers:
+        if name.lower() not in sent:
             headers.add(name, value)
     if request.endpoint == DOCS and response.mimetype == "text/html":
         response.headers["Content-Security-Policy"] = _policy(response)

@@ -141,16 +141,10 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class Json(TypeDecorator[object]):
-    """A list or an object, stored as JSON text on SQLite."""
+    """A list or an object, stored as JSON text on SQLite. The engines parse it with orjson."""
 
     impl = JSON
     cache_ok = True
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Read | None:
-        """Return the function that parses JSON. The PostgreSQL driver parses JSON itself."""
-        if dialect.name == "postgresql":
-            return super().result_processor(dialect, coltype)
-        return lambda text: None if text is None else orjson.loads(text)
 
 
 class JsonFields(TypeDecorator[object]):
