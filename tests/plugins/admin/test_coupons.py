@@ -692,7 +692,7 @@ def test_generating_coupons(admin, browser):
 def test_the_api_filters_coupons_by_state(admin, state, codes):
     make(admin, "a", usage_limit=2, usage_count=1)
     make(admin, "b", usage_limit=1, usage_count=1, expiry_date=str(TODAY))
-    make(admin, "c", usage_limit=1, expiry_date=str(TODAY + timedelta(days=1)))
+    make(admin, "c", usage_limit=1, expiry_date=str(TODAY + timedelta(days=2)))
     admin.post("/redemptions", {"redemption": {"code": "c", "reference": "cart-1"}})
     make(admin, "d")
     found = admin.get("/coupons", {"filter[state]": state}).get_json()["coupons"]
