@@ -24,7 +24,7 @@ from qa.histories.plants import PLANTS
 from qa.histories.system import SHOPS, missing
 from tests.serving import ROOT
 
-SECONDS = 20
+SECONDS = 10
 PLANTED_SECONDS = 180  # a run ends at the first violation, and a busy machine sends few requests
 QUICK = (
     "no-lock", "release-frees-two", "idempotency-survives-rollback", "idempotency-forgets",
