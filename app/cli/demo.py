@@ -1,7 +1,6 @@
 """``shop-api demo``: load a reproducible demo shop in bulk."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
@@ -9,6 +8,7 @@ from flask.cli import with_appcontext
 
 from app.cli import program
 from app.cli.keys import require_schema, show_new
+from app.cli.progress import NoteProgress, showing_progress
 from app.conversions import dates
 from app.services.maintenance.demo.loading import DemoError, UnfinishedDemoError, load_demo_shop
 
@@ -58,12 +58,8 @@ def _note_resumed() -> None:
 
 
 @contextmanager
-def _progress(name: str, length: int) -> Iterator[Callable[[int], None]]:
-    """Show the progress of one kind of records on a terminal, and otherwise its end."""
-    label, on_terminal = f"{name:>10}", sys.stderr.isatty()
-    with click.progressbar(
-        length=length, label=label, file=sys.stderr, hidden=not on_terminal
-    ) as bar:
-        yield bar.update
-    if not on_terminal:
-        click.echo(f"{label}: {length:,} loaded", err=True)
+def _progress(name: str, length: int) -> Iterator[NoteProgress]:
+    """Show the progress of one kind of records, and its end."""
+    with showing_progress(name, length) as note:
+        yield note
+    click.echo(f"{name:>10}: {length:,} loaded", err=True)

@@ -78,7 +78,7 @@ class UnfinishedDemoError(DemoError):
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Function that takes the name and the number of records, and returns a function that is told how
-many more are loaded."""
+many are loaded."""
 
 
 @contextmanager
@@ -201,8 +201,8 @@ def _load(
             items = [BulkItem(None, record) for record in made]
             save = partial(_save, part=part, run_id=run["id"], done=done)
             run_in_transaction(partial(save, actor=actor, items=items))
-            note(end - done)
             done = end
+            note(done)
 
 
 def _save(
