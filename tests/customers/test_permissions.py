@@ -5,6 +5,7 @@ Which roles and keys can call which operation is the table in ``tests/auth/test_
 
 import pytest
 
+from app.db.session import db
 from tests.customers.calls import NOBODY, edit, expected, give_role, read, rejection
 
 pytestmark = pytest.mark.one_database
@@ -133,8 +134,10 @@ def test_delete_of_an_account_with_roles_by_an_administrator(app, admin, client_
     assert rejection(admin.get(f"/customers/{target}")) == (404, "shop_api_invalid_customer")
 
 
-def test_update_of_the_first_account_by_a_shop_manager(admin, client_for):
-    assert admin.key.user_id == 1
+def test_update_of_the_first_account_by_a_shop_manager(app, client_for):
+    with app.app_context(), db.engine.begin() as connection:  # other tests have used its ID
+        connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'users'")
+    assert client_for().key.user_id == 1
     response = edit(client_for("shop_manager"), 1, first_name="New")
     assert rejection(response) == (400, "shop_api_user_cannot_edit_customer")
 
