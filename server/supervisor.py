@@ -83,6 +83,7 @@ class Supervisor:
         """Return the exit status of gunicorn, once all processes have ended."""
         for number in FORWARDED:
             signal.signal(number, self._forward)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # which serve has blocked
         if not self._gunicorns:
             self._gunicorns = [_start(self._commands[0])]
         if self._stopping:  # a signal arrived before the process existed

@@ -6,6 +6,7 @@
 import errno
 import gc
 import os
+import signal
 import socket
 import sys
 from contextvars import Context
@@ -97,6 +98,8 @@ def _with_worker(command: list[str]) -> list[str]:
     gunicorn = 0 if has_metrics else os.fork()
     if not (has_metrics or gunicorn):
         _run_gunicorn(command, parent)
+    # Those that arrive before the next program can handle them would end it, or be lost.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     numbers = map(str, (gunicorn, worker, listener))
     return [sys.executable, "-m", "server.supervisor", *numbers, *command]
 

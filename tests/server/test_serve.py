@@ -23,7 +23,7 @@ def serve(tmp_path):
     server = Gunicorn(tmp_path / "log", shop)
     server.key = new_shop(shop | {"INSTANCE_PATH": str(tmp_path)})
 
-    def start(stdout=None, folder=ROOT, **env):
+    def start(stdout=None, folder=ROOT, *, wait=True, **env):
         with server.log.open("ab") as output:
             server.process = subprocess.Popen(
                 [sys.executable, "-m", "app.main", "serve"],
@@ -32,7 +32,8 @@ def serve(tmp_path):
                 stdout=stdout or output,
                 stderr=output,
             )
-        server.wait_until_ready()
+        if wait:
+            server.wait_until_ready()
         return psutil.Process(server.process.pid)
 
     start.server = server
@@ -138,6 +139,26 @@ def test_serve_stops_everything_on_a_signal(serve, number):
     family = family_of(process.pid)
     process.send_signal(number)
     assert ended(family)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
+def test_serve_handles_a_signal_that_arrives_while_its_last_program_starts(serve, number):
+    process = serve(wait=False)
+    while "server.supervisor" not in process.cmdline():  # without a pause, to be earlier than it
+        pass
+    family = family_of(process.pid)
+    process.send_signal(number)
+    if number == signal.SIGQUIT:
+        assert ended(family)
+        assert serve.server.process.wait(PATIENCE) == 0
+    else:
+        serve.server.wait_until_ready()
+        wait_for(
+            lambda: (found := gunicorns_of(process)) and found[0] not in family,
+            "another gunicorn",
+            PATIENCE,
+        )
 
 
 def reload(process):
