@@ -33,7 +33,7 @@ from app.models import (
 )
 from app.models.address import SHIPPING_PHONE
 from app.models.coupon import ON_REQUEST, CouponOptions
-from app.models.user import with_normalized
+from app.models.user import role_of, with_normalized
 from app.schemas.coupons.coupon import CouponCreate
 from app.schemas.fields.output import (
     Amount,
@@ -141,12 +141,7 @@ def _customer(table: Table, record: Record) -> Rows:
     return {
         table: [row],
         USER_ROLES: [
-            {
-                "user_id": row["id"],
-                "role": _text("roles", role),
-                "position": position,
-                "registered_at": row["created_at"],
-            }
+            role_of(row["id"], _text("roles", role), row["created_at"], position)
             for position, role in enumerate(roles)
         ],
         USER_TAGS: [{"user_id": row["id"], "tag": tag} for tag in row["tags"] or ()],

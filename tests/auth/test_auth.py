@@ -297,7 +297,7 @@ def test_capabilities_are_the_union_of_the_roles(app, client_for, roles, status)
         session.delete(subscriber)
         session.flush()
         for position, role in enumerate(roles):
-            session.add(UserRole(**role_of(user_id, role, registered_at) | {"position": position}))
+            session.add(UserRole(**role_of(user_id, role, registered_at, position)))
 
     with app.app_context():
         run_in_transaction(give)

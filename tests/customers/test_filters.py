@@ -240,7 +240,7 @@ def add_roles(app, roles_of):
             user |= {"created_at": timestamp, "updated_at": timestamp}
             user_id = session.scalars(insert(User).returning(User.id), [user]).one()
             for position, role in enumerate(roles):
-                row = role_of(user_id, role, timestamp) | {"position": position}
+                row = role_of(user_id, role, timestamp, position)
                 session.execute(insert(UserRole), [row])
 
     with app.app_context():

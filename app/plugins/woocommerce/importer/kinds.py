@@ -27,7 +27,7 @@ from app.models import (
     Webhook,
 )
 from app.models.coupon import CouponStatus
-from app.models.user import with_normalized
+from app.models.user import role_of, with_normalized
 from app.plugins.woocommerce.importer.convert.converted import Pending
 from app.plugins.woocommerce.importer.target.writer import TargetKind
 from app.services.campaigns.writes import count_again
@@ -90,12 +90,7 @@ def _write_roles(session: Session, written: Sequence[Pending]) -> None:
     if changed:
         session.execute(delete(USER_ROLES).where(USER_ROLES.c.user_id.in_(changed)))
     rows = [
-        {
-            "user_id": each.target_id,
-            "role": role,
-            "position": position,
-            "registered_at": each.values["created_at"],
-        }
+        role_of(each.target_id, role, each.values["created_at"], position)
         for each in written
         for position, role in enumerate(each.converted.roles)
     ]
