@@ -252,6 +252,16 @@ def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch,
     assert run(app, "--seed", "7")[0] == 1  # it is finished now
 
 
+@pytest.mark.one_database
+def test_another_demo_beside_coupons_that_no_longer_apply(admin):
+    assert run(admin.app, "--seed", "7")[0] == 0
+    for coupon in admin.get("/coupons", {"filter[q]": "demo-"}).json["coupons"]:
+        changes = {"usage_limit": 1} if coupon["code"] == "demo-percent" else {"active": False}
+        assert admin.put(f"/coupons/{coupon['id']}", {"coupon": changes}).status_code == 200
+    assert run(admin.app, "--seed", "8", "--add")[0] == 0
+    assert admin.get("/orders/count").json["count"] == 120
+
+
 def test_demo_leaves_the_customers_of_the_shop_alone(make_app, admin, make_customer):
     mine = make_customer()
     app = admin.app
