@@ -34,8 +34,10 @@ def changes_of(change: Change, undo_of: int | None) -> Mapping[str, object] | No
 
 
 def _compared(change: Change) -> Pair:
+    if change.before is None:
+        return {}, {}
     values = current_catalog().event_values.get(change.resource)
-    if values is None or change.before is None:
+    if values is None:
         return {}, {}
     if change.event.endswith(".updated") and change.after is not None:
         before = dict(change.before)

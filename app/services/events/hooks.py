@@ -9,6 +9,7 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.catalog import Change, ChangeHook, current_catalog
+from app.db.records import Record
 from app.db.session import call_after_commit
 from app.services.events.bulk import is_summarized
 from app.services.events.changes import changes_of
@@ -91,18 +92,16 @@ def described(cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
     """
     if _is_silent():
         return list(changes)
-    data = [
-        {
-            change.resource: {"id": change.record["id"]},
-            "permanent": change.after is None,
-            **{name: change.record[name] for name in ("order_id",) if change.resource == _NOTE},
-        }
-        for change in changes
-    ]
+    data: list[Record] = [{} for _ in changes]
     places: dict[str, list[int]] = {}
     for place, change in enumerate(changes):
-        if not change.data and not change.event.endswith(".deleted"):
-            places.setdefault(change.resource, []).append(place)
+        resource = change.resource
+        if change.event.endswith(".deleted"):
+            data[place] = {resource: {"id": change.record["id"]}, "permanent": change.after is None}
+            if resource == _NOTE:
+                data[place]["order_id"] = change.record["order_id"]
+        elif not change.data:
+            places.setdefault(resource, []).append(place)
     for resource, found in places.items():
         shown = current_catalog().event_data[resource]([changes[place].record for place in found])
         for place, each in zip(found, shown, strict=True):
