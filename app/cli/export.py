@@ -27,7 +27,7 @@ from app.import_export.exports import (
     records,
     whole_snapshot,
 )
-from app.models import COUPONS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
+from app.models import COUPONS, ORDERS, USER_ROLES, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.campaigns import CampaignFilter
 from app.schemas.coupons.batch import CouponBatchFilter
@@ -38,7 +38,6 @@ from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query
 from app.schemas.redemptions import RedemptionFilter
 from app.services.campaigns import queries as campaign_queries
 from app.services.campaigns.queries import CampaignQuery
-from app.services.common import metadata
 from app.services.common.filtering import ListQuery, between, require_known_status, within
 from app.services.coupons import batch_queries
 from app.services.coupons import queries as coupon_queries
@@ -155,11 +154,6 @@ def _with(
     return conditions if search is None else [*conditions, search.by_index]
 
 
-def _of_refunds(query: RefundQuery) -> list[ColumnElement[bool]]:
-    of_metadata = metadata.conditions_of(metadata.REFUND, ORDER_REFUNDS.c.id, query.metadata)
-    return [*refunds.conditions_of(query), *of_metadata]
-
-
 class _Filter(NamedTuple):
     schema: type[Query]
     query: type[ListQuery]
@@ -170,7 +164,7 @@ _FILTERS: Mapping[str, _Filter] = {
     "coupons": _Filter(_CouponFilter, _CouponQuery, _of_coupons),
     "customers": _Filter(_CustomerFilter, CustomerQuery, _of_customers),
     "orders": _Filter(OrderFilter, OrderQuery, _of_orders),
-    "refunds": _Filter(RefundFilter, RefundQuery, _of_refunds),
+    "refunds": _Filter(RefundFilter, RefundQuery, refunds.conditions_of),
     "redemptions": _Filter(RedemptionFilter, RedemptionQuery, redemption_queries.conditions_of),
     "batches": _Filter(CouponBatchFilter, BatchQuery, batch_queries.conditions_of),
     "campaigns": _Filter(CampaignFilter, CampaignQuery, campaign_queries.conditions_of),

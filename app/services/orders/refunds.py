@@ -315,15 +315,14 @@ _OF_ORDERS = (
 
 def _matching(query: RefundQuery) -> Matching:
     """Return the refunds that match a ``RefundQuery``, without those of trashed orders."""
-    filters = metadata_tables.conditions_of(
-        metadata_tables.REFUND, ORDER_REFUNDS.c.id, query.metadata
-    )
-    return Matching(ORDER_REFUNDS.c.id, [*conditions_of(query), *filters], ~_IS_OF_TRASHED)
+    return Matching(ORDER_REFUNDS.c.id, conditions_of(query), ~_IS_OF_TRASHED)
 
 
 def conditions_of(query: RefundQuery) -> list[ColumnElement[bool]]:
-    """Return the conditions of a ``RefundQuery`` on columns, for refunds of any order."""
-    conditions = between(ORDER_REFUNDS.c, query)
+    """Return the conditions of a ``RefundQuery``, for refunds of any order."""
+    table, record_id = metadata_tables.REFUND, ORDER_REFUNDS.c.id
+    conditions = metadata_tables.conditions_of(table, record_id, query.metadata)
+    conditions += between(ORDER_REFUNDS.c, query)
     if query.order_id is not None:
         # Larger IDs identify no order.
         conditions.append(ORDER_REFUNDS.c.order_id == min(query.order_id, INT64_MAX))
