@@ -8,6 +8,7 @@ alteration needs certain operations. This command records it again::
 """
 
 import copy
+import pickle
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -436,7 +437,7 @@ ALTERATIONS = {
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_altered_history_is_rejected(recorded, alter, checker):
-    segments = copy.deepcopy(recorded)
+    segments = pickle.loads(pickle.dumps(recorded))  # takes half the time of copy.deepcopy
     alter(segments)
     assert is_rejected(segments, checker)
 
