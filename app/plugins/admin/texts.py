@@ -138,4 +138,10 @@ def _ngettext(singular: str, plural: str, number: int) -> str:
 
 
 def _catalog() -> NullTranslations:
-    return translation("admin", FOLDER, languages=[language()], fallback=True)  # cached
+    return _CATALOGS[language()]
+
+
+# Read once. Otherwise gettext looks for the file of each text of a page.
+_CATALOGS = {
+    code: translation("admin", FOLDER, languages=[code], fallback=True) for code in LANGUAGES
+}
