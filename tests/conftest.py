@@ -33,7 +33,6 @@ from tests.databases import (  # noqa: E402  # the same
     close,
     empty,
     insertions,
-    restart_account_ids,
 )
 from tests.schemas import create_tables  # noqa: E402  # the same
 from tests.selection import POOLED  # noqa: E402  # the same
@@ -93,7 +92,6 @@ def administrator(session_app):
     with session_app.app_context():
         with db.engine.begin() as connection:
             empty(connection)
-            restart_account_ids(connection)
         key = create_key("administrator", "administrator", Permission.READ_WRITE, "")
         with db.engine.connect() as connection:
             statements = insertions(connection, without={Event.__tablename__})

@@ -258,14 +258,6 @@ class StoredShop:
             connection.exec_driver_sql(statement)
 
 
-def restart_account_ids(connection):
-    """Let accounts have the IDs 1, 2 and so on, whatever an earlier test has created."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'users'")
-    else:
-        connection.exec_driver_sql("ALTER SEQUENCE users_id_seq RESTART")
-
-
 def _restart_item_ids(connection):
     """Let items of orders have the IDs 1, 2 and so on, in a file without erasures."""
     if connection.dialect.name == "sqlite":
