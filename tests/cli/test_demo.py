@@ -262,6 +262,15 @@ def test_another_demo_beside_coupons_that_no_longer_apply(admin):
     assert admin.get("/orders/count").json["count"] == 120
 
 
+@pytest.mark.one_database
+def test_demo_beside_a_coupon_of_the_shop_that_does_not_apply(admin):
+    coupon = {"code": "demo-percent", "active": False}
+    assert admin.post("/coupons", {"coupon": coupon}).status_code == 201
+    assert run(admin.app, "--seed", "7")[0] == 0
+    carts = {"filter[reference]": "cart-1"}
+    assert admin.get("/redemptions/count", carts).json["count"] == 0
+
+
 def test_demo_leaves_the_customers_of_the_shop_alone(make_app, admin, make_customer):
     mine = make_customer()
     app = admin.app

@@ -65,9 +65,13 @@ _HOUR = 3600
 _WEEK = 7 * 24 * _HOUR
 
 
-def add_carts(session: Session, actor: Principal, present: datetime) -> None:
-    """Reserve a coupon for ten carts, of which one has expired, in a shop without redemptions."""
-    has_coupon = COUPONS.c.code == _PERCENT, PUBLISHED
+def add_carts(session: Session, actor: Principal, present: datetime, first_id: int) -> None:
+    """Reserve a coupon for ten carts, of which one has expired, in a shop without redemptions.
+
+    Args:
+        first_id: the first coupon of the demo shop. Others need not be applicable.
+    """
+    has_coupon = COUPONS.c.code == _PERCENT, PUBLISHED, COUPONS.c.id >= first_id
     if not _is_empty(session, REDEMPTIONS.c.id) or not session.scalar(
         select(COUPONS.c.id).where(*has_coupon)
     ):

@@ -132,7 +132,8 @@ def load_demo_shop(
             if part.table is USERS:
                 shop.customer_ids = _customers_of(run)
             if part.table is COUPONS:
-                run_in_transaction(lambda session: add_carts(session, actor, shop.present))
+                carts = partial(add_carts, present=shop.present, first_id=run["first_coupon"])
+                run_in_transaction(partial(carts, actor=actor))
         totals.refresh()
         return run_in_transaction(lambda session: _finish(session, run, owner_id))
 
