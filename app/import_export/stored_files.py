@@ -56,6 +56,9 @@ def format_of(content: bytes) -> str:
 _TOO_LONG = Sentence("is longer than {0:,} bytes.", MAX_LINE_BYTES)
 _COMPRESSION = 1  # the fastest
 
+REPLACEMENT = "\ufffd"
+"""What errors show in place of a character that cannot be stored."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
@@ -173,12 +176,14 @@ def _actor(run: Any) -> Principal:
 
 def _errors(outcome: BatchOutcome) -> Iterator[dict[str, object]]:
     for number, error in outcome.sorted_failures:
+        # A name in the file can have NUL characters, which PostgreSQL does not store.
+        message, param = str(error), error.parts[0].param
         yield {
             "line": number,
             "code": error.code,
-            "message": str(error),
+            "message": message.replace("\0", REPLACEMENT),
             "sentence": orjson.dumps(error.sentence(), Sentence.plain).decode(),
-            "param": error.parts[0].param,
+            "param": param and param.replace("\0", REPLACEMENT),
         }
 
 

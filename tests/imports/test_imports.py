@@ -142,6 +142,15 @@ def test_errors_of_lines_are_those_of_bulk(admin, imported, make_coupon):
     assert "filter%5Bafter%5D=6" in page.headers["Link"] or "after=6" in page.headers["Link"]
 
 
+@pytest.mark.both_databases
+def test_an_error_can_name_null_characters(imported):
+    """PostgreSQL stores none. The worker failed, and took the part again after two minutes."""
+    found, (error,) = imported([{"code": "a"}, {"code": "b", "x\0": 1}])
+    assert numbers(found) == ("finished", 2, 2, 1, 0, 0, 1)
+    assert (error["line"], error["param"]) == (2, "x\ufffd")
+    assert error["message"].startswith("x\ufffd: unknown field")
+
+
 def test_a_password_is_never_imported(admin, send, imported):
     response = send("email,password\na@b.example,x\n", "customers")
     assert reply(response)[0] == 400
