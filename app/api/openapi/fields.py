@@ -99,6 +99,10 @@ class Converter(OpenAPIConverter):
         default: Document = super().field2default(field, **kwargs)
         return default
 
+    def list2param(self, field: Field, **_: object) -> Document:
+        """Return how a list is sent: as a text with commas."""
+        return {"style": "form", "explode": False} if isinstance(field, ma.fields.List) else {}
+
     def metadata2properties(self, field: Field, **kwargs: object) -> Document:
         """Return the description of a field, with the default of an input."""
         properties: Document = super().metadata2properties(field, **kwargs)

@@ -1,54 +1,31 @@
-"""Arguments of operations as JSON Schema: their validation and conversion, as in WordPress.
+"""Arguments of operations as fields of marshmallow: their check and conversion as in WordPress.
 
-One table of arguments serves requests, ``OPTIONS`` and the OpenAPI document. Some keys are not JSON
-Schema: ``is_checked=False`` only converts a list of IDs, ``null_is_valid=False`` rejects null,
-``is_nullable=True`` accepts null in an object, where it means that the value is not sent,
-``is_absolute=True`` drops a minus sign, ``note`` is added to the message about a value that is not
-in an ``enum``, ``prefix`` is what a value in it can begin with, and ``read`` is a function that
-returns a value in the form of the schema.
+The same schemas serve requests, ``OPTIONS`` and the OpenAPI document.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
+
+import marshmallow as ma
 
 from app.conversions.dates import with_plus
 from app.conversions.emails import is_email
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
+from app.schemas.base import Base
+from app.schemas.fields.json_schema import COMPONENT
 from app.schemas.reports import LAST_YEAR
 
-Schema = Mapping[str, Any]
-Arguments = Mapping[str, Schema]
-
-INTEGER: Schema = {"type": "integer"}
-OPTIONAL_INTEGER: Schema = {**INTEGER, "is_nullable": True}
-ABSOLUTE: Schema = {"type": "integer", "is_absolute": True}
-DECIMALS: Schema = {**ABSOLUTE, "default": 2}
-MAX_DECIMALS = 8
-TEXT: Schema = {"type": "string"}
-BOOLEAN: Schema = {"type": "boolean"}
-IDS: Schema = {"type": "array", "items": INTEGER, "default": [], "is_checked": False}
-INTEGERS: Schema = {"type": "array", "items": INTEGER}
-MONEY: Schema = {"type": ["number", "string"], "format": "money"}
-DATE: Schema = {"type": "string", "format": "date-time", "read": with_plus}
-ANYTHING: Schema = {}
-CONTEXT: Schema = {"type": "string", "enum": ["view", "edit"], "default": "view"}
-FORCE: Schema = {"type": "boolean", "default": False}
-METADATA: Schema = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {"id": OPTIONAL_INTEGER, "key": TEXT, "value": ANYTHING},
-    },
-}
-ONE: Arguments = {"context": CONTEXT}
-VIEW: Arguments = {"context": {**CONTEXT, "enum": ["view"]}}
-"""The parameters of records that nobody can change."""
+Field = ma.fields.Field[Any]
+Arguments = Mapping[str, Field]
+Schema = dict[str, Any]
+"""A JSON Schema."""
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
 _MONEY = re.compile(r"-?\d*(\.\d*)?", re.ASCII)
@@ -57,107 +34,247 @@ _DATE_TIME = re.compile(
 )
 
 
-class Problem(Exception):
-    """Why a value is invalid: a code of WordPress, and a reason that names the argument."""
+class Problem(ma.ValidationError):
+    """Why a value is invalid: a code of WordPress, and a reason.
 
-    def __init__(self, code: str, message: str, data: object = None) -> None:
-        self.code, self.data = code, data
-        super().__init__(message)
+    In the reason of an argument, ``{}`` is the name, such as ``line_items[0][total]``.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code, self.messages = code, [self]  # which marshmallow collects
 
 
-def checked(schema: Schema, value: Any, name: str) -> Any:
-    """Return a value in the type of its schema.
+def _wrong_type(*kinds: str) -> Problem:
+    return Problem("rest_invalid_type", f"{{}} is not of type {','.join(kinds)}.")
+
+
+class _Value(Field):
+    """What all arguments have: the error of WordPress for null. They need no validators."""
+
+    kinds: tuple[str, ...] = ()  # types of JSON
+    null_is_valid = True
+
+    def deserialize(self, value: object, *_: object, **__: object) -> Any:
+        """Return a converted value, or raise ValidationError."""
+        if value is None and not self.allow_none:
+            raise _wrong_type(*self.kinds)
+        return None if value is None else self._deserialize(value, None, None)
+
+
+class Argument(_Value):
+    """Number, flag, text, or a value of any type.
 
     Args:
-        schema: the schema of the argument.
-        value: text of a query or a form, or a value of a JSON body.
-        name: the name for the message, such as ``line_items[0][total]``.
+        kinds: types of JSON that a value can have. Without, it can have any value.
+        null_is_valid: whether null means that the argument is not sent.
+        is_absolute: drops a minus sign.
+        note: added to the message about a value that is not in ``enum``.
+        prefix: what a value in ``enum`` can begin with.
+        component: the name of ``enum`` in the OpenAPI document.
+        shown: further keys of JSON Schema. ``enum`` can be a function, whose values plugins extend.
+    """
+
+    def __init__(self, *kinds: str, required: bool = False, **shown: Any) -> None:
+        default = shown.get("default", ma.missing)
+        super().__init__(required=required, load_default=default, allow_none=not kinds)
+        self.null_is_valid = shown.pop("null_is_valid", True)
+        self.is_absolute: bool = shown.pop("is_absolute", False)
+        self.note: str = shown.pop("note", "")
+        self.prefix: str = shown.pop("prefix", "")
+        self.component: str = shown.pop("component", "")
+        self.kinds, self.shown = kinds, shown
+
+    def _deserialize(self, value: Any, *_: object, **__: object) -> Any:
+        if self.kinds:
+            # A number such as 1e2 is not an amount as text.
+            is_text = self.shown.get("format") == "money" and isinstance(value, str)
+            kinds = ("string",) if is_text else self.kinds
+            kind = next((each for each in kinds if _CHECKS[each](value)), None)
+            if kind is None:
+                raise _wrong_type(*kinds)
+            value = self._converted(kind, value)
+            self._check(kind, value)
+        if contains_nul(value):
+            raise Problem("rest_invalid_param", "{} must not contain a NUL character.")
+        return value
+
+    def _converted(self, kind: str, value: object) -> object:
+        """Return a number or a flag in its type, and other values as they are."""
+        if kind == "integer":
+            return abs(_integer(value)) if self.is_absolute else _integer(value)
+        if kind == "boolean":
+            return value if isinstance(value, bool) else str(value).lower() in {"1", "true"}
+        return with_plus(value) if self.shown.get("format") == "date-time" else value
+
+    def _check(self, kind: str, value: Any) -> None:
+        """Raise Problem unless a converted value is allowed."""
+        allowed, most = self.enum, self.shown.get("maxLength")
+        own = value.removeprefix(self.prefix) if self.prefix else value
+        if allowed and own is not None and own not in allowed:
+            reason = f"{{}} is not {'one of ' * (len(allowed) > 1)}{listed(allowed)}."
+            raise Problem("rest_not_in_enum", f"{reason} {self.note}".strip())
+        if kind in {"integer", "number"} and (reason := self._out_of_bounds(value)):
+            raise Problem("rest_out_of_bounds", f"{{}} must be {reason}")
+        if kind != "string":
+            return
+        is_valid, *problem = _FORMATS.get(self.shown.get("format", ""), (bool,))
+        if problem and not is_valid(value):
+            raise Problem(*problem)
+        if most is not None and len(value) > most:
+            raise Problem("rest_too_long", f"{{}} must be at most {most} characters long.")
+
+    @property
+    def enum(self) -> list[object]:
+        """The values that are allowed; empty if all are."""
+        values = self.shown.get("enum", ())
+        return list(values() if callable(values) else values)
+
+    def _out_of_bounds(self, number: object) -> str:
+        low, high = self.shown.get("minimum"), self.shown.get("maximum")
+        if low is not None and high is not None and not low <= number <= high:
+            return f"between {low} (inclusive) and {high} (inclusive)"
+        if high is None and low is not None and number < low:
+            return f"greater than or equal to {low}"
+        return ""
+
+    @property
+    def openapi(self) -> Schema:
+        """The JSON Schema in the OpenAPI document. Amounts and dates are described as text."""
+        if not self.kinds:
+            return {}
+        is_nullable = "null" in self.kinds or self.allow_none
+        kind = "string" if "string" in self.kinds else self.kinds[0]
+        known = {"minimum", "maximum", "maxLength"} & self.shown.keys()
+        found: Schema = {"type": [kind, "null"] if is_nullable else kind}
+        found |= {key: self.shown[key] for key in known}
+        if self.shown.get("format") == "email":
+            found["format"] = "email"
+        if self.component:
+            found |= {COMPONENT: self.component, "enum": list(map(str, self.enum))}
+        return found
+
+
+class ListArgument(_Value, ma.fields.List[Any]):
+    """List, which can be sent as a text with commas. ``read`` returns it in the form of a list."""
+
+    kinds = ("array",)
+    null_is_absent = True  # in the OpenAPI document
+
+    def __init__(self, read: Callable[[Any], Any] | None = None, **shown: Any) -> None:
+        super().__init__(shown["items"], load_default=shown.get("default", ma.missing))
+        self.read, self.shown = read, shown
+
+    def _deserialize(self, value: Any, *_: Any, **__: object) -> list[Any]:
+        value = self.read(value) if self.read else value
+        if not (isinstance(value, list | str | int | Decimal | bool) or value == {}):
+            raise _wrong_type(*self.kinds)
+        return super()._deserialize(as_list(value), None, None)
+
+
+class ObjectArgument(_Value, ma.fields.Nested):
+    """Object whose known fields are converted. Its ``meaning`` is in the OpenAPI document."""
+
+    kinds = ("object",)
+
+    def __init__(self, component: str, meaning: str, **arguments: Field) -> None:
+        super().__init__(type(schema(component, meaning, arguments)))
+
+    def _deserialize(self, value: Any, *_: object, **__: object) -> dict[str, Any]:
+        if not (isinstance(value, dict) or value in ([], "")):
+            raise _wrong_type(*self.kinds)
+        return {**(value or {}), **converted(self.schema.fields, value or {})}
+
+
+def converted(fields: Arguments, values: Mapping[str, object]) -> dict[str, Any]:
+    """Return the converted values of known fields. ``load`` would also visit the others.
 
     Raises:
-        Problem: the value is invalid.
+        ValidationError: values are invalid, with the problems of all.
     """
-    if value is None and schema.get("is_nullable"):
-        return None
-    if "type" not in schema:
-        _require_no_nul(value, name)
-        return value
-    if "read" in schema:
-        value = schema["read"](value)
-    if not schema.get("is_checked", True):
-        return [abs(_integer(each)) for each in as_list(value)]
-    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    if schema.get("format") == "money" and isinstance(value, str):
-        types = ["string"]  # a number such as 1e2 is not an amount as text
-    found = next((each for each in types if _CHECKS[each](value)), None)
-    if found is None:
-        message = f"{name} is not of type {','.join(types)}."
-        raise Problem("rest_invalid_type", message, {"param": name})
-    if found == "array":
-        items = schema.get("items", {})
-        return [checked(items, each, f"{name}[{at}]") for at, each in enumerate(as_list(value))]
-    if found == "object":
-        inner, given = schema.get("properties", {}), value or {}
-        known = [key for key in inner if key in given]
-        return given | {key: checked(inner[key], given[key], f"{name}[{key}]") for key in known}
-    shown = _converted(schema, found, value)
-    _check(schema, found, shown, name)
-    _require_no_nul(shown, name)
-    return shown
+    found: dict[str, Any] = {}
+    problems: dict[str, Any] = {}
+    for name in [name for name in fields if name in values]:
+        try:
+            found[name] = fields[name].deserialize(values[name])
+        except ma.ValidationError as error:
+            problems[name] = error.messages
+    if problems:
+        raise ma.ValidationError(problems)
+    return found
 
 
-def _require_no_nul(value: object, name: str) -> None:
-    if contains_nul(value):
-        raise Problem("rest_invalid_param", f"{name} must not contain a NUL character.")
+def schema(name: str, meaning: str, arguments: Arguments) -> Base:
+    """Return the schema of arguments, with its name and its meaning in the OpenAPI document."""
+    own = {**arguments, "__doc__": meaning, "undocumented": ("context",)}
+    made: Base = type(name, (Base,), own)()
+    return made
 
 
-def _converted(schema: Schema, kind: str, value: object) -> object:
-    """Return a number or a flag in its type, and other values as they are."""
-    if kind == "integer":
-        number = _integer(value)
-        return abs(number) if schema.get("is_absolute") else number
-    if kind == "boolean":
-        return value if isinstance(value, bool) else str(value).lower() in {"1", "true"}
-    return value
+def query(arguments: Arguments) -> Base:
+    """Return the schema of the arguments of an operation that has no body."""
+    return schema("Query", "", arguments)
 
 
-def _check(schema: Schema, kind: str, value: Any, name: str) -> None:
-    """Raise Problem unless a converted value is allowed."""
-    allowed = enum_of(schema)
-    own = value.removeprefix(schema["prefix"]) if "prefix" in schema else value
-    if allowed and own is not None and own not in allowed:
-        reason = f"{name} is not {'one of ' * (len(allowed) > 1)}{listed(allowed)}."
-        raise Problem("rest_not_in_enum", f"{reason} {schema.get('note', '')}".strip())
-    if kind in {"integer", "number"} and (reason := _out_of_bounds(schema, value)):
-        raise Problem("rest_out_of_bounds", f"{name} must be {reason}")
-    if kind != "string":
-        return
-    form = schema.get("format")
-    if form == "date-time" and not is_date_time(value):
-        raise Problem("rest_invalid_date", "Invalid date.")
-    if form == "email" and not is_email(value):
-        raise Problem("rest_invalid_email", "Invalid email address.")
-    if form == "money" and not (_MONEY.fullmatch(value) and value not in {"-", ".", "-."}):
-        raise Problem("rest_invalid_pattern", f"{name} is not a decimal number such as 12.50.")
-    if form == "report-date" and not _is_date(value):
-        raise Problem("woocommerce_rest_invalid_date", "The date you provided is invalid.")
-    if len(value) > schema.get("maxLength", len(value)):
-        reason = f"must be at most {schema['maxLength']} characters long."
-        raise Problem("rest_too_long", f"{name} {reason}")
+def choice(component: str, enum: Any, **options: Any) -> Argument:
+    """Return the argument of a text that is one of some values, with a name in the document."""
+    return Argument("string", component=component, **options, enum=enum)
 
 
-def enum_of(schema: Schema) -> list[object]:
-    """Return the values of an argument; a function returns those that plugins extend."""
-    values = schema.get("enum", ())
-    return list(values() if callable(values) else values)
+def nullable(**arguments: Argument) -> dict[str, Field]:
+    """Return the arguments of an object in which null means that a value is not sent."""
+    copies = {name: copy(each) for name, each in arguments.items()}
+    for each in copies.values():
+        each.allow_none = True
+    return {**copies}
 
 
-def _out_of_bounds(schema: Schema, number: object) -> str:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None and not low <= number <= high:
-        return f"between {low} (inclusive) and {high} (inclusive)"
-    if high is None and low is not None and number < low:
-        return f"greater than or equal to {low}"
-    return ""
+def described(arguments: Base) -> dict[str, object]:
+    """Return arguments as ``OPTIONS`` shows them."""
+    fields = arguments.fields.items()
+    return {name: {"required": each.required, **_shown(each)} for name, each in fields}
+
+
+def _shown(field: Any) -> Schema:
+    if isinstance(field, ObjectArgument):
+        parts = {name: _shown(each) for name, each in field.schema.fields.items()}
+        return {"type": "object", "properties": parts}
+    if isinstance(field, ListArgument):
+        return {"type": "array", **field.shown, "items": _shown(field.inner)}
+    kinds = field.kinds[0] if len(field.kinds) == 1 else field.kinds
+    found: Schema = ({"type": kinds} if kinds else {}) | field.shown
+    if found.get("format") in {"money", "report-date"}:
+        del found["format"]
+    return found | ({"enum": field.enum} if "enum" in found else {})
+
+
+INTEGER = Argument("integer")
+ABSOLUTE = Argument("integer", is_absolute=True)
+DECIMALS = Argument("integer", is_absolute=True, default=2)
+MAX_DECIMALS = 8
+TEXT = Argument("string")
+NEEDED = Argument("string", required=True)
+BOOLEAN = Argument("boolean")
+IDS = ListArgument(
+    lambda value: [abs(_integer(each)) for each in as_list(value)], items=INTEGER, default=[]
+)
+INTEGERS = ListArgument(items=INTEGER)
+MONEY = Argument("number", "string", format="money")
+DATE = Argument("string", format="date-time")
+ANYTHING = Argument()
+CONTEXT = Argument("string", enum=["view", "edit"], default="view")
+FORCE = Argument("boolean", default=False)
+_ENTRY = ObjectArgument(
+    "MetadataCreate",
+    "Entry of metadata to write.",
+    **nullable(id=INTEGER),
+    key=TEXT,
+    value=ANYTHING,
+)
+METADATA = ListArgument(items=_ENTRY)
+ONE: Arguments = {"context": CONTEXT}
+VIEW: Arguments = {"context": Argument("string", enum=["view"], default="view")}
+"""The parameters of records that nobody can change."""
 
 
 def listed(values: Iterable[object]) -> str:
@@ -201,6 +318,10 @@ def is_date_time(text: str) -> bool:
     return True
 
 
+def _is_money(text: str) -> bool:
+    return bool(_MONEY.fullmatch(text)) and text not in {"-", ".", "-."}
+
+
 def _is_date(text: str) -> bool:
     try:
         is_date = re.fullmatch(r"\d{4}-\d{2}-\d{2}", text)
@@ -233,30 +354,13 @@ _CHECKS: Mapping[str, Callable[[object], bool]] = {
     "integer": _is_integer,
     "number": _is_number,
     "boolean": _is_boolean,
-    "array": lambda value: isinstance(value, list | str | int | Decimal | bool) or value == {},
-    "object": lambda value: isinstance(value, dict) or value in ([], ""),
     "null": lambda value: value is None or value == "",
-    "mixed": lambda _: True,
 }
-_CHECKS = {**_CHECKS, "date-time": _CHECKS["string"]}
-
-
-def described(arguments: Arguments) -> dict[str, object]:
-    """Return arguments as ``OPTIONS`` shows them."""
-    return {name: {"required": False, **_public(each)} for name, each in arguments.items()}
-
-
-_PRIVATE = {"is_checked", "is_nullable", "is_absolute", "null_is_valid", "note", "prefix", "read"}
-
-
-def _public(schema: Schema) -> dict[str, object]:
-    shown = {name: value for name, value in schema.items() if name not in _PRIVATE}
-    if shown.get("format") in {"money", "report-date"}:
-        del shown["format"]
-    if "enum" in shown:
-        shown["enum"] = enum_of(schema)
-    if "items" in shown:
-        shown["items"] = _public(shown["items"])
-    for name, each in shown.get("properties", {}).items():
-        shown["properties"] = {**shown["properties"], name: _public(each)}
-    return shown
+_FORMATS: Mapping[str, tuple[Callable[[str], bool], str, str]] = {
+    "date-time": (is_date_time, "rest_invalid_date", "Invalid date."),
+    "email": (is_email, "rest_invalid_email", "Invalid email address."),
+    "money": (_is_money, "rest_invalid_pattern", "{} is not a decimal number such as 12.50."),
+    "report-date": (
+        *(_is_date, "woocommerce_rest_invalid_date", "The date you provided is invalid."),
+    ),
+}

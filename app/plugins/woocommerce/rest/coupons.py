@@ -109,8 +109,7 @@ def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
 
 
 MAX_PERCENTAGE = 100
-OPTIONAL_DATE = {"type": ["null", "string"]}
-STATUS = {"type": "string", "enum": ["publish", "trash"]}
+OPTIONAL_DATE = arg.Argument("null", "string")
 _NO_STATUS = "This service has published coupons and those in the trash only."
 
 
@@ -126,8 +125,8 @@ def _types() -> list[str]:
 FIELDS: Arguments = {
     "code": arg.TEXT,
     "amount": arg.MONEY,
-    "status": {**STATUS, "note": _NO_STATUS},
-    "discount_type": {"type": "string", "enum": _types},
+    "status": arg.choice("CouponStatus", ["publish", "trash"], note=_NO_STATUS),
+    "discount_type": arg.choice("CouponDiscountType", _types),
     "description": arg.TEXT,
     "date_expires": OPTIONAL_DATE,
     "date_expires_gmt": OPTIONAL_DATE,
@@ -143,7 +142,7 @@ FIELDS: Arguments = {
     "exclude_sale_items": arg.BOOLEAN,
     "minimum_amount": arg.MONEY,
     "maximum_amount": arg.MONEY,
-    "email_restrictions": {"type": "array", "items": arg.TEXT},
+    "email_restrictions": arg.ListArgument(items=arg.TEXT),
     "meta_data": arg.METADATA,
 }
 _CONVERTED = {"status", "date_expires", "date_expires_gmt", "meta_data"}
@@ -283,12 +282,12 @@ class Coupons(Resource):
         Capability.DELETE_SHOP_COUPONS,
     )
     listed = {
-        **collection("date", "id", "include", "title", "slug", "modified"),
+        **collection("Coupon", "date", "id", "include", "title", "slug", "modified"),
         "code": arg.TEXT,
-        "status": {"type": "string", "enum": ["publish", "trash", "any"], "note": _NO_STATUS},
+        "status": arg.choice("CouponListStatus", ["publish", "trash", "any"], note=_NO_STATUS),
         **METADATA_KEYS,
     }
-    created = {**FIELDS, "code": {**arg.TEXT, "required": True}}
+    created = {**FIELDS, "code": arg.NEEDED}
     edited = FIELDS
     erase = staticmethod(writes.delete_coupon)
     restore = staticmethod(trash.restore_coupon)

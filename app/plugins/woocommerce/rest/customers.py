@@ -48,19 +48,18 @@ from app.services.customers import columns, writes
 from app.services.customers.columns import NEW_ROLE
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 
-EMAIL = {"type": "string", "format": "email"}
+EMAIL = arg.Argument("string", format="email")
 _STORED = USER_KEYS | {"paying_customer", "nickname", "description", "capabilities"}
 """Metadata with the name under which the original stores a field. It is not shown."""
 
 
-def _address(parts: Sequence[str]) -> dict[str, object]:
-    """Return the argument of an address. Null in it means that the part is not sent."""
+def _address(component: str, parts: Sequence[str]) -> arg.ObjectArgument:
     texts = {part: EMAIL if part == "email" else arg.TEXT for part in parts}
-    properties = {part: {**each, "is_nullable": True} for part, each in texts.items()}
-    return {"type": "object", "properties": properties}
+    return arg.ObjectArgument(component, "Parts of an address to write.", **arg.nullable(**texts))
 
 
-BILLING, SHIPPING = _address(BILLING_PARTS), _address(SHIPPING_PARTS)
+BILLING = _address("BillingCreate", BILLING_PARTS)
+SHIPPING = _address("ShippingCreate", SHIPPING_PARTS)
 FIELDS: arg.Arguments = {
     "email": EMAIL,
     "first_name": arg.TEXT,
@@ -263,6 +262,9 @@ _ROLES = (
 ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
 
 
+_ORDERS = ("id", "include", "name", "registered_date", "modified")
+
+
 class Customers(Resource):
     """The accounts of the shop. The orders of a deleted one become orders of guests."""
 
@@ -274,18 +276,16 @@ class Customers(Resource):
         Capability.DELETE_USERS,
     )
     listed = {
-        **collection(
-            "id", "include", "name", "registered_date", "modified", default="name", order="asc"
-        ),
+        **collection("Customer", *_ORDERS, default="name", order="asc"),
         "email": EMAIL,
-        "role": {"type": "string", "default": "customer", "enum": ALL_ROLES},
+        "role": arg.choice("CustomerListRole", ALL_ROLES, default="customer"),
         **METADATA_KEYS,
     }
     created = {
         **FIELDS,
-        "email": {**arg.TEXT, "required": True},
-        "username": {**arg.TEXT, "null_is_valid": False},
-        "password": {**arg.TEXT, "null_is_valid": False},
+        "email": arg.NEEDED,
+        "username": arg.Argument("string", null_is_valid=False),
+        "password": arg.Argument("string", null_is_valid=False),
     }
     edited = FIELDS
     deleted = {"force": arg.FORCE, "reassign": arg.INTEGER}
@@ -423,7 +423,7 @@ _DOWNLOADS = Route(
     "/customers/<id:id>/downloads",
     {
         "GET": Operation(
-            list_downloads, "list", (Capability.LIST_USERS,), arg.VIEW,
+            list_downloads, "list", (Capability.LIST_USERS,), arg.query(arg.VIEW),
             "List the downloads of a customer", result=RestDownload, is_list=True,
         )
     },

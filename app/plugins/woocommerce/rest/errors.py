@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import marshmallow as ma
 
@@ -65,15 +66,26 @@ def missing(names: list[str]) -> RestError:
     return RestError("rest_missing_callback_param", message, 400, {"params": names})
 
 
-def invalid(problems: Mapping[str, Problem]) -> RestError:
-    """Return the error of invalid parameters, by their names."""
-    details = {
-        name: {"code": each.code, "message": str(each), "data": each.data}
-        for name, each in problems.items()
-    }
-    params = {name: str(each) for name, each in problems.items()}
+def invalid(problems: Mapping[str, object]) -> RestError:
+    """Return the error of invalid parameters, by their names.
+
+    Args:
+        problems: for each parameter a Problem, or what marshmallow returns. Its first one is shown.
+    """
+    details = {name: _detail(name, found) for name, found in problems.items()}
+    params = {name: each["message"] for name, each in details.items()}
     message = f"Invalid parameter(s): {', '.join(problems)}"
     return RestError("rest_invalid_param", message, 400, {"params": params, "details": details})
+
+
+def _detail(name: str, found: Any) -> dict[str, object]:
+    while isinstance(found, dict):
+        key, found = next(iter(found.items()))
+        name = f"{name}[{key}]"
+    if isinstance(found, Problem):
+        return {"code": found.code, "message": str(found), "data": None}
+    data = {"param": name} if found[0].code == "rest_invalid_type" else None
+    return {"code": found[0].code, "message": str(found[0]).replace("{}", name), "data": data}
 
 
 TABLE: Mapping[str, tuple[str, str | None, int | None]] = {

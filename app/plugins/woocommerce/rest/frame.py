@@ -34,7 +34,7 @@ from app.errors import ShopError
 from app.plugins.woocommerce import credentials
 from app.plugins.woocommerce.credentials import SignedCredentials
 from app.plugins.woocommerce.rest import errors, parameters
-from app.plugins.woocommerce.rest.arguments import Arguments, Problem, checked, described
+from app.plugins.woocommerce.rest.arguments import Problem, converted, described
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.schemas import batch_schema, resolved
 from app.plugins.woocommerce.rest.site import NAMESPACE, Object, Record, Site, current_site
@@ -96,7 +96,7 @@ class Operation:
     call: Callable[[Call], object]  # returns a ``RestPage``, ``Objects``, or the body
     action: str  # what it does, for the error of a missing capability
     needs: Sequence[Capability] = ()  # the capabilities; the operation checks further ones
-    args: Arguments = field(default_factory=dict)  # its parameters, without those of the path
+    args: Base = field(default_factory=Base)  # its parameters, without those of the path
     summary: str = ""  # one sentence for the OpenAPI document
     result: type[Base] | None = None  # the schema of its result, or of the items of a list
     is_list: bool = False
@@ -386,34 +386,33 @@ def _check_key(principal: Principal, route: Route) -> None:
 
 
 def checked_arguments(
-    arguments: Arguments, merged: Mapping[str, object], ids: Mapping[str, int] | None = None
+    arguments: Base, merged: Mapping[str, object]
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Return converted parameters with defaults, and those that were sent and are not null.
 
     Raises:
         RestError: required parameters are missing, or others are invalid, all of them together.
     """
-    names = [name for name in arguments if name not in (ids or {})]
-    absent = [
-        name for name in names if arguments[name].get("required") and merged.get(name) is None
-    ]
+    fields: Mapping[str, Any] = arguments.fields
+    absent = [name for name, each in fields.items() if each.required and merged.get(name) is None]
     if absent:
         raise errors.missing(absent)
-    problems: dict[str, Problem] = {}
-    given: dict[str, object] = {}
-    for name in names:
-        value, schema = merged.get(name), arguments[name]
-        if name not in merged or (value is None and schema.get("null_is_valid", True)):
-            continue
-        try:
-            given[name] = checked(schema, [None] if value is None else value, name)
-        except Problem as problem:
-            problems[name] = problem
-    if problems:
-        raise errors.invalid(problems)
-    args = {name: arguments[name]["default"] for name in names if "default" in arguments[name]}
-    args |= {name: None for name in names if name in merged}
-    return args | given, given
+    sent = {name: merged[name] for name in fields if name in merged}
+    values = {
+        name: value
+        for name, value in sent.items()
+        if value is not None or not fields[name].null_is_valid
+    }
+    try:
+        given = converted(fields, values)
+    except ma.ValidationError as error:
+        raise errors.invalid(error.messages_dict) from None
+    defaults = {
+        name: each.load_default
+        for name, each in fields.items()
+        if each.load_default is not ma.missing
+    }
+    return {**defaults, **dict.fromkeys(sent), **given}, given
 
 
 _ALWAYS_KNOWN = re.compile(r"_.*|oauth_.*|consumer_(key|secret)|id|order_id|context|customer")
@@ -447,8 +446,8 @@ def _arguments(
     operation: Operation, merged: Mapping[str, object], ids: Mapping[str, int]
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Return what ``checked_arguments`` does. A strict request has no unknown parameters."""
-    found = checked_arguments(operation.args, merged, ids)
-    known = {*operation.args, *ids} if is_strict() else merged
+    found = checked_arguments(operation.args, merged)
+    known = {*operation.args.fields, *ids} if is_strict() else merged
     problems = {
         name: Problem("rest_unknown_param", f"{name} is not a parameter of this operation.")
         for name in merged
@@ -519,8 +518,9 @@ def _add_page(
     response.headers["X-WP-TotalPages"] = str(pages)
     if not page.total.is_complete:
         response.headers["X-WP-Total-Complete"] = "false"
+    fields: Mapping[str, Any] = operation.args.fields
     shown = {
-        name: checked(operation.args[name], value, name) if name in operation.args else value
+        name: fields[name].deserialize(value) if name in fields else value
         for name, value in query.items()
         if not name.startswith(_HIDDEN) and not (name == "status" and "status" in page.defaults)
     }

@@ -32,7 +32,7 @@ _BOUNDS = {
     "modified_before": ("updated_at", "before"),
 }
 TIMES = tuple(_BOUNDS)
-_KEYS: arg.Schema = {"type": "array", "items": arg.TEXT, "default": []}
+_KEYS = arg.ListArgument(items=arg.TEXT, default=[])
 METADATA_KEYS: arg.Arguments = {"include_meta": _KEYS, "exclude_meta": _KEYS}
 """Which metadata the records of a list show (wc-v3, metadata)."""
 MAX_WORDS = 9
@@ -40,21 +40,21 @@ MAX_WORDS = 9
 
 
 def collection(
-    *orderby: str, default: str = "date", order: str = "desc", times: Sequence[str] = TIMES
-) -> dict[str, arg.Schema]:
+    noun: str, *keys: str, default: str = "date", order: str = "desc", times: Sequence[str] = TIMES
+) -> dict[str, arg.Field]:
     """Return the parameters of a list, by its sort keys and the parameters that compare times."""
     return {
         "context": arg.CONTEXT,
-        "page": {"type": "integer", "default": 1, "minimum": 1},
-        "per_page": {"type": "integer", "default": 10, "minimum": 1, "maximum": 100},
+        "page": arg.Argument("integer", default=1, minimum=1),
+        "per_page": arg.Argument("integer", default=10, minimum=1, maximum=100),
         "search": arg.TEXT,
         **dict.fromkeys(times, arg.DATE),
         **({"dates_are_gmt": arg.FORCE} if times else {}),
         "exclude": arg.IDS,
         "include": arg.IDS,
         "offset": arg.ABSOLUTE,
-        "order": {"type": "string", "default": order, "enum": ["asc", "desc"]},
-        "orderby": {"type": "string", "default": default, "enum": list(orderby)},
+        "order": arg.choice("SortDirection", ["asc", "desc"], default=order),
+        "orderby": arg.choice(f"{noun}ListOrderby", list(keys), default=default),
     }
 
 

@@ -45,10 +45,6 @@ from app.services.orders import notes, refunds
 from app.services.orders.locks import lock_orders
 
 
-def _objects(**properties: arg.Schema) -> dict[str, object]:
-    return {"type": "array", "items": {"type": "object", "properties": properties}}
-
-
 def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
     """Return the order of a note or refund."""
     with reading_own_writes():
@@ -56,6 +52,9 @@ def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
     if not found or (found[0]["status"] == TRASH and not trashed_too):
         raise RestError(code, "Invalid order ID.", 404)
     return found[0]
+
+
+_AUDIENCES = ["any", "customer", "internal"]
 
 
 class Notes(Resource):
@@ -71,10 +70,12 @@ class Notes(Resource):
     )
     listed = {
         **arg.ONE,
-        "type": {"type": "string", "enum": ["any", "customer", "internal"], "default": "any"},
+        "type": arg.Argument(
+            "string", component="OrderNoteListType", enum=_AUDIENCES, default="any"
+        ),
     }
     created = {
-        "note": {**arg.TEXT, "required": True},
+        "note": arg.NEEDED,
         "customer_note": arg.BOOLEAN,
         "added_by_user": arg.BOOLEAN,
     }
@@ -142,6 +143,14 @@ def _listed(item_id: str, item: object) -> object:
     return found if isinstance(taxes, list) else found | {"refund_tax": listed}
 
 
+_TAX = {"id": arg.Argument("integer", "string"), "refund_total": arg.MONEY}
+_TAXES = arg.ListArgument(
+    items=arg.ObjectArgument("RefundTaxCreate", "Refunded tax of an item.", **_TAX)
+)
+_ITEM = {"id": arg.INTEGER, "quantity": arg.INTEGER, "refund_total": arg.MONEY}
+_REFUNDED = arg.ObjectArgument("RefundLineItemCreate", "Refunded item.", **_ITEM, refund_tax=_TAXES)
+
+
 class Refunds(Resource):
     """The refunds of an order."""
 
@@ -155,7 +164,7 @@ class Refunds(Resource):
     )
     viewed = {**arg.ONE, "dp": arg.DECIMALS}
     listed = {
-        **collection("date", "id", "include", "title", "slug", "modified"),
+        **collection("Refund", "date", "id", "include", "title", "slug", "modified"),
         "parent": arg.IDS,
         "parent_exclude": arg.IDS,
         "dp": arg.DECIMALS,
@@ -166,17 +175,11 @@ class Refunds(Resource):
         "reason": arg.TEXT,
         "refunded_by": arg.INTEGER,
         "meta_data": arg.METADATA,
-        "line_items": _objects(
-            id=arg.INTEGER,
-            quantity=arg.INTEGER,
-            refund_total=arg.MONEY,
-            refund_tax=_objects(id={"type": ["integer", "string"]}, refund_total=arg.MONEY),
-        )
-        | {"read": _item_list},
+        "line_items": arg.ListArgument(_item_list, items=_REFUNDED),
         "api_refund": arg.BOOLEAN,
         "api_restock": arg.BOOLEAN,
     }
-    deleted = {"force": {"type": "boolean", "default": True}}
+    deleted = {"force": arg.Argument("boolean", default=True)}
 
     def page(self, call: Call) -> RestPage:
         """Return a page of the refunds of an order, or of all orders."""

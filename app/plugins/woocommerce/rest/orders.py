@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from typing import Any
 
 from flask import current_app
 from sqlalchemy.orm import Session
@@ -59,13 +60,13 @@ ON_DELIVERY = "cod"
 """The payment method of orders that the customer pays for on delivery."""
 
 
-def _statuses(*others: str) -> arg.Schema:
+def _statuses(component: str, *others: str) -> arg.Argument:
     """Return the argument of a status: one of the shop, or one of some others."""
 
     def names() -> list[str]:
         return [*others, *current_catalog().order_statuses]
 
-    return {"type": "string", "enum": names, "prefix": "wc-"}
+    return arg.choice(component, names, prefix="wc-")
 
 
 # Currencies of older orders, and some that are not in ISO 4217.
@@ -85,20 +86,21 @@ _OTHER_CURRENCIES = (
 )
 CURRENCIES = sorted({*KNOWN_CURRENCIES, *_OTHER_CURRENCIES})
 
-_PRODUCT = {"type": ["integer", "string"]}
+_PRODUCT = arg.Argument("integer", "string")
 
 
-def _lines(**properties: arg.Schema) -> dict[str, object]:
-    own = {name: {**each, "is_nullable": True} for name, each in properties.items()}
-    fields = {"id": arg.OPTIONAL_INTEGER, **own, "meta_data": arg.METADATA}
-    return {"type": "array", "items": {"type": "object", "properties": fields}}
+def _lines(component: str, meaning: str, **own: arg.Argument) -> arg.ListArgument:
+    fields = arg.nullable(id=arg.INTEGER, **own)
+    return arg.ListArgument(
+        items=arg.ObjectArgument(component, meaning, **fields, meta_data=arg.METADATA)
+    )
 
 
-LOOSE_TEXT = {"type": ["string", "number"]}
-_FIELDS: arg.Arguments = {
+LOOSE_TEXT = arg.Argument("string", "number")
+_FIELDS: dict[str, Any] = {
     "parent_id": arg.INTEGER,
-    "status": _statuses(),
-    "currency": {"type": "string", "enum": CURRENCIES},
+    "status": _statuses("OrderStatus"),
+    "currency": arg.choice("OrderCurrency", CURRENCIES),
     "customer_id": arg.INTEGER,
     "customer_note": arg.TEXT,
     "billing": customers.BILLING,
@@ -108,17 +110,20 @@ _FIELDS: arg.Arguments = {
     "transaction_id": arg.TEXT,
     "meta_data": arg.METADATA,
     "line_items": _lines(
+        "LineItemCreate", "Product of an order to write.",
         name=arg.ANYTHING, product_id=_PRODUCT, variation_id=arg.INTEGER, quantity=arg.INTEGER,
         tax_class=arg.TEXT, subtotal=arg.MONEY, total=arg.MONEY, sku=arg.TEXT,
     ),
     "shipping_lines": _lines(
+        "ShippingLineCreate", "Shipping of an order to write.",
         method_title=LOOSE_TEXT, method_id=LOOSE_TEXT, instance_id=arg.TEXT, total=arg.MONEY,
     ),
     "fee_lines": _lines(
+        "FeeLineCreate", "Fee of an order to write.",
         name=LOOSE_TEXT, tax_class=arg.TEXT, total=arg.MONEY,
-        tax_status={"type": "string", "enum": ["taxable", "none"]},
+        tax_status=arg.choice("OrderTaxStatus", ["taxable", "none"]),
     ),
-    "coupon_lines": _lines(code=LOOSE_TEXT),
+    "coupon_lines": _lines("CouponLineCreate", "Coupon of an order to use.", code=LOOSE_TEXT),
     "manual_update": arg.BOOLEAN,
     "set_paid": arg.BOOLEAN,
 }  # fmt: skip
@@ -127,7 +132,7 @@ _FIELDS: arg.Arguments = {
 _NAMES_OF_ITEMS = {
     name: {
         field: "title" if (name, field) == ("fee_lines", "name") else field
-        for field in _FIELDS[name]["items"]["properties"]
+        for field in _FIELDS[name].inner.schema.fields
         if field not in {"id", "meta_data", "tax_status"}
     }
     for name in LISTS
@@ -142,13 +147,13 @@ _VIEW = {
     **METADATA_KEYS,
 }
 _LIST = {
-    **collection("date", "id", "include", "title", "slug", "modified"),
+    **collection("Order", "date", "id", "include", "title", "slug", "modified"),
     "parent": arg.IDS,
     "parent_exclude": arg.IDS,
-    "status": {"type": "array", "default": ["any"], "items": _statuses("any", "trash")},
+    "status": arg.ListArgument(default=["any"], items=_statuses("OrderListStatus", "any", "trash")),
     "customer": arg.INTEGER,
     "product": arg.ABSOLUTE,
-    "created_via": {"type": "array", "items": arg.TEXT},
+    "created_via": arg.ListArgument(items=arg.TEXT),
     **_VIEW,
 }
 
@@ -165,7 +170,7 @@ class Orders(Resource):
     )
     listed, viewed = _LIST, _VIEW
     created = {**_FIELDS, "created_via": arg.TEXT}
-    edited = {**_FIELDS, "status": _statuses("trash")}
+    edited = {**_FIELDS, "status": _statuses("OrderOrderStatus", "trash")}
     erase = staticmethod(writes.delete_order)
     restore = staticmethod(trash.restore_order)
     save = staticmethod(partial(writes.save_orders, trashed_too=True))
@@ -219,7 +224,7 @@ _STATUSES = Route(
     "/orders/statuses",
     {
         "GET": Operation(
-            list_statuses, "list", ORDERS.needs[:1], {}, "List order statuses",
+            list_statuses, "list", ORDERS.needs[:1], summary="List order statuses",
             result=schemas.RestOrderStatusName, is_list=True,
         )
     },

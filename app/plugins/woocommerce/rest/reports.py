@@ -95,22 +95,24 @@ def _total(slug: str, name: str, number: int) -> Object:
     return {"slug": slug, "name": name, "total": number}
 
 
-_DATE = {"type": "string", "format": "report-date"}
-_PERIOD = {
-    **arg.VIEW,
-    "period": {"type": "string", "enum": ["week", "month", "last_month", "year"]},
-    "date_min": _DATE,
-    "date_max": _DATE,
-}
+_DATE = arg.Argument("string", format="report-date")
 
 
-_TOTALS = (schemas.RestReportTotal, arg.VIEW)
+def _period(noun: str) -> Base:
+    """Return the arguments of a report of a period."""
+    period = arg.choice(f"{noun}ListPeriod", ["week", "month", "last_month", "year"])
+    return arg.query({**arg.VIEW, "period": period, "date_min": _DATE, "date_max": _DATE})
+
+
+_VIEW = arg.query(arg.VIEW)
+_SELLERS = (schemas.RestTopSeller, _period("TopSeller"))
+_TOTALS = (schemas.RestReportTotal, _VIEW)
 _ROWS: Sequence[
-    tuple[str, Callable[[Call], object], str, tuple[type[Base], arg.Arguments], tuple[str, ...]]
+    tuple[str, Callable[[Call], object], str, tuple[type[Base], Base], tuple[str, ...]]
 ] = (
-    ("", list_reports, "List the reports", (schemas.RestReport, arg.VIEW), ()),
-    ("/sales", get_sales, "Report sales", (schemas.RestSalesReport, _PERIOD), ()),
-    ("/top_sellers", get_top_sellers, "Report best sellers", (schemas.RestTopSeller, _PERIOD), ()),
+    ("", list_reports, "List the reports", (schemas.RestReport, _VIEW), ()),
+    ("/sales", get_sales, "Report sales", (schemas.RestSalesReport, _period("SalesReport")), ()),
+    ("/top_sellers", get_top_sellers, "Report best sellers", _SELLERS, ()),
     ("/orders/totals", get_order_totals, "Count orders by status", _TOTALS, ()),
     ("/customers/totals", get_customer_totals, "Count paying customers", _TOTALS, ("customers",)),
     ("/coupons/totals", get_coupon_totals, "Count coupons by type", _TOTALS, ("coupons",)),

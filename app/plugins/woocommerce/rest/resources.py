@@ -21,7 +21,7 @@ from app.db.session import run_in_transaction, savepoint
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import errors
-from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list, checked
+from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import (
     Call,
@@ -33,6 +33,7 @@ from app.plugins.woocommerce.rest.frame import (
     in_context,
 )
 from app.plugins.woocommerce.rest.lists import site_of
+from app.plugins.woocommerce.rest.schemas import name_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.base import Base
 from app.services.common.bulk import BulkItem, Precondition, WriteResult, single_result
@@ -320,7 +321,7 @@ class Resource:
         noun, (read, *changing) = self.noun, self.needs
         create, edit, delete = changing
         one, all_ = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}", f"{noun}s"
-        created = {**self.created, "id": {}}
+        created = {**self.created, "id": arg.ANYTHING}
         rows = (
             ("list", self.page, read, self.listed, f"List {all_}", f"list_{all_}"),
             ("create", self.create, create, created, f"Create {one}", f"create_{noun}"),
@@ -332,7 +333,7 @@ class Resource:
             self.batch,
             "batch",
             tuple(changing),
-            dict.fromkeys(_ACTIONS, arg.ANYTHING),
+            arg.query(dict.fromkeys(_ACTIONS, arg.ANYTHING)),
             f"Create, update and delete several {all_}",
             self.result,
             name=f"batch_{all_}",
@@ -343,7 +344,7 @@ class Resource:
                 call,
                 action,
                 (need,),
-                args,
+                arg.schema(name_of(self.result) + name.split("_")[0].title(), f"{summary}.", args),
                 self.summaries.get(action, summary),
                 self.result,
                 name=name,
@@ -418,7 +419,7 @@ def _failing(results: list[object], at: int, operation: Operation, item_id: int)
 def _call_of(call: Call, operation: Operation, item: Mapping[str, object], item_id: int) -> Call:
     """Return the call of an item, whose parameters are checked like those of a request."""
     ids = {"id": item_id} if item_id or operation.action != "create" else {}
-    args, given = checked_arguments(operation.args, item, ids)
+    args, given = checked_arguments(operation.args, item)
     if not call.actor.can(*operation.needs):
         raise errors.forbidden(operation.action, is_known=True)
     return replace(call, ids=ids, args=args, given=given, fields=frozenset())
@@ -435,7 +436,7 @@ def _deleted_id(item: object) -> int:
 def _id_of(value: object) -> int:
     """Return an ID, of a number or a text; 0 for another value."""
     try:
-        number: int = checked(arg.INTEGER, value, "id")
+        number: int = arg.INTEGER.deserialize(value)
     except Problem:
         return 0
     return max(number, 0)

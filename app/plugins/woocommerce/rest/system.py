@@ -8,6 +8,7 @@ from html.entities import codepoint2name
 from flask import current_app
 
 from app.auth.principals import Capability
+from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
@@ -64,7 +65,7 @@ def list_nothing(call: Call) -> RestPage:
 
 
 _MANAGER, _READER = (Capability.MANAGE_WEBHOOKS,), (Capability.READ_PRIVATE_SHOP_ORDERS,)
-_PAGES = {name: collection()[name] for name in ("context", "page", "per_page")}
+_PAGES = arg.query({name: collection("")[name] for name in ("context", "page", "per_page")})
 _EMPTY = {
     "/products": "products",
     "/products/categories": "product categories",
@@ -81,12 +82,16 @@ _EMPTY = {
 }
 """Lists that are empty, because programs ask for one of them to check their connection."""
 
-_STATUS = Operation(get_status, "list", _MANAGER, {}, "Get the status", schemas.RestSystemStatus)
+_STATUS = Operation(
+    get_status, "list", _MANAGER, summary="Get the status", result=schemas.RestSystemStatus
+)
 _TOOLS = Operation(
-    list_tools, "list", _MANAGER, {}, "List the tools", schemas.RestSystemStatusTool, is_list=True
+    *(list_tools, "list", _MANAGER, arg.query({}), "List the tools", schemas.RestSystemStatusTool),
+    is_list=True,
 )
 _CURRENCY = Operation(
-    get_currency, "view", _READER, {}, "Get the currency of the shop", schemas.RestCurrency
+    *(get_currency, "view", _READER, arg.query({}), "Get the currency of the shop"),
+    result=schemas.RestCurrency,
 )
 ROUTES = (
     Route("/system_status", {"GET": _STATUS}),

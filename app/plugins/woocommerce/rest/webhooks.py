@@ -107,9 +107,9 @@ HOOKS: Mapping[str, list[str]] = {
 _STATUSES = list(WebhookStatus)
 FIELDS: arg.Arguments = {
     "name": arg.TEXT,
-    "status": {"type": "string", "enum": _STATUSES},
+    "status": arg.choice("WebhookStatus", _STATUSES),
     "topic": arg.TEXT,
-    "secret": {**arg.TEXT, "maxLength": 255},
+    "secret": arg.Argument("string", maxLength=255),
     "delivery_url": arg.TEXT,
 }
 
@@ -145,14 +145,10 @@ class Webhooks(Resource):
     noun, kind, result = "webhook", "shop_webhook", RestWebhook
     needs = (Capability.MANAGE_WEBHOOKS,) * 4
     listed = {
-        **collection("date", "id", "title", times=("after", "before")),
-        "status": {"type": "string", "default": "all", "enum": ["all", *_STATUSES]},
+        **collection("Webhook", "date", "id", "title", times=("after", "before")),
+        "status": arg.choice("WebhookListStatus", ["all", *_STATUSES], default="all"),
     }
-    created = {
-        **FIELDS,
-        "topic": {**arg.TEXT, "required": True},
-        "delivery_url": {**arg.TEXT, "required": True},
-    }
+    created = {**FIELDS, "topic": arg.NEEDED, "delivery_url": arg.NEEDED}
     edited = FIELDS
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
