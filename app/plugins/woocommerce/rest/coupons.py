@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import partial
 
 import marshmallow as ma
+from flask import Response
 from sqlalchemy import ColumnElement, case, select, union_all
 from sqlalchemy.orm import Session
 
@@ -25,7 +26,7 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import errors, schemas
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
 from app.plugins.woocommerce.rest.errors import RestError, invalid
-from app.plugins.woocommerce.rest.frame import Call, RestPage
+from app.plugins.woocommerce.rest.frame import Call
 from app.plugins.woocommerce.rest.lists import (
     METADATA_KEYS,
     collection,
@@ -298,7 +299,7 @@ class Coupons(Resource):
             records = records_by_id(ids)
         return [coupon_object(record, site) for record in records]
 
-    def page(self, call: Call) -> RestPage:
+    def page(self, call: Call) -> Response:
         """Return a page of published coupons, or of those in the trash."""
         args, query = call.args, query_of(call)
         if query.include:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import marshmallow as ma
 import orjson
+from flask import Response
 from sqlalchemy.orm import Session
 
 from app.auth.principals import ROLES, Capability, Principal, capabilities_of
@@ -19,8 +20,8 @@ from app.errors import ShopError
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError, forbidden
-from app.plugins.woocommerce.rest.frame import Call, Objects, Operation, RestPage, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
+from app.plugins.woocommerce.rest.frame import Call, Operation, Route
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, listed, page, query_of
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import (
     ITEM_METHODS,
@@ -297,7 +298,7 @@ class Customers(Resource):
     def unknown(self, call: Call, status: int) -> RestError:  # always 404
         return RestError("wc_user_invalid_id", "Invalid user ID.", 404)
 
-    def page(self, call: Call) -> RestPage:
+    def page(self, call: Call) -> Response:
         role, email = call.args["role"] or "customer", call.args.get("email")
         query = query_of(call)
         if query.include:
@@ -367,7 +368,7 @@ class Customers(Resource):
 CUSTOMERS = Customers()
 
 
-def list_downloads(call: Call) -> Objects:
+def list_downloads(call: Call) -> Response:
     """Return the downloads that a customer may use."""
     CUSTOMERS.view(call)
     names, columns = zip(*DOWNLOAD_COLUMNS.items(), strict=True)
@@ -380,7 +381,7 @@ def list_downloads(call: Call) -> Objects:
             each["customer_id"] = call.ids["id"]
         return [_download_object(each, call.site) for each in shown]
 
-    return Objects(downloads_of_customer(call.actor, call.ids["id"], columns), made)
+    return listed(call, downloads_of_customer(call.actor, call.ids["id"], columns), made)
 
 
 def _download_links(record: Record, site: Site) -> Object:

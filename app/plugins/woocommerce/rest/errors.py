@@ -143,8 +143,10 @@ FAILURES = (ShopError, ma.ValidationError)
 """What services and schemas raise."""
 
 
-def as_rest_error(error: ShopError | ma.ValidationError) -> RestError:
+def as_rest_error(error: ShopError | ma.ValidationError | RestError) -> RestError:
     """Return the error of a service or of a schema in this dialect."""
+    if isinstance(error, RestError):
+        return error
     if isinstance(error, ma.ValidationError):
         return _invalid_inputs(invalid_params(error))
     if found := _CANNOT.match(error.code):

@@ -6,16 +6,15 @@ and then the operation.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 import marshmallow as ma
 import orjson
-from flask import Response, current_app, g, request
+from flask import Response, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from app.api.authentication import limit_body, record_failed_login
@@ -23,13 +22,11 @@ from app.api.dialect import current_dialect
 from app.api.error_handlers import handle_exception
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent_in_form
-from app.api.responses import json_bytes, json_response, streamed_list
+from app.api.responses import json_bytes, json_response
 from app.api.strictness import is_strict
 from app.auth.api_keys import key_with_roles
 from app.auth.credentials import MalformedCredentials
 from app.auth.principals import Capability, Credentials, InvalidCredentials, Permission, Principal
-from app.db.read_pool import RowStream
-from app.db.records import Row
 from app.errors import ShopError
 from app.plugins.woocommerce import credentials
 from app.plugins.woocommerce.credentials import SignedCredentials
@@ -37,9 +34,8 @@ from app.plugins.woocommerce.rest import errors, parameters
 from app.plugins.woocommerce.rest.arguments import Problem, converted, described
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.schemas import batch_schema, resolved
-from app.plugins.woocommerce.rest.site import NAMESPACE, Object, Record, Site, current_site
+from app.plugins.woocommerce.rest.site import NAMESPACE, Record, Site, current_site
 from app.schemas.base import Base
-from app.services.common.pagination import Total
 
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
@@ -51,7 +47,6 @@ _REASONS = {
 }
 """What WooCommerce says for the reasons why a signature is rejected."""
 
-_HIDDEN = ("oauth_",)
 ACCOUNTS = "customers"
 """The resource on whose records a caller has different rights."""
 RESOURCES = {"coupons", "customers", "orders", "webhooks", "reports"}
@@ -67,33 +62,25 @@ class Call:
     args: Record  # the converted parameters, with defaults. ``null`` is None
     given: Record  # those that the client sent and that are not null
     site: Site
-    fields: frozenset[str] = frozenset()  # the first parts of the names in ``_fields``, if any
+    sent: Record  # all parameters as they were sent, also those that every operation has
 
-
-@dataclass(frozen=True, slots=True)
-class RestPage:
-    """A page of a list."""
-
-    body: object
-    total: Total  # the number of records on all pages
-    size: int  # records on a page
-    number: int
-    defaults: Mapping[str, object]  # parameters that the links to other pages have in any case
-
-
-@dataclass(frozen=True, slots=True)
-class Objects:
-    """The objects of rows that may be too many for the memory."""
-
-    rows: Sequence[Row] | RowStream
-    make: Callable[[Sequence[Row]], list[Object]]  # the objects of a batch of rows
+    def shown(self, body: object) -> Any:
+        """Return a body with the fields that the request asks for."""
+        if "_fields" not in self.sent:
+            return body
+        body = orjson.loads(json_bytes(body))
+        picked = parameters.selected(body, self.sent["_fields"])
+        if isinstance(body, dict) and "_links" in body:
+            picked = {name: each for name, each in picked.items() if name != "_links"}
+            picked["_links"] = body["_links"]
+        return picked
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """An operation of a route."""
 
-    call: Callable[[Call], object]  # returns a ``RestPage``, ``Objects``, or the body
+    call: Callable[[Call], object]  # returns a response or its body
     action: str  # what it does, for the error of a missing capability
     needs: Sequence[Capability] = ()  # the capabilities; the operation checks further ones
     args: Base = field(default_factory=Base)  # its parameters, without those of the path
@@ -126,14 +113,6 @@ class Route:
     also: tuple[str, ...] = ()  # resources that a key must allow in addition to that of the path
 
     @property
-    def methods(self) -> list[str]:
-        """Return the methods in the order of the original."""
-        found: list[str] = []
-        for name in self.operations:
-            found += EDITABLE if name == "EDIT" else [name]
-        return found
-
-    @property
     def resource(self) -> str:
         """Return the first part of the path."""
         return self.path.strip("/").split("/")[0]
@@ -155,9 +134,7 @@ def respond(route: Route, ids: Mapping[str, int]) -> Response:
     try:
         query = parameters.nested(request.query_string.decode("utf-8", "replace"))
         response = _respond(route, ids, query, site)
-    except RestError as error:
-        response = json_response(error.body, error.status, error.headers)
-    except ShopError as error:
+    except (RestError, ShopError) as error:
         shown = errors.as_rest_error(error)
         response = json_response(shown.body, shown.status, shown.headers)
     except Exception as error:  # noqa: BLE001  # the native handler logs it and chooses the status
@@ -166,19 +143,15 @@ def respond(route: Route, ids: Mapping[str, int]) -> Response:
     is_gone = response.status_code == 404 and route.resource == ACCOUNTS
     is_found = request.method == "OPTIONS" or route.operation(request.method)
     if is_found and not is_hidden and not is_gone:
-        response.headers["Allow"] = ", ".join(_allowed(route))
+        principal, found = g.get("principal"), route.operations.items()
+        allowed = _methods(name for name, each in found if each.is_open_to(principal))
+        response.headers["Allow"] = ", ".join(allowed)
     return _completed(response, query, site)
 
 
-def _allowed(route: Route) -> Sequence[str]:
-    """Return the methods that the caller has the capabilities for, in the order of the original."""
-    principal: Principal | None = g.get("principal")
-    return [
-        method
-        for name, operation in route.operations.items()
-        if operation.is_open_to(principal)
-        for method in (EDITABLE if name == "EDIT" else (name,))
-    ]
+def _methods(names: Iterable[str]) -> list[str]:
+    """Return the methods of operations in the order of the original."""
+    return [method for name in names for method in (EDITABLE if name == "EDIT" else (name,))]
 
 
 def _respond(
@@ -199,7 +172,7 @@ def _respond(
     args, given = _arguments(operation, merged, ids)
     if not operation.is_open_to(principal):
         raise errors.forbidden(operation.action, is_known=principal is not None)
-    call = Call(principal or Principal(0, frozenset()), ids, args, given, site, _names(merged))
+    call = Call(principal or Principal(0, frozenset()), ids, args, given, site, merged)
     results: list[object] = []
 
     def run() -> Response:
@@ -207,11 +180,10 @@ def _respond(
             result = operation.call(call)
         except errors.FAILURES as error:
             raise in_context(error, operation) from None
+        if isinstance(result, Response):
+            return result
         results.append(result)
-        if isinstance(result, Objects):
-            return _listed(result, merged)
-        shown = _shown(result.body if isinstance(result, RestPage) else result, merged)
-        return json_response(shown, operation.status)
+        return json_response(call.shown(result), operation.status)
 
     is_read = request.method in {"GET", "HEAD"}
     if is_read and not operation.is_list and ids:
@@ -222,9 +194,7 @@ def _respond(
         response = _once(run, route, ids, results)
     if response.status_code == 201 and (own := _self_of(response.get_json())):
         response.headers["Location"] = own["href"]
-    if results and isinstance(results[0], RestPage):
-        _add_page(response, results[0], operation, query, site)
-    elif results and route.resource == ACCOUNTS and "id" in ids and not operation.is_list:
+    if results and route.resource == ACCOUNTS and "id" in ids:
         hints = _self_of(results[0]).get("targetHints", {})  # none of a deleted account
         response.headers["Allow"] = ", ".join(hints.get("allow", ()))
     return response
@@ -255,31 +225,6 @@ def _once(
     if route.path.endswith("/batch"):
         return idempotent_in_form(run, named_batch, bare_batch)()
     return idempotent_in_form(run, named, bare)()
-
-
-def _names(given: Mapping[str, object]) -> frozenset[str]:
-    names = parameters.names_in(given.get("_fields"))
-    return frozenset(name.split(".")[0] for name in names)
-
-
-def _listed(objects: Objects, merged: Mapping[str, object]) -> Response:
-    """Return the response with a list, which is sent while it is read if it is long."""
-    rows = objects.rows
-    if isinstance(rows, RowStream):
-        return streamed_list(lambda batch: _shown(objects.make(batch), merged), rows)
-    return json_response(_shown(objects.make(rows), merged))
-
-
-def _shown(body: object, merged: Record) -> Any:
-    """Return a body with the fields that the request asks for."""
-    if "_fields" not in merged:
-        return body
-    body = orjson.loads(json_bytes(body))
-    picked = parameters.selected(body, merged["_fields"])
-    if isinstance(body, dict) and "_links" in body:
-        picked = {name: each for name, each in picked.items() if name != "_links"}
-        picked["_links"] = body["_links"]
-    return picked
 
 
 def _self_of(body: object) -> Record:
@@ -472,12 +417,12 @@ def description(route: Route, site: Site, *, with_schema: bool = False) -> objec
     if route is NOWHERE:
         return []
     endpoints = [
-        {"methods": list(EDITABLE) if name == "EDIT" else [name], "args": described(operation.args)}
+        {"methods": _methods([name]), "args": described(operation.args)}
         for name, operation in route.operations.items()
     ]
     found: dict[str, object] = {
         "namespace": NAMESPACE,
-        "methods": route.methods,
+        "methods": _methods(route.operations),
         "endpoints": endpoints,
     }
     first = next(iter(route.operations.values()))
@@ -503,40 +448,6 @@ def _hint() -> str:
 
 
 # --- responses ---
-
-
-def _add_page(
-    response: Response,
-    page: RestPage,
-    operation: Operation,
-    query: Mapping[str, object],
-    site: Site,
-) -> None:
-    """Add the totals and the links to other pages."""
-    pages = math.ceil(page.total.number / page.size)
-    response.headers["X-WP-Total"] = str(page.total.number)
-    response.headers["X-WP-TotalPages"] = str(pages)
-    if not page.total.is_complete:
-        response.headers["X-WP-Total-Complete"] = "false"
-    fields: Mapping[str, Any] = operation.args.fields
-    shown = {
-        name: fields[name].deserialize(value) if name in fields else value
-        for name, value in query.items()
-        if not name.startswith(_HIDDEN) and not (name == "status" and "status" in page.defaults)
-    }
-    shown |= {name: each for name, each in page.defaults.items() if name not in shown}
-    others = []
-    if page.number > 1 and pages:
-        others.append(("prev", min(page.number - 1, pages)))
-    if pages > page.number:
-        others.append(("next", page.number + 1))
-    path = request.path.removeprefix(current_app.config["SHOP_URL_PREFIX"]).rstrip("/")
-    address = f"{site.home}{path}"
-    links = [
-        f'<{address}?{parameters.written({**shown, "page": number}.items())}>; rel="{rel}"'
-        for rel, number in others
-    ]
-    response.headers["Link"] = ", ".join([*links, site.index_link])
 
 
 def _completed(response: Response, query: Mapping[str, object], site: Site) -> Response:

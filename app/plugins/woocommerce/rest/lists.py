@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from flask import Response, current_app, request
 from sqlalchemy import Column, ColumnElement, case, literal, not_, or_, select, union, union_all
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
+from app.api.responses import json_response, streamed_list
 from app.conversions.numbers import INT64_MAX, whole_number
 from app.conversions.text import searchable
-from app.db.read_pool import fetch
-from app.db.records import Columns, NamedColumns, fetch_by_ids
+from app.db.read_pool import RowStream, fetch
+from app.db.records import Columns, NamedColumns, Row, fetch_by_ids
 from app.db.search import Search, contains, has_part
 from app.db.sql.functions import json_text
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest.frame import Call, RestPage
+from app.plugins.woocommerce.rest.frame import Call
+from app.plugins.woocommerce.rest.parameters import names_in, written
 from app.plugins.woocommerce.rest.site import Object, Site
 from app.services.common.filtering import Find, ListQuery
 from app.services.common.pagination import Total
@@ -191,19 +195,57 @@ def page(
     objects: Iterable[object],
     total: Total,
     defaults: Mapping[str, object] | None = None,
-) -> RestPage:
-    """Return a page of a list. ``_links`` of its objects appear only if they are selected."""
-    args = call.args
-    return RestPage(list(objects), total, args["per_page"], args["page"], defaults or {})
+) -> Response:
+    """Return the response with a page of a list, its totals and the links to other pages.
+
+    Args:
+        defaults: parameters that the links have in any case.
+    """
+    response, number = json_response(call.shown(list(objects))), call.args["page"]
+    pages = math.ceil(total.number / call.args["per_page"])
+    response.headers["X-WP-Total"] = str(total.number)
+    response.headers["X-WP-TotalPages"] = str(pages)
+    if not total.is_complete:
+        response.headers["X-WP-Total-Complete"] = "false"
+    own = defaults or {}
+    shown = {
+        name: call.given.get(name, value)
+        for name, value in call.sent.items()
+        if not name.startswith("oauth_") and not (name == "status" and "status" in own)
+    }
+    shown |= {name: each for name, each in own.items() if name not in shown}
+    others = [("prev", min(number - 1, pages))] if number > 1 and pages else []
+    others += [("next", number + 1)] if pages > number else []
+    path = request.path.removeprefix(current_app.config["SHOP_URL_PREFIX"]).rstrip("/")
+    links = [
+        f'<{call.site.home}{path}?{written({**shown, "page": at}.items())}>; rel="{rel}"'
+        for rel, at in others
+    ]
+    response.headers["Link"] = ", ".join([*links, call.site.index_link])
+    return response
+
+
+def listed(
+    call: Call, rows: Sequence[Row] | RowStream, make: Callable[[Sequence[Row]], list[Object]]
+) -> Response:
+    """Return the response with a list, which is sent while it is read if it is long.
+
+    Args:
+        make: returns the objects of a batch of rows.
+    """
+    if isinstance(rows, RowStream):
+        return streamed_list(lambda batch: call.shown(make(batch)), rows)
+    return json_response(call.shown(make(rows)))
 
 
 def site_of(call: Call) -> Site:
     """Return the site with the options of a request that shows orders, refunds or metadata."""
-    args, fields = call.args, call.fields
+    args, fields = call.args, names_in(call.sent.get("_fields"))
+    firsts = {name.split(".")[0] for name in fields}
     return replace(
         call.site,
         dp=min(call.given.get("dp", 2), arg.MAX_DECIMALS),
-        has_customer=call.site.has_customer and (not fields or "customer" in fields),
+        has_customer=call.site.has_customer and (not fields or "customer" in firsts),
         include_meta=frozenset(args.get("include_meta") or ()),
         exclude_meta=frozenset(args.get("exclude_meta") or ()),
     )

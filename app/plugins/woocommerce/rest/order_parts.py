@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from flask import Response
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
@@ -17,8 +18,8 @@ from app.errors import InvalidInputs
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.frame import Call, Objects, RestPage, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
+from app.plugins.woocommerce.rest.frame import Call, Route
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, listed, page, query_of
 from app.plugins.woocommerce.rest.order_objects import (
     REFUNDABLE,
     TAXES,
@@ -80,13 +81,13 @@ class Notes(Resource):
         "added_by_user": arg.BOOLEAN,
     }
 
-    def page(self, call: Call) -> Objects:
+    def page(self, call: Call) -> Response:
         """Return all notes of an order, newest first."""
         _order(call, "woocommerce_rest_shop_order_invalid_id", trashed_too=True)
         wanted = {"customer": True, "internal": False}.get(call.args.get("type") or "any")
         rows = list_notes(call.ids["order_id"], for_customer=wanted)
-        return Objects(
-            rows, lambda batch: [note_object(each, call.site) for each in note_records(batch)]
+        return listed(
+            call, rows, lambda batch: [note_object(each, call.site) for each in note_records(batch)]
         )
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
@@ -130,10 +131,10 @@ def _item_list(value: Any) -> object:
     their sum. Programs such as the app for Android send it.
     """
     is_keyed = isinstance(value, dict) and all(map(str.isdecimal, value))
-    return [_listed(*each) for each in value.items()] if is_keyed else value
+    return [_item(*each) for each in value.items()] if is_keyed else value
 
 
-def _listed(item_id: str, item: object) -> object:
+def _item(item_id: str, item: object) -> object:
     if not isinstance(item, dict):
         return item
     taxes = item.get("refund_tax") or {}
@@ -181,7 +182,7 @@ class Refunds(Resource):
     }
     deleted = {"force": arg.Argument("boolean", default=True)}
 
-    def page(self, call: Call) -> RestPage:
+    def page(self, call: Call) -> Response:
         """Return a page of the refunds of an order, or of all orders."""
         order_id, site = call.ids.get("order_id"), self.site(call)
         found, total = list_refunds(call.actor, query_of(call), order_id)

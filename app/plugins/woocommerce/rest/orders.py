@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from flask import current_app
+from flask import Response, current_app
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
@@ -22,7 +22,7 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import customers, schemas
 from app.plugins.woocommerce.rest.attributes import change_attributes
 from app.plugins.woocommerce.rest.errors import RestError, as_rest_error
-from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
+from app.plugins.woocommerce.rest.frame import Call, Operation, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
 from app.plugins.woocommerce.rest.order_objects import (
     KNOWN_CURRENCIES,
@@ -180,7 +180,7 @@ class Orders(Resource):
             records = records_by_id(ids, with_customers=site.has_customer)
         return [order_object(record, site) for record in records]
 
-    def page(self, call: Call) -> RestPage:
+    def page(self, call: Call) -> Response:
         args, site, query = call.args, self.site(call), query_of(call)
         if query.orderby in {"title", "slug"}:
             query = replace(query, order="asc")  # as on the original, where all titles are equal

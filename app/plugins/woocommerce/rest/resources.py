@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from flask import Response
 from sqlalchemy.orm import Session
 
 from app.api.etags import precondition
@@ -25,9 +26,7 @@ from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import (
     Call,
-    Objects,
     Operation,
-    RestPage,
     Route,
     checked_arguments,
     in_context,
@@ -70,7 +69,7 @@ class Resource:
         """Return the records with these IDs in the form of this dialect."""
         raise NotImplementedError
 
-    def page(self, call: Call) -> RestPage | Objects:
+    def page(self, call: Call) -> Response:
         """Return a page of records, or all."""
         raise NotImplementedError
 
@@ -422,7 +421,7 @@ def _call_of(call: Call, operation: Operation, item: Mapping[str, object], item_
     args, given = checked_arguments(operation.args, item)
     if not call.actor.can(*operation.needs):
         raise errors.forbidden(operation.action, is_known=True)
-    return replace(call, ids=ids, args=args, given=given, fields=frozenset())
+    return replace(call, ids=ids, args=args, given=given, sent={})
 
 
 def _deleted_id(item: object) -> int:

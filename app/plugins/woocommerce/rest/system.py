@@ -5,14 +5,14 @@ from __future__ import annotations
 import html
 from html.entities import codepoint2name
 
-from flask import current_app
+from flask import Response, current_app
 
 from app.auth.principals import Capability
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.frame import Call, Operation, RestPage, Route
-from app.plugins.woocommerce.rest.lists import collection
+from app.plugins.woocommerce.rest.frame import Call, Operation, Route
+from app.plugins.woocommerce.rest.lists import collection, page
 from app.plugins.woocommerce.rest.order_objects import KNOWN_CURRENCIES
 from app.plugins.woocommerce.rest.site import VERSION, Object
 from app.services.common.pagination import Total
@@ -59,9 +59,9 @@ def _entity(char: str) -> str:
     return f"&#{ord(char)};" if not char.isalpha() else html.escape(char)
 
 
-def list_nothing(call: Call) -> RestPage:
+def list_nothing(call: Call) -> Response:
     """Return the first page of records that this service does not have."""
-    return RestPage([], Total(0), call.args["per_page"], call.args["page"], {})
+    return page(call, [], Total(0))
 
 
 _MANAGER, _READER = (Capability.MANAGE_WEBHOOKS,), (Capability.READ_PRIVATE_SHOP_ORDERS,)

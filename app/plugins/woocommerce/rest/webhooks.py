@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from flask import Response
 from sqlalchemy import ColumnElement, asc, desc, func, select
 
 from app.auth.principals import Capability, Principal
@@ -20,7 +21,7 @@ from app.models.webhook import WebhookFormat, WebhookStatus
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.frame import Call, RestPage
+from app.plugins.woocommerce.rest.frame import Call
 from app.plugins.woocommerce.rest.lists import (
     RecordListQuery,
     as_records,
@@ -162,7 +163,7 @@ class Webhooks(Resource):
             error.body["message"] = "ID is invalid."
         return error
 
-    def page(self, call: Call) -> RestPage:
+    def page(self, call: Call) -> Response:
         query, status = query_of(call), call.args.get("status")
         query = replace(query, include=tuple(filter(None, query.include)))
         wanted = None if status in {None, "all"} else status
