@@ -165,7 +165,7 @@ class ListArgument(_Value, ma.fields.List[Any]):
         super().__init__(shown["items"], load_default=shown.get("default", ma.missing))
         self.read, self.shown = read, shown
 
-    def _deserialize(self, value: Any, *_: Any, **__: object) -> list[Any]:
+    def _deserialize(self, value: object, *_: object, **__: object) -> list[object]:
         value = self.read(value) if self.read else value
         if not (isinstance(value, list | str | int | Decimal | bool) or value == {}):
             raise _wrong_type(*self.kinds)
@@ -180,20 +180,22 @@ class ObjectArgument(_Value, ma.fields.Nested):
     def __init__(self, component: str, meaning: str, **arguments: Field) -> None:
         super().__init__(type(schema(component, meaning, arguments)))
 
-    def _deserialize(self, value: Any, *_: object, **__: object) -> dict[str, Any]:
-        if not (isinstance(value, dict) or value in ([], "")):
-            raise _wrong_type(*self.kinds)
-        return {**(value or {}), **converted(self.schema.fields, value or {})}
+    def _deserialize(self, value: object, *_: object, **__: object) -> dict[str, object]:
+        if not isinstance(value, dict):
+            if value not in ([], ""):
+                raise _wrong_type(*self.kinds)
+            return {}
+        return value | converted(self.schema.fields, value)
 
 
-def converted(fields: Arguments, values: Mapping[str, object]) -> dict[str, Any]:
+def converted(fields: Arguments, values: Mapping[str, object]) -> dict[str, object]:
     """Return the converted values of known fields. ``load`` would also visit the others.
 
     Raises:
         ValidationError: values are invalid, with the problems of all.
     """
-    found: dict[str, Any] = {}
-    problems: dict[str, Any] = {}
+    found: dict[str, object] = {}
+    problems: dict[str, object] = {}
     for name in [name for name in fields if name in values]:
         try:
             found[name] = fields[name].deserialize(values[name])

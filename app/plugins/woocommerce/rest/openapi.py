@@ -14,7 +14,7 @@ from app.api.openapi import info as openapi_info
 from app.api.openapi.fields import FieldPlugin
 from app.config import VERSION
 from app.plugins.woocommerce.rest.frame import Operation, Route
-from app.plugins.woocommerce.rest.schemas import RestApiError, name_of
+from app.plugins.woocommerce.rest.schemas import Field, RestApiError, name_of
 from app.plugins.woocommerce.rest.site import Object
 from app.schemas.base import Base
 
@@ -134,7 +134,7 @@ def _responses(operation: Operation) -> Object:
 class _BatchItem(Base):
     error = ma.fields.Nested(RestApiError)
 
-    def on_bind_field(self, field_name: str, field_obj: ma.fields.Field[Any]) -> None:
+    def on_bind_field(self, field_name: str, field_obj: Field) -> None:
         """Require only the ID."""
         field_obj.required = field_name == "id"
 
@@ -159,7 +159,7 @@ def _batch(routes: Mapping[str, Route], route: Route) -> type[Base]:
     return _lists(name, "Records to create, to change and to delete.", [create, item, int])
 
 
-def _schema(name: str, meaning: str, *bases: Any, **fields: object) -> type[Base]:
+def _schema(name: str, meaning: str, *bases: type[Base], **fields: object) -> type[Base]:
     return type(name, bases, {**fields, "__doc__": meaning})
 
 
