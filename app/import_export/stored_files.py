@@ -199,7 +199,8 @@ def _decoded(raw: bytes) -> str:
 def _stored_lines(content: bytes, target: Target, file_format: str) -> Iterator[bytes]:
     """Yield the number, the record and the error of each line as JSON.
 
-    A line of NDJSON is read when it is imported.
+    A line of NDJSON is read when it is imported. The record of a line with an error is the sentence
+    of the error.
 
     Raises:
         ValueError: of the file as a whole.
@@ -223,10 +224,16 @@ def _stored_lines(content: bytes, target: Target, file_format: str) -> Iterator[
 
 
 def _bounded(number: int, record: Record | str, error: str | Sentence | None) -> bytes:
-    line = orjson.dumps((number, record, error), Sentence.plain)
+    line = _stored(number, record, error)
     if len(line) > MAX_LINE_BYTES and _length(record) > MAX_LINE_BYTES:
-        return orjson.dumps((number, {}, _TOO_LONG), Sentence.plain)
+        return _stored(number, {}, _TOO_LONG)
     return line
+
+
+def _stored(number: int, record: Record | str, error: str | Sentence | None) -> bytes:
+    # Workers of the previous version, which can still run, show the third value as it is.
+    of_error = error if isinstance(error, Sentence) else record
+    return orjson.dumps((number, of_error, error and str(error)), Sentence.plain)
 
 
 def _length(record: Record | str) -> int:
@@ -245,5 +252,7 @@ def _loaded(content: bytes) -> Iterator[Line]:
     for number, record, error in orjson.loads(zlib.decompress(content)):
         if isinstance(record, str):
             yield ndjson_line(number, record.encode())
+        elif error:
+            yield Line(number, {}, Sentence.of(record) if record else error)
         else:
-            yield Line(number, record, Sentence.of(error))
+            yield Line(number, record)

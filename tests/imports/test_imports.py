@@ -1,6 +1,7 @@
 """Imports over HTTP: files, rules of lines, states, rights and what remains (people 7)."""
 
 import json
+import zlib
 from datetime import timedelta
 
 import pytest
@@ -149,6 +150,14 @@ def test_an_error_can_name_null_characters(imported):
     assert numbers(found) == ("finished", 2, 2, 1, 0, 0, 1)
     assert (error["line"], error["param"]) == (2, "x\ufffd")
     assert error["message"].startswith("x\ufffd: unknown field")
+
+
+def test_workers_of_the_previous_version_read_the_errors_of_a_file(app, send):
+    assert send("code,amount\na,1\nb,1,2\n").status_code == 201
+    with app.app_context():
+        ((content,),) = fetch(select(IMPORT_PARTS.c.content))
+    errors = [error for _number, _record, error in json.loads(zlib.decompress(content))]
+    assert errors == [None, "has 3 cells, but the header has 2."]
 
 
 def test_a_password_is_never_imported(admin, send, imported):
