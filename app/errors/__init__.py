@@ -25,6 +25,14 @@ class Sentence:
     def __init__(self, template: str, /, *values: Any, **named: Any) -> None:
         self.template, self.values, self.named = template, values, named
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether another sentence says the same with the same values."""
+        return isinstance(other, Sentence) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the template, because values can have none."""
+        return hash(self.template)
+
     def __str__(self) -> str:
         """Return the sentence in English."""
         return self.template.format(*self.values, **self.named)

@@ -109,9 +109,9 @@ class ImportLineError(Model):
     line: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
     code: Mapped[str] = mapped_column(Key)
     message: Mapped[str]
+    param: Mapped[str | None]
     # The message as data, in JSON. Earlier versions have not stored it.
     sentence: Mapped[str | None]
-    param: Mapped[str | None]
 
 
 IMPORT_RUNS = ImportRun.__table__

@@ -107,13 +107,17 @@ try {
   // From here on, the browser reports when it would show its login window.
   const logins = [];
   const devtools = await context.newCDPSession(page);
+  // A request can begin while the page closes.
+  const ifOpen = (error) => {
+    if (!page.isClosed()) throw error;
+  };
   devtools.on("Fetch.requestPaused", ({ requestId }) =>
-    devtools.send("Fetch.continueRequest", { requestId }),
+    devtools.send("Fetch.continueRequest", { requestId }).catch(ifOpen),
   );
   devtools.on("Fetch.authRequired", ({ requestId, request }) => {
     logins.push(new URL(request.url).pathname);
     const authChallengeResponse = { response: "CancelAuth" };
-    return devtools.send("Fetch.continueWithAuth", { requestId, authChallengeResponse });
+    return devtools.send("Fetch.continueWithAuth", { requestId, authChallengeResponse }).catch(ifOpen);
   });
   await devtools.send("Fetch.enable", { handleAuthRequests: true });
   await page.locator(".auth-wrapper > .authorize").click();
