@@ -175,8 +175,7 @@ def role_of(
     user_id: int, role: str, registered_at: datetime, position: int = 0
 ) -> dict[str, object]:
     """Return the columns of a role of a user; by default, of the first one."""
-    row: dict[str, object] = {"user_id": user_id, "role": role, "position": position}
-    return row | {"registered_at": registered_at}
+    return {"user_id": user_id, "role": role, "position": position, "registered_at": registered_at}
 
 
 USERS = User.__table__

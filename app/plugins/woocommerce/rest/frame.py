@@ -36,6 +36,7 @@ from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.schemas import batch_schema, resolved
 from app.plugins.woocommerce.rest.site import NAMESPACE, Record, Site, current_site
 from app.schemas.base import Base
+from app.schemas.loading import defaults_of
 
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
@@ -352,12 +353,7 @@ def checked_arguments(
         given = converted(fields, values)
     except ma.ValidationError as error:
         raise errors.invalid(error.messages_dict) from None
-    defaults = {
-        name: each.load_default
-        for name, each in fields.items()
-        if each.load_default is not ma.missing
-    }
-    return {**defaults, **dict.fromkeys(sent), **given}, given
+    return {**defaults_of(arguments), **dict.fromkeys(sent), **given}, given
 
 
 _ALWAYS_KNOWN = re.compile(r"_.*|oauth_.*|consumer_(key|secret)|id|order_id|context|customer")

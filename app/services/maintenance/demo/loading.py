@@ -225,7 +225,7 @@ def _save(
         raise DemoError("Another process is loading this demo shop.")
     for item, result in zip(items, part.save(actor, items), strict=True):
         saved = result
-        if isinstance(result, CouponRefused):  # an earlier demo shop's, which somebody has limited
+        if isinstance(result, CouponRefused):  # the coupon of an earlier demo shop has a limit now
             (saved,) = part.save(actor, [BulkItem(None, {**item.data, "coupon_lines": []})])
         if isinstance(saved, ShopError):
             raise DemoError(f"The shop rejects one of the {part.name}: {saved}")
