@@ -10,7 +10,7 @@ from functools import partial
 
 import marshmallow as ma
 from flask import Response
-from sqlalchemy import ColumnElement, case, select, union_all
+from sqlalchemy import ColumnElement, bindparam, case, select
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
@@ -20,6 +20,8 @@ from app.conversions.expiry import end_of_expiry, expiry_at, expiry_before
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.read_pool import Fetch, fetch
 from app.db.session import reading_own_writes
+from app.db.sql.functions import is_one_of, is_selected
+from app.db.sql.types import IdList
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import RedemptionStatus
 from app.plugins.woocommerce.rest import arguments as arg
@@ -56,6 +58,26 @@ from app.services.maintenance import trash
 COLUMNS = tuple(COUPONS.c)
 MAX_USES = 1000
 """Uses of a coupon that a record names."""
+_CONFIRMED = REDEMPTIONS.alias()
+_FIRST_USES = (
+    select(_CONFIRMED.c.id)
+    .where(
+        _CONFIRMED.c.coupon_id == COUPONS.c.id, _CONFIRMED.c.status == RedemptionStatus.CONFIRMED
+    )
+    .order_by(_CONFIRMED.c.id)
+    .limit(MAX_USES)
+    .scalar_subquery()
+)
+_USES: object = (
+    select(
+        COUPONS.c.id,
+        owner(REDEMPTIONS.c.customer_id),
+        case((is_erased(REDEMPTIONS.c.customer_id), ""), else_=REDEMPTIONS.c.email_normalized),
+    )
+    .join_from(COUPONS, REDEMPTIONS, is_selected(REDEMPTIONS.c.id, _FIRST_USES))
+    .where(is_one_of(COUPONS.c.id, bindparam("ids", type_=IdList)))
+    .order_by(REDEMPTIONS.c.id)
+)
 
 _KEYS: Mapping[str, ColumnElement[object]] = {
     "date": COUPONS.c.created_at,
@@ -83,27 +105,8 @@ def _completed(fetch: Fetch, records: list[Object]) -> list[Object]:
 
 def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
     """Return the customers or e-mail addresses of the confirmed uses of coupons that have one."""
-    of_erased = is_erased(REDEMPTIONS.c.customer_id)
-    columns = (
-        REDEMPTIONS.c.coupon_id,
-        owner(REDEMPTIONS.c.customer_id).label("customer_id"),
-        case((of_erased, ""), else_=REDEMPTIONS.c.email_normalized).label("email_normalized"),
-    )
-    each = [
-        select(
-            select(*columns)
-            .where(
-                REDEMPTIONS.c.coupon_id == coupon_id,
-                REDEMPTIONS.c.status == RedemptionStatus.CONFIRMED,
-            )
-            .order_by(REDEMPTIONS.c.id)
-            .limit(MAX_USES)
-            .subquery()
-        )
-        for coupon_id in ids
-    ]
     found: dict[int, list[str]] = {}
-    for coupon_id, customer_id, email in fetch(union_all(*each)) if each else ():
+    for coupon_id, customer_id, email in fetch(_USES, {"ids": ids}) if ids else ():
         if customer := str(customer_id) if customer_id else email:
             found.setdefault(coupon_id, []).append(customer)
     return found
@@ -310,8 +313,10 @@ class Coupons(Resource):
         conditions = [*conditions_of(query, COUPONS.c), *compared]
         if code := args.get("code"):
             conditions.append(COUPONS.c.code == coupon_code(code))
-        part, counted = (TRASHED, None) if args.get("status") == TRASH else (PUBLISHED, COUNTED)
-        matching = Matching(COUPONS.c.id, conditions, part, counted, search)
+        if args.get("status") == TRASH:
+            matching = Matching(COUPONS.c.id, conditions, TRASHED, search=search)
+        else:
+            matching = Matching(COUPONS.c.id, conditions, PUBLISHED, COUNTED, search, TRASHED)
         may_read = call.actor.can(Capability.READ_PRIVATE_SHOP_COUPONS)
         records, total = fetch_records(COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
         site = self.site(call)
