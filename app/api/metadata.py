@@ -118,24 +118,24 @@ class WantedMetadata:
     def _with_items(self, shown: Object, found: Mapping[int, Shown]) -> Object:
         result = dict(shown)
         for name, keys in self._lists.items():
-            items = []
-            for item in result.get(name, ()):
-                of_item = self._chosen(found.get(item["id"], []), keys)
-                kept = dict(item)
-                if name in self._without_ids:
-                    del kept["id"]
-                items.append({**kept, METADATA: of_item})
-            if name in result:
-                result[name] = items
+            if name not in result:
+                continue
+            result[name] = [
+                {**item, METADATA: self._chosen(found.get(item["id"], []), keys)}
+                for item in result[name]
+            ]
+            if name in self._without_ids:
+                for item in result[name]:
+                    del item["id"]
         return result
 
     def _chosen(self, entries: Shown, keys: Selection) -> Object:
-        hides = self._field.hides if self._field else None
-        return {
-            key: value
-            for key, value in first_values(entries).items()
-            if (keys is None or key in keys) and not (hides and key.startswith(hides))
-        }
+        values, hides = first_values(entries), self._field.hides if self._field else None
+        if keys is not None:
+            values = {key: value for key, value in values.items() if key in keys}
+        if hides:
+            values = {key: value for key, value in values.items() if not key.startswith(hides)}
+        return values
 
 
 class RecordSerializer:

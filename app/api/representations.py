@@ -238,10 +238,7 @@ class OrderSerializer(RecordSerializer):
         """
         with reading_own_writes():
             orders = self._extended(self._serializer.records(records))
-        return [
-            _extended_last(self._wanted.add_written(order, record))
-            for order, record in zip(orders, records, strict=True)
-        ]
+        return _extended_last(list(map(self._wanted.add_written, orders, records)))
 
     def plain(self, rows: Sequence[Row]) -> list[Object]:
         """Return the orders of rows without their metadata and refunds."""
@@ -257,8 +254,8 @@ class OrderSerializer(RecordSerializer):
                 for order, order_id in zip(orders, ids, strict=True)
             ]
         if not (rows and self._wanted.is_wanted):
-            return list(map(_extended_last, orders)) if self._refunds else orders
-        return list(map(_extended_last, self._wanted.add(self._kind, orders, ids)))
+            return _extended_last(orders) if self._refunds else orders
+        return _extended_last(self._wanted.add(self._kind, orders, ids))
 
     def _of_refunds(self, total: Decimal | int, refunds: Sequence[Record]) -> Object:
         """Return the values of an order that its refunds determine, if they are selected."""
@@ -274,12 +271,13 @@ class OrderSerializer(RecordSerializer):
         return results
 
 
-def _extended_last(order: Object) -> Object:
-    """Move the keys of the extensions behind the metadata of an order (records 1)."""
+def _extended_last(orders: list[Object]) -> list[Object]:
+    """Move the keys of the extensions behind the metadata of each order (records 1)."""
     for key in reversed(current_catalog().order_extensions):
-        if key in order:
-            order[key] = order.pop(key)
-    return order
+        for order in orders:
+            if key in order:
+                order[key] = order.pop(key)
+    return orders
 
 
 def _require_known(

@@ -3,6 +3,7 @@
 A record is identified by its ID, and an item of an order by the IDs of the order and of the item.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import itemgetter
@@ -112,14 +113,15 @@ def fetch_entries(
     Args:
         wanted: the IDs of the records by their kind; of items those of their orders.
     """
-    found: dict[MetadataTable, Found] = {kind: {} for kind in wanted}
+    found: dict[MetadataTable, Found] = {
+        kind: defaultdict(lambda: defaultdict(list)) for kind in wanted
+    }
     kinds = tuple(kind for kind, ids in wanted.items() if ids)
     given = {kind.ids.key: wanted[kind] for kind in kinds}
     for place, entries in fetch(_select(kinds), given) if kinds else ():
         records = found[kinds[place]]
         for record_id, item_id, entry_id, key, value in sorted(entries, key=_ID):
-            own = records.setdefault(record_id, {}).setdefault(item_id, [])
-            own.append((entry_id, key, value))
+            records[record_id][item_id].append((entry_id, key, value))
     return found
 
 
