@@ -44,11 +44,28 @@ STATING = {
     "InvalidOrderItems",
     "InvalidRefund",
     "authentication_error",
+    "fail_import",
     "unavailable",
 }
 """The calls whose arguments state a reason."""
 
-NAMES = {"REASONS", "OTHER_REASONS", "REMEDY", "NEEDS_NAME", "NEEDS_PRICE", "_OTHER_FILES"}
+NAMES = {
+    "REASONS",
+    "OTHER_REASONS",
+    "REMEDY",
+    "NEEDS_NAME",
+    "NEEDS_PRICE",
+    "_OTHER_FILES",
+    "LOST_RIGHTS",
+    "BY_A_USER",
+    "NO_SECRET",
+    "NO_USER",
+    "NO_CAPABILITY",
+    "GONE",
+    "FAILING",
+    "UNEXPECTED",
+    "(REFUSED, TIMEOUT, FAILED)",
+}
 """The constants that state reasons."""
 
 _TEXT = re.compile(r"[A-Z](?!\w*[A-Z_]).*[a-z.]", re.DOTALL)
@@ -125,8 +142,10 @@ def _reasons() -> Iterator[str]:
             continue
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in NAMES:
-                values = node.value.values if isinstance(node.value, ast.Dict) else [node.value]
-                yield from (str(each.value) for each in values if isinstance(each, ast.Constant))
+                found = (
+                    node.value.values if isinstance(node.value, ast.Dict) else ast.walk(node.value)
+                )
+                yield from (str(each.value) for each in found if isinstance(each, ast.Constant))
             is_sentence = isinstance(node, ast.Call) and ast.unparse(node.func) == "Sentence"
             for value in _stated(node):
                 yield from (

@@ -43,6 +43,9 @@ MAX_LINE_BYTES = 1024 * 1024
 FORMATS = {"text/csv": "csv", "application/x-ndjson": "ndjson"}
 """The formats of files by their media types."""
 
+LOST_RIGHTS = "The key that started the import has lost its rights."
+"""Why an import has failed. What is missing follows."""
+
 ANY = "application/octet-stream"
 """The media type of files that generated clients send."""
 
@@ -142,7 +145,7 @@ def import_next_part() -> bool:
     try:
         actor = _actor(run)
     except (ShopError, InvalidCredentials) as error:
-        fail_import(run, f"The key that started the import has lost its rights. {error}")
+        fail_import(run, f"{LOST_RIGHTS} {error}")
         return True
     if run.content is None:
         fail_import(run, "The file of the import was deleted.")

@@ -1,5 +1,6 @@
 """Import and export: CSV files of records, and the imports of the API (admin 2 and 5)."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -131,7 +132,7 @@ def upload() -> Response | BaseResponse:
     request.max_content_length = limit + FORM_BYTES
     kind, on_conflict = request.form.get("kind", ""), request.form.get("on_conflict", "")
     if kind not in IMPORTS or on_conflict not in CONFLICTS:
-        raise InvalidParams({"kind": f"must be any of {', '.join(IMPORTS)}."})
+        raise InvalidParams({"kind": Sentence("must be one of {0}.", ", ".join(IMPORTS))})
     file = request.files.get("file")
     raw = file.read(limit + 1) if file else b""
     if not raw.strip():
@@ -160,6 +161,10 @@ _OF_FILE = {
 """The errors of a file, which stand beside its field."""
 
 
+_SENTENCE_END = re.compile(r"(?<=\.) ")
+"""What separates the sentences of a reason, which is stored as one text."""
+
+
 @blp.page("/data/imports/<id:import_id>", ("list_imports",))
 def show_import(import_id: int) -> Response:
     """Show the progress, the numbers and the lines that failed of an import."""
@@ -186,7 +191,7 @@ def show_import(import_id: int) -> Response:
         title=found["name"] or _("Import %(id)s", id=import_id),
         found=found,
         state=STATES[status],
-        reason=texts.of_api(found["reason"] or ""),
+        reason=" ".join(map(texts.of_api, _SENTENCE_END.split(found["reason"] or ""))),
         right=found["created"] + found["updated"],
         table=Table(_("Lines with errors"), shown, errors),
         sent=sent,

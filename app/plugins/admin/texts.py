@@ -10,6 +10,7 @@ from datetime import date
 from decimal import Decimal
 from gettext import NullTranslations, translation
 from pathlib import Path
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from babel import Locale
@@ -95,7 +96,20 @@ def of_api(
         name: shown(each) if isinstance(each, Sentence) or name in {"reason", "remedy"} else each
         for name, each in text.named.items()
     }
-    return sentence(gettext(text.template)).format(*map(shown, text.values), **named)
+    values = list(map(shown, text.values))
+    return _FORMATTER.vformat(sentence(gettext(text.template)), values, named)
+
+
+class _Formatter(Formatter):
+    """Fills in a sentence. Thousands have the separator of the language of the page."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        if format_spec == "," and isinstance(value, int):
+            return decimal(value)
+        return str(super().format_field(value, format_spec))
+
+
+_FORMATTER = _Formatter()
 
 
 def _sentences() -> Iterator[str]:

@@ -319,6 +319,37 @@ def test_german_pages_state_what_was_rejected_in_german(make_app, admin):
     assert "Zustand des Imports: abgebrochen." in again.text
 
 
+def test_german_pages_state_in_german_why_something_was_stopped(app, admin, client_for):
+    hook = {"topics": ["coupon.*"], "delivery_url": "https://1.1.1.1/", "status": "disabled"}
+    number = admin.post("/webhooks", {"webhook": hook}).json["webhook"]["id"]
+    other = client_for("shop_manager")
+    sent = other.request("POST", "/imports?kind=coupons", data="code\n1\n", content_type="text/csv")
+    admin.delete(f"/keys/{other.key.key_id}")
+    with app.app_context():
+        assert import_next_part()
+    browser = Browser(app, admin.key)
+    browser.post("/language", {"language": "de"})
+    failed = sent.get_json()["import"]["id"]
+    for path, text in (
+        (f"/webhooks/{number}", "Von einem Benutzer deaktiviert."),
+        (f"/webhooks/{number}?ping=timeout&ms=1", "Zeitüberschreitung"),
+        (f"/webhooks/{number}?ping=refused+address&ms=1", "Webhooks werden nur an"),
+        (f"/data/imports/{failed}", "Der Schlüssel, der den Import gestartet hat, hat seine"),
+    ):
+        assert text in unescape(browser.get(path).text), path
+
+
+def test_german_sentences_separate_thousands_as_the_language_does(app):
+    long = Sentence("is longer than {0:,} characters.", 65536)
+    file = ShopError("shop_api_invalid_import", reason=Sentence("{0:,}", 1_000_000)).sentence()
+    assert str(long) == "is longer than 65,536 characters."
+    with app.test_request_context(headers={"Accept-Language": "de"}):
+        assert texts.of_api(long) == "ist länger als 65.536 Zeichen."
+        assert texts.of_api(file) == "1.000.000"
+    with app.test_request_context(headers={"Accept-Language": "en"}):
+        assert texts.of_api(long) == str(long)
+
+
 def test_german_pages_state_reasons_in_german(make_app, admin):
     customer = admin.post("/customers", {"customer": {"email": "1@2.example"}}).json["customer"]
     order = {"customer_id": customer["id"], "order_number": "7", "status": "processing"}

@@ -74,8 +74,8 @@ class WebhookPages(Noun):
         ping, ms = (request.args.get(name, "") for name in ("ping", "ms"))
         text, status = "", whole_number(ping)
         if ping in (FAILED, REFUSED, TIMEOUT):
-            text = _("The ping failed: %(error)s.", error=ping)
-            text += f" {REMEDY}" if ping == REFUSED else ""
+            text = _("The ping failed: %(error)s.", error=_(ping))
+            text += f" {_(REMEDY)}" if ping == REFUSED else ""
         elif status is not None and ms.isdecimal():
             text = _("The receiver responded with %(status)s in %(ms)s ms.", status=status, ms=ms)
         return self.page(*path.values(), result=text, result_ok=200 <= (status or 0) < 300)
@@ -144,7 +144,7 @@ def _sent(delivery: Record) -> str:
 
 def _result(attempt: Record) -> str:
     """Return the result of an attempt: its HTTP status or its error, and its duration."""
-    parts = [str(each) for each in (attempt["status"], attempt["error"]) if each]
+    parts = [_(str(each)) for each in (attempt["status"], attempt["error"]) if each]
     ms = html.number(attempt["duration_ms"])
     return _("%(result)s in %(ms)s\u00a0ms", result=", ".join(parts), ms=ms)
 
