@@ -58,7 +58,7 @@ NAMES = {
     "_OTHER_FILES",
     "LOST_RIGHTS",
     "BY_A_USER",
-    "NO_SECRET",
+    "NOT_READABLE",
     "NO_USER",
     "NO_CAPABILITY",
     "GONE",

@@ -32,7 +32,7 @@ from app.services.webhooks.deliveries.requests import (
     sender_of,
 )
 from app.services.webhooks.queries import has_form
-from app.services.webhooks.states import NO_SECRET, disable
+from app.services.webhooks.states import NOT_READABLE, disable
 from app.services.webhooks.writes import locked, require_url
 
 _EXTENSION = "shop_api_ping"
@@ -73,7 +73,7 @@ def _sender(session: Session, actor: Principal, webhook_id: int) -> Sender | Non
     webhook = locked(session, actor, webhook_id)
     sender = sender_of(webhook)
     if sender is None and webhook["status"] != WebhookStatus.DISABLED:
-        disable(session, [webhook], NO_SECRET)
+        disable(session, [webhook], NOT_READABLE)
     return sender
 
 

@@ -21,7 +21,7 @@ from app.services.events.sequence import last_event_id
 from app.services.webhooks.deliveries.statistics import count_results
 
 BY_A_USER = "Disabled by a user."
-NO_SECRET = "The secret cannot be read, because SECRET_KEY has changed. Set a new secret."
+NOT_READABLE = "The secret cannot be read, because SECRET_KEY has changed. Set a new secret."
 NO_USER = "The user who created the webhook was deleted."
 NO_CAPABILITY = "The user who created the webhook may no longer manage webhooks."
 GONE = "The receiver responded with status 410 (Gone)."

@@ -29,7 +29,7 @@ from app.services.webhooks.deliveries.chains import (
 from app.services.webhooks.deliveries.requests import Sender, sender_of
 from app.services.webhooks.deliveries.retries import BREAKER
 from app.services.webhooks.queries import has_form
-from app.services.webhooks.states import NO_SECRET, disable
+from app.services.webhooks.states import NOT_READABLE, disable
 
 Version = tuple[object, ...]
 
@@ -85,7 +85,7 @@ def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> 
             continue
         sender = sender_of(webhook)
         if sender is None:
-            disable(session, [webhook], NO_SECRET)
+            disable(session, [webhook], NOT_READABLE)
             continue
         is_failing = webhook["failure_count"] >= BREAKER
         chains = chains_of(session, sender, known, timestamp, limit=1 if is_failing else MAX_HEADS)
