@@ -132,7 +132,8 @@ def _spread(items):
     They start servers and browsers and wait for them. At the end of a run, where pytest puts them,
     all processes would wait at the same time, and the last long ones would run alone. Each process
     begins with an equal part of the cases, the files with most cases first, and has no such file in the
-    last quarter of its part.
+    last third of its part. There, the slow cases on a database come before its others, so that no long
+    case is the last one.
     """
     files, others = {}, []
     for item in items:
@@ -143,14 +144,23 @@ def _spread(items):
     for number in range(processes):
         own = sorted(files.values(), key=len, reverse=True)[number::processes]
         until = len(items) * (number + 1) // processes - len(spread) - sum(map(len, own))
-        part, others = others[: max(0, until)], others[max(0, until) :]
+        part, others = _slow_first(others[: max(0, until)]), others[max(0, until) :]
         position = 0
         for place, cases in enumerate(own, 1):
-            end = 3 * len(part) * place // (4 * len(own))
+            end = 2 * len(part) * place // (3 * len(own))
             spread += [*part[position:end], *cases]
             position = end
         spread += part[position:]
     return spread + others
+
+
+def _slow_first(items):
+    """Let the slow cases on each database be the first on it: the last ones should not run alone."""
+    databases = list(dict.fromkeys(map(_database, items)))
+    return sorted(
+        items,
+        key=lambda item: (databases.index(_database(item)), not item.get_closest_marker("slow")),
+    )
 
 
 def _missing_copies(items):

@@ -82,6 +82,17 @@ NOT_RUN = (
 )
 
 
+ON_A_DATABASE = """
+import pytest
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"])
+
+def test_j(database_url):
+    pass
+
+@pytest.mark.slow
+def test_k(database_url):
+    pass
+"""
 MARKERS = "[pytest]\nmarkers =\n  slow\n  sample\n  pooler\n  one_database\n  both_databases"
 PLUGINS = "-p", "tests.selection", "-p", "no:cacheprovider", "-p", "no:xdist"
 
@@ -111,20 +122,25 @@ def test_cases_of_each_run(run_cases, options, cases):
 
 
 @pytest.mark.parametrize(
-    ("processes", "order"), [("1", "abghcdief"), ("2", "aghbcdeif"), ("3", "ghabicdef")]
+    ("processes", "order"), [("1", "abghcdeifkj"), ("2", "abghcdefikj"), ("3", "ghabcidefkj")]
 )
 def test_files_of_slow_cases_without_a_database_are_spread_among_the_others(
     pytester, monkeypatch, processes, order
 ):
-    """Their processes wait for servers, so the others have the CPUs meanwhile, and at the end."""
+    """Their processes wait for servers, so the others have the CPUs meanwhile, and at the end.
+
+    Of those on a database, each process runs the slow ones first.
+    """
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", processes)
     pytester.makeini(MARKERS)
     slow = "import pytest\npytestmark = pytest.mark.slow\n"
     for file, mark, names in (("a", "", "abcdef"), ("b", slow, "gh"), ("c", slow, "i")):
         cases = "".join(f"def test_{name}(): pass\n" for name in names)
         pytester.makepyfile(**{f"test_{file}": mark + cases})
+    pytester.makepyfile(test_d=ON_A_DATABASE)
     reports = pytester.inline_run("--all", *PLUGINS).getreports("pytest_runtest_logreport")
-    assert "".join(report.nodeid[-1] for report in reports if report.when == "call") == order
+    called = [report.nodeid.partition("::test_")[2] for report in reports if report.when == "call"]
+    assert "".join(name[0] for name in called) == order
 
 
 def test_last_line_says_what_did_not_run(run_cases, capsys):
