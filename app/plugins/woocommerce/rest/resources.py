@@ -239,10 +239,14 @@ class Resource:
 
     def _results(self, call: Call, operation: Operation, items: Sequence[Any]) -> list[object]:
         """Return the object of each item of a list of a batch, or its error."""
-        if self.save and operation.action != "delete" and len(items) > 1:
-            with suppress(_MustBeAlone):
-                return self._saved_together(call, operation, items)
-        return [_result(call, operation, item) for item in items]
+        if not self.save or operation.action == "delete" or len(items) < 2:
+            return [_result(call, operation, item) for item in items]
+        with suppress(_MustBeAlone):
+            return self._saved_together(call, operation, items)
+        # Each half, in their order, so that one such item leaves most others together.
+        middle = len(items) // 2
+        halves = items[:middle], items[middle:]
+        return [each for half in halves for each in self._results(call, operation, half)]
 
     def _saved_together(
         self, call: Call, operation: Operation, items: Sequence[Object]
