@@ -51,7 +51,11 @@ def load_given(schema: ma.Schema, data: Any, defaults: Defaults) -> dict[str, An
         schema: a schema that rejects no absent field, and whose nested objects have no defaults.
         defaults: its ``defaults_of``.
     """
-    loaded: dict[str, Any] = schema.load(data, partial=True)
+    return add_defaults(schema.load(data, partial=True), defaults)
+
+
+def add_defaults(loaded: dict[str, Any], defaults: Defaults) -> dict[str, Any]:
+    """Add the defaults of absent fields to a loaded object, and return it."""
     for name, default in defaults.items():
         if name not in loaded:
             loaded[name] = default() if callable(default) else default

@@ -12,6 +12,7 @@ from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
 from app.schemas.fields.form import FormField, set_form
+from app.schemas.loading import add_defaults, defaults_of
 
 MAX_CODE_ENTRIES = 1000
 """Maximum number of coupon codes of a cart with repetitions, if the setting is not higher."""
@@ -43,19 +44,13 @@ class CartItems(list_inputs.ItemArray):
             too_large=partial(_TOO_LARGE, what=Sentence("items")),
             load_default=list,
         )
-        fields = CartItemSchema().load_fields.items()
-        self._required = {name: None for name, field in fields if field.required}
-        self._defaults = {
-            name: field.load_default for name, field in fields if name not in self._required
-        }
+        item = CartItemSchema()
+        self._required = {name: None for name, each in item.load_fields.items() if each.required}
+        self._defaults = defaults_of(item)
 
     def load_item(self, item: Mapping[str, object]) -> dict[str, object]:
         """Convert the supplied keys of an item, and add the defaults of the others."""
-        loaded = super().load_item({**self._required, **item})
-        for name, default in self._defaults.items():
-            if name not in loaded:
-                loaded[name] = default() if callable(default) else default
-        return loaded
+        return add_defaults(super().load_item({**self._required, **item}), self._defaults)
 
 
 class CartCodes(list_inputs.CodeArray):
