@@ -113,8 +113,9 @@ def test_an_error_of_a_field_that_the_form_lacks_names_it(session):
 
 @pytest.mark.one_database
 def test_reasons_name_no_parameters(session):
+    each_reason = reasons()
     for name, _, specs, key in forms():
-        for reason in reasons():
+        for reason in each_reason:
             form = noted(specs, key, InvalidOrderItems({f"{key}.line_items[0]": reason}))
             ((_, text),) = form.errors.items()
             assert not API_NAME.search(text), (name, reason, text)
