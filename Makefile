@@ -79,10 +79,10 @@ cluster: $(VENV)/ready-dev ## run PostgreSQL with two standbys, PgBouncer, two s
 cluster-test: $(VENV)/ready-dev ## demonstrate replicas, upgrades and failover; writes docs/demonstrations.md; ARGS="--seed 7"
 	@$(BIN)/python -m qa.cluster test $(ARGS)
 
-bench: $(VENV)/ready-dev ## measure the performance with up to a million rows and write docs/performance.md
+bench: $(VENV)/ready-dev ## measure the performance with up to a million rows (25 minutes) and write docs/performance.md
 	@$(BIN)/python -m qa.bench
 
-bench-quick: $(VENV)/ready-dev ## measure the performance without the large shops, in two minutes; writes nothing
+bench-quick: $(VENV)/ready-dev ## measure the performance without the large shops (6 minutes); writes nothing
 	@$(BIN)/python -m qa.bench --quick
 
 # Two at a time: the types take as long as the others together.

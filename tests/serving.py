@@ -101,13 +101,17 @@ class Gunicorn:
         return self.process
 
     def start(
-        self, folder: Path = ROOT, wsgi: str = "wsgi:app", **env: str
+        self,
+        folder: Path = ROOT,
+        wsgi: str = "wsgi:app",
+        python: Path = Path(sys.executable),
+        **env: str,
     ) -> subprocess.Popen[bytes]:
         """Start gunicorn with the code in a folder; return its main process without waiting."""
         certificate = ["--certfile", self._certificate] if self._certificate else []
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [Path(sys.executable).with_name("gunicorn"), wsgi, *certificate],
+                [python.with_name("gunicorn"), wsgi, *certificate],
                 cwd=folder,
                 env=os.environ | self._env | env,
                 stdout=output,

@@ -30,18 +30,18 @@ def campaigns(shops: Shops, rounds: int) -> Iterator[Row]:
             for code in ("mailed", "limited")
         )
         name = "`POST /coupons/evaluate` of 2 coupons of a campaign, compared with others"
-        yield ratio(name, Goal(1.25, 1.1, unit="times"), evaluate, plain, rounds)
+        yield ratio(name, Goal(1.25), evaluate, plain, rounds)
         orders, plain = (
             Work(server, partial(singles, "order", partial(new_order_with_coupon, code)), 100, 1)
             for code in ("mailed-0", "limited-0")
         )
         name = "`POST /orders` with a coupon of a limited campaign, compared with a limited coupon"
-        yield ratio(name, Goal(1.3, 1.15, unit="times"), orders, plain, rounds)
+        yield ratio(name, Goal(1.3), orders, plain, rounds)
         generated, plain = (
             Work(server, partial(_generate, campaign_id), 1, 1) for campaign_id in (LIMITED, 0)
         )
         name = "`POST /coupons/generate` of 1,000 codes of a campaign, compared with others"
-        yield ratio(name, Goal(1.1, 1.05, unit="times"), generated, plain, rounds)
+        yield ratio(name, Goal(1.1), generated, plain, rounds)
         codes = [f"{{}}-{number}" for number in range(CLIENTS)]
         for what, goal, ours, theirs in (
             ("a limited campaign, compared with one limited coupon", 0.5, "mailed", ["limited-0"]),
@@ -57,7 +57,7 @@ def campaigns(shops: Shops, rounds: int) -> Iterator[Row]:
             samples = [b.wall / a.wall for a, b in zip(costs, others, strict=True)]
             text = f"{details(costs)} vs. {details(others)}"
             name = f"`POST /redemptions` of different codes of {what}, 16 clients"
-            yield Row(name, Goal(goal, 1, at_least=True, unit="of its rate"), samples, text)
+            yield Row(name, Goal(goal, "of its rate", at_least=True), samples, text)
 
 
 def large_campaigns(shops: Shops, rounds: int) -> Iterator[Row]:
@@ -75,7 +75,7 @@ def large_campaigns(shops: Shops, rounds: int) -> Iterator[Row]:
         pauses = Work(server, partial(_pauses, sent), 20, connections=1)
         edits = Work(server, _edits, 20, connections=1)
         name = f"pausing a campaign of {LARGE:,} codes, compared with the update of a coupon"
-        yield ratio(name, Goal(2, 1.5, unit="times"), pauses, edits, rounds)
+        yield ratio(name, Goal(2), pauses, edits, rounds)
         limits = Work(server, partial(_limit, full), 1, connections=1)
         name = f"setting a limit of a campaign with {LARGE:,} uses"
         yield milliseconds(name, limits, 1000, rounds)

@@ -1,4 +1,4 @@
-"""Rows about imports: records per second of CPU, and memory with ten times the rows.
+"""Rows about commands: imports of WooCommerce, and a million generated coupons (migration).
 
 ``python -m qa.bench.imports FILE DATABASE_URL`` is the process that is measured.
 """
@@ -16,25 +16,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qa.bench.measuring import Goal, Row
+from qa.bench.shops import DATABASES, LARGE, Shops, run_command
 
 CUSTOMERS, ORDERS = 20_000, 8_000
-QUICK = 5
-"""Part of the records that a quick measurement imports."""
-
 METADATA = 46
 """Metadata of plugins of an order, which then has 83 rows of metadata in all."""
 
 
-def imports(rounds: int, *, quick: bool) -> Iterator[Row]:
-    """Measure imports of a dump of WooCommerce 3.5 into SQLite."""
-    part = QUICK if quick else 1
-    customers, orders = CUSTOMERS // part, ORDERS // part
+def rows(_shops: Shops, rounds: int) -> Iterator[Row]:
+    """Measure imports of a dump of WooCommerce 3.5 into SQLite: CPU time, and memory."""
+    customers, orders = CUSTOMERS, ORDERS
     with tempfile.TemporaryDirectory(prefix="bench-import-") as name:
         folder = Path(name)
         only_customers = folder / "customers.sql"
         _write(only_customers, customers=customers, coupons=0, orders=0)
         samples = [customers / _import(only_customers, folder)["cpu"] for _ in range(rounds)]
-        goal = Goal(3000, 5000, at_least=True, unit="a second of CPU")
+        goal = Goal(3000, "a second of CPU", at_least=True)
         yield Row(
             "`shop-api import woocommerce`: customers", goal, samples, f"{customers:,} from a dump"
         )
@@ -42,14 +39,27 @@ def imports(rounds: int, *, quick: bool) -> Iterator[Row]:
         for file, number in ((few, orders // 10), (many, orders)):
             _write(file, customers=100, coupons=20, orders=number, plugin_keys=METADATA)
         found = [(_import(few, folder), _import(many, folder)) for _ in range(rounds)]
-        goal = Goal(1200, 2000, at_least=True, unit="a second of CPU")
+        goal = Goal(1200, "a second of CPU", at_least=True)
         samples = [orders / large["cpu"] for _, large in found]
         details = f"{orders:,} with items, notes, uses and 83 rows of metadata each"
         yield Row("`shop-api import woocommerce`: orders", goal, samples, details)
-        goal = Goal(1.25, 1.1, unit="times")
+        goal = Goal(1.25)
         samples = [large["rss"] / small["rss"] for small, large in found]
         peaks = " vs. ".join(f"{each['rss'] / 1024:,.0f} MiB" for each in reversed(found[0]))
         yield Row("its peak memory with ten times the orders", goal, samples, peaks)
+
+
+def generated_codes(shops: Shops, _rounds: int) -> Iterator[Row]:
+    """Measure generating a million coupons."""
+    fields = '{"type": "percent", "amount": "10", "usage_limit": 1, "description": "Spring"}'
+    options = f"--count={LARGE}", "--prefix=SPRING-", f"--coupon={fields}"
+    for database in DATABASES:
+        url = shops.new(database, "generated")
+        started = time.perf_counter()
+        run_command(url, "coupons", "generate", *options)
+        seconds = time.perf_counter() - started
+        name = f"`shop-api coupons generate` of {LARGE:,} codes, {database}"
+        yield Row(name, Goal(120, "s"), [seconds], "clock")
 
 
 def _write(file: Path, **numbers: int) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from qa.bench.servers import CONNECTIONS, Request, Server, Spent, has_wrk
+from qa.bench.servers import CONNECTIONS, Request, Server, Spent
+
+CANDIDATES = 8
 
 
 class Work(NamedTuple):
@@ -17,30 +19,29 @@ class Work(NamedTuple):
         requests: returns the requests of one round.
         times: the number of repetitions per round.
         connections: the number of simultaneous connections.
-        path: the path, if every request is a GET request for it. ``wrk`` can send these.
     """
 
     server: Server
     requests: Callable[[], Sequence[Request]]
     times: int
     connections: int = CONNECTIONS
-    path: str | None = None
 
     def run(self) -> Spent:
         """Run one round, and return the cost per repetition."""
-        if self.path and has_wrk():
-            return self.server.send_with_wrk(self.path, self.connections)
         spent = self.server.send(self.requests(), self.connections)
         return Spent(*(value / self.times for value in spent))
 
 
 class Goal(NamedTuple):
-    """A target and a stretch target, as upper or as lower limits."""
+    """A target, as an upper or as a lower limit."""
 
     target: float
-    stretch: float
+    unit: str = "times"
     at_least: bool = False
-    unit: str = ""
+
+    def is_met(self, figure: float) -> bool:
+        """Return whether a figure reaches the target."""
+        return figure >= self.target if self.at_least else figure <= self.target
 
 
 class Row(NamedTuple):
@@ -54,7 +55,7 @@ class Row(NamedTuple):
 
 def read(server: Server, path: str, times: int) -> Work:
     """Return a workload of GET requests for a path."""
-    return Work(server, lambda: [Request(path)] * times, times, path=path)
+    return Work(server, lambda: [Request(path)] * times, times)
 
 
 def alternate(works: Sequence[Work], rounds: int) -> list[list[Spent]]:
@@ -83,11 +84,49 @@ def ratio(name: str, goal: Goal, work: Work, other: Work, rounds: int) -> Row:
     return Row(name, goal, samples, f"{details(costs)} vs. {details(others)}")
 
 
+def worst(name: str, rows: Sequence[Row]) -> Row:
+    """Return the row with the highest figure under a common name, with its own in the details."""
+    highest = max(rows, key=lambda row: median(row.samples))
+    return highest._replace(name=name, details=f"{highest.name}: {highest.details}")
+
+
 def milliseconds(name: str, work: Work, target: float, rounds: int) -> Row:
-    """Measure the CPU time of a workload in milliseconds. The stretch target is half the target."""
+    """Measure the CPU time of a workload in milliseconds."""
     (costs,) = alternate([work], rounds)
-    goal = Goal(target, target / 2, unit="ms")
-    return Row(name, goal, [cpu(cost) * 1000 for cost in costs], details(costs))
+    return Row(name, Goal(target, "ms"), [cpu(cost) * 1000 for cost in costs], details(costs))
+
+
+def slowest(
+    name: str,
+    target: float,
+    server: Server,
+    requests: Mapping[str, Callable[[], Request]],
+    rounds: int,
+) -> Row:
+    """Measure requests by the clock of one client, and return the row of the slowest.
+
+    Each is sent once, and those that took longest are sent again, which decides.
+
+    Args:
+        name: what the requests are, with ``{}`` for their number.
+        target: milliseconds.
+        server: the server.
+        requests: returns a request, by its description.
+        rounds: how often those that took longest are sent again.
+    """
+    once = dict(zip(requests, _clock(server, requests.values()), strict=True))
+    longest = sorted(once, key=lambda each: -once[each])[:CANDIDATES]
+    again = {each: _clock(server, [requests[each]] * rounds) for each in longest}
+    longest.sort(key=lambda each: -median(again[each]))
+    missed = [each for each in longest[1:] if median(again[each]) > target]
+    also = "".join(f"; {each}: {median(again[each]):.0f} ms" for each in missed)
+    text = f"{longest[0]}{also}; the median of all is {median(once.values()):.1f} ms"
+    return Row(name.format(f"{len(requests):,}"), Goal(target, "ms"), again[longest[0]], text)
+
+
+def _clock(server: Server, requests: Collection[Callable[[], Request]]) -> list[float]:
+    """Return the milliseconds that each request of one client takes."""
+    return [1000 * seconds for seconds in server.waits([make() for make in requests], 1)]
 
 
 def details(costs: Sequence[Spent]) -> str:

