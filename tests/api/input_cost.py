@@ -57,17 +57,17 @@ def seconds(prepare, length):
 def grows_too_fast(prepare, length):
     """Whether the cost of ``prepare(length)()`` grows with a higher power than the length.
 
-    A cost that is negligible is measured once. Each other one is the least of several runs, so that
-    a busy machine does not matter, and is far from the limit: in proportion to the length it grows
-    by the factor 8, with the square of the length by 64.
+    A cost that is negligible is measured once. Of another one, the short input is measured three times,
+    and the long one again only if it seems to be too expensive, so that a busy machine does not matter.
+    The limit is far from both: in proportion to the length, a cost grows by the factor 8, with the
+    square of the length by 64.
     """
-    if seconds(prepare, length) < NEGLIGIBLE:
-        return False
-    long = min(seconds(prepare, length) for _ in range(3))
+    long = seconds(prepare, length)
     if long < NEGLIGIBLE:
         return False
     short = min(seconds(prepare, length // SHARE) for _ in range(3))
-    return long > 2.5 * SHARE * short
+    limit = max(NEGLIGIBLE, 2.5 * SHARE * short)
+    return long > limit and all(seconds(prepare, length) > limit for _ in range(2))
 
 
 class Document:
