@@ -20,9 +20,15 @@ from app.plugins.woocommerce.legacy.orders import legacy_order
 from app.plugins.woocommerce.rest import coupons, customers, orders
 from app.plugins.woocommerce.rest.site import current_site
 from app.plugins.woocommerce.topics import is_topic
+from app.schemas.coupons.coupon import CouponSchema
+from app.schemas.customers import CustomerSchema
+from app.schemas.fields.output import on_request
 from app.services.common.metadata import METADATA
 
 Event = Mapping[str, Any]
+
+_NATIVE_ONLY = {"coupon": on_request(CouponSchema), "customer": on_request(CustomerSchema)}
+"""The fields of records that only the native API shows (campaigns 1)."""
 
 _NOUNS = {each.noun: each for each in (coupons.RESOURCE, customers.CUSTOMERS, orders.ORDERS)}
 
@@ -53,6 +59,8 @@ def _legacy_body(event: Event, customer_updated_at: datetime | None) -> bytes:
     if what == "deleted":
         return orjson.dumps({"id": event["resource_id"]})
     shown = _without_metadata(orjson.loads(event["data"])[resource])
+    for name in _NATIVE_ONLY.get(resource, ()):
+        shown.pop(name, None)
     if resource == "customer":
         # Version 3 shows the time of the last update, which is this event.
         shown = _with_last_update(shown, event["created_at"])

@@ -310,6 +310,23 @@ def test_customer_has_the_last_update_of_version_3(shop, receiver):
     assert customer["last_update"] == event["created_at"]
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("coupons", {"code": "a", "active": False, "tags": ["x"], "starts_at": "2030-01-01"}),
+        ("customers", {"email": "ada@example.com", "tags": ["vip"]}),
+    ],
+)
+def test_fields_of_the_native_api_only_are_not_sent(shop, receiver, path, fields):
+    record_name = path.removesuffix("s")
+    new = {"topic": f"{record_name}.created", "delivery_url": receiver.url, "secret": "s"}
+    shop.post("/wc-api/v3/webhooks", {"webhook": new})
+    created = shop.post(f"/{path}", {record_name: fields}).get_json()[record_name]
+    with running_worker(shop.app):
+        _, received = receiver.wait(2)
+    assert received.json == shop.get(f"/wc-api/v3/{path}/{created['id']}").get_json()
+
+
 def test_order_is_sent_as_version_3_shows_it(shop, receiver):
     new = {"topic": "order.created", "delivery_url": receiver.url}
     webhook = shop.post("/wc-api/v2/webhooks", {"webhook": new}).get_json()["webhook"]
