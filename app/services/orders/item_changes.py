@@ -22,6 +22,8 @@ PriceOf = Callable[[int, int], Decimal | None]
 
 NEEDS_NAME = "needs a name, a product_id or a sku."
 NEEDS_PRICE = "needs a price, a subtotal or a total."
+REMOVES_PRODUCT = "removes_product"
+"""Key of a line item that removes it if it has a product (orders 3)."""
 MAX_ITEMS = 1000
 """Items in each list (orders 9)."""
 MAX_QUANTITY = 10**9
@@ -100,7 +102,7 @@ class _Change:
                 self.errors[f"{place}.id"] = reason
                 continue
             self._seen.add(item_id)
-            if data.get("remove") or (name == "line_items" and data.get("quantity") == 0):
+            if _is_removed(name, items[position], data):
                 items[position] = {}
             elif item := self._checked(name, kind, items[position], data, place):
                 items[position] = item
@@ -118,7 +120,7 @@ class _Change:
             key: cents(value) if key in kind.amounts and key != "price" else value
             for key, value in data.items()
             # Null and an empty decimal count as not supplied.
-            if value is not None and key not in {"id", "remove"}
+            if value is not None and key not in {"id", "remove", REMOVES_PRODUCT}
         }
         item = {**(before or kind.defaults), **given}
         if "meta" in given and before:
@@ -214,3 +216,11 @@ def _meta_ids(meta: Any, before: Item) -> list[int]:
 
 def _in_proportion(amount: int, item: Item, before: Item) -> int:
     return divided(amount * item["quantity"], before["quantity"] or 1)
+
+
+def _is_removed(name: str, item: Item, data: Data) -> bool:
+    """Return whether a request removes an item of a list."""
+    if data.get("remove") or (name == "line_items" and data.get("quantity") == 0):
+        return True
+    has_product = item.get("product_id") or item.get("variation_id")
+    return bool(has_product and data.get(REMOVES_PRODUCT))

@@ -62,6 +62,23 @@ def test_an_item_whose_identifying_key_is_null_is_removed(admin, mount, name, it
     assert after[name] == []
 
 
+def test_lines_without_a_product_stay_if_an_order_is_sent_back(admin, mount):
+    lines = [LINE, LINE | {"name": "Pot", "product_id": 7}, LINE | {"name": "Set", "product_id": 8}]
+    order_id = create(admin, line_items=lines)["id"]
+    sent = admin.get(f"{mount}/orders/{order_id}").get_json()["order"]
+    assert [line["product_id"] for line in sent["line_items"]] == [None, 7, 8]
+    assert change(admin, order_id, mount, **sent)["line_items"] == sent["line_items"]
+    items = {"orders": [sent]}
+    again = admin.put(f"{mount}/orders/bulk", items).get_json()["orders"][0]
+    assert again["line_items"] == sent["line_items"]
+    first, second, third = sent["line_items"]
+    changed = [first | {"quantity": 2}, second | {"product_id": None}]
+    after = change(admin, order_id, mount, line_items=changed)["line_items"]
+    assert [(line["name"], line["quantity"]) for line in after] == [("Mug", 2), ("Set", 1)]
+    removed = [{"id": first["id"], "product_id": None}]
+    assert change(admin, order_id, mount, line_items=removed)["line_items"] == [third]
+
+
 def test_what_php_writes(admin, mount):
     order = create(
         admin,

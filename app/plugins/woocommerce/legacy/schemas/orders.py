@@ -6,7 +6,7 @@ Decisions 14, orders 3 and 9, records 1 and 5.
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import marshmallow as ma
 
@@ -42,6 +42,7 @@ from app.schemas.orders.refund import (
     OrderRefundUpdateRequest,
     RefundItemCreate,
 )
+from app.services.orders.item_changes import REMOVES_PRODUCT
 
 IDENTIFYING = {
     "line_items": "product_id",
@@ -57,7 +58,8 @@ _STATUS_PREFIX = "wc-"
 def native_order(order: Mapping[str, object]) -> dict[str, object]:
     """Convert an order of a legacy client to the native form.
 
-    A status may have the prefix ``wc-``. An item whose identifying key is null is removed.
+    A status may have the prefix ``wc-``. An item whose identifying key is null is removed, but a
+    line without a product is shown with null, and stays if a client sends back what it has read.
 
     Args:
         order: parsed JSON, which is not modified.
@@ -73,15 +75,35 @@ def native_order(order: Mapping[str, object]) -> dict[str, object]:
 
 
 def _removed(item: object, key: str) -> object:
-    if isinstance(item, dict) and item.get("id") and key in item and item[key] is None:
-        return {"id": item["id"], "remove": True}
-    return item
+    if not _is_null(item, key) or _is_read(item, key):
+        return item
+    return {"id": item["id"], "remove": True}
+
+
+def _is_null(item: object, key: str) -> TypeGuard[Record]:
+    """Return whether an item of an order has null as its identifying key."""
+    return isinstance(item, dict) and bool(item.get("id")) and item.get(key, key) is None
+
+
+def _is_read(item: Record, key: str) -> bool:
+    """Return whether a client can have read a line without a product, and sends it back."""
+    return key == IDENTIFYING["line_items"] and not item.keys() <= {"id", key}
 
 
 class _LegacyOrder(Base):
     @ma.pre_load
     def read(self, data: object, **_: object) -> object:
         return native_order(data) if isinstance(data, dict) else data
+
+    @ma.post_load(pass_original=True)
+    def mark(self, data: Record, original: Record, **_: object) -> Record:
+        """Mark the lines that are removed only if they have a product."""
+        key = IDENTIFYING["line_items"]
+        lines = data.get("line_items") or (), original.get("line_items") or ()
+        for item, sent in zip(*lines, strict=True):
+            if _is_null(sent, key) and _is_read(sent, key):
+                item[REMOVES_PRODUCT] = True
+        return data
 
 
 class LegacyOrderCreate(_LegacyOrder, with_meta(OrderCreate, "order_meta")):  # type: ignore[misc] # created by a function
