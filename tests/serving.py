@@ -234,8 +234,10 @@ def killed_worker(settings: Mapping[str, str]) -> Iterator[subprocess.Popen[byte
     environment = os.environ | {name: settings[name] for name in names}
     command = [sys.executable, "-m", "app.main", "worker"]
     with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def new_shop(settings: Mapping[str, str]) -> NewKey:

@@ -32,10 +32,10 @@ def test_every_line_takes_effect_once(app, settings, admin):
     for _ in range(KILLS):
         before = found()["position"]
         with killed_worker(settings):
-            until(lambda before=before: found()["position"] > before, "a part", 60)
+            until(lambda before=before: found()["position"] > before, "a part")
         end_lease()
     with killed_worker(settings), killed_worker(settings):
-        until(lambda: found()["status"] == "finished", "the end", 120)
+        until(lambda: found()["status"] == "finished", "the end", 600)
     done = found()
     assert (done["created"], done["failed"], done["position"]) == (CODES, 0, CODES)
     assert admin.get("/coupons/count").get_json() == {"count": CODES}
