@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from sqlalchemy import ColumnElement, Select, bindparam, exists, func, literal, select
+from sqlalchemy import ColumnElement, Select, bindparam, exists, literal, or_, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
@@ -103,7 +103,10 @@ def _own_conditions(args: Record) -> list[ColumnElement[bool]]:
     if parents := [each for each in args.get("parent") or () if each]:
         found.append(ORDERS.c.parent_id.in_(parents))
     if not_parents := args.get("parent_exclude"):
-        found.append(func.coalesce(ORDERS.c.parent_id, 0).not_in(not_parents))
+        has_another = ORDERS.c.parent_id.not_in(not_parents)  # not if it is null, so an index helps
+        found.append(
+            has_another if 0 in not_parents else or_(ORDERS.c.parent_id.is_(None), has_another)
+        )
     return found
 
 
