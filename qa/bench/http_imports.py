@@ -14,7 +14,7 @@ from qa.bench.servers import Request, Server
 from qa.bench.shops import DATABASES, SECRET, Shop, Shops, run_command
 from qa.bench.workloads import coupon_updates, new_coupon, singles
 
-CODES = 20_000
+CODES, ROUNDS = 20_000, 3
 CONNECTIONS = 2
 """Writers at the same time as an import."""
 
@@ -24,7 +24,7 @@ WRITES = 600
 PATIENCE = 600
 
 
-def rows(shops: Shops, rounds: int) -> Iterator[Row]:
+def rows(shops: Shops, _rounds: int) -> Iterator[Row]:
     """Compare imports over HTTP with the command, and writes meanwhile with writes alone."""
     for database in DATABASES:
         shop = shops.empty(database, "http_imports")
@@ -34,8 +34,8 @@ def rows(shops: Shops, rounds: int) -> Iterator[Row]:
             shop.serve() as server,
             running_worker(worker, Path(folder)),
         ):
-            yield _rates(shop, server, rounds, CODES, database)
-            yield _waits(server, rounds, CODES, database)
+            yield _rates(shop, server, ROUNDS, CODES, database)
+            yield _waits(server, ROUNDS, CODES, database)
 
 
 def _file(number: int) -> bytes:

@@ -18,19 +18,19 @@ from pathlib import Path
 from qa.bench.measuring import Goal, Row
 from qa.bench.shops import DATABASES, LARGE, Shops, run_command
 
-CUSTOMERS, ORDERS = 20_000, 8_000
+CUSTOMERS, ORDERS, ROUNDS = 20_000, 8_000, 3
 METADATA = 46
 """Metadata of plugins of an order, which then has 83 rows of metadata in all."""
 
 
-def rows(_shops: Shops, rounds: int) -> Iterator[Row]:
+def rows(_shops: Shops, _rounds: int) -> Iterator[Row]:
     """Measure imports of a dump of WooCommerce 3.5 into SQLite: CPU time, and memory."""
     customers, orders = CUSTOMERS, ORDERS
     with tempfile.TemporaryDirectory(prefix="bench-import-") as name:
         folder = Path(name)
         only_customers = folder / "customers.sql"
         _write(only_customers, customers=customers, coupons=0, orders=0)
-        samples = [customers / _import(only_customers, folder)["cpu"] for _ in range(rounds)]
+        samples = [customers / _import(only_customers, folder)["cpu"] for _ in range(ROUNDS)]
         goal = Goal(3000, "a second of CPU", at_least=True)
         yield Row(
             "`shop-api import woocommerce`: customers", goal, samples, f"{customers:,} from a dump"
@@ -38,7 +38,7 @@ def rows(_shops: Shops, rounds: int) -> Iterator[Row]:
         few, many = folder / "few.sql", folder / "many.sql"
         for file, number in ((few, orders // 10), (many, orders)):
             _write(file, customers=100, coupons=20, orders=number, plugin_keys=METADATA)
-        found = [(_import(few, folder), _import(many, folder)) for _ in range(rounds)]
+        found = [(_import(few, folder), _import(many, folder)) for _ in range(ROUNDS)]
         goal = Goal(1200, "a second of CPU", at_least=True)
         samples = [orders / large["cpu"] for _, large in found]
         details = f"{orders:,} with items, notes, uses and 83 rows of metadata each"

@@ -221,7 +221,7 @@ def _values(middle: Middle) -> dict[str, Sequence[object]]:
         **dict.fromkeys(("before", "modified_before"), before),
         **dict.fromkeys(_SEARCHES, (*_TEXTS, *map(middle.customer.get, ("email", "last_name")))),
         **dict.fromkeys(("in", "include", "not_in"), ids),
-        **dict.fromkeys(("exclude", "parent", "parent_exclude"), ("0,5",)),
+        **dict.fromkeys(("exclude", "parent", "parent_exclude"), ("0,5", "5")),
         **dict.fromkeys(("customer_id", "customer"), (half, 5001, 0)),
         **dict.fromkeys(("order_id", "coupon_id", "event_id", "resource_id"), (half, 77)),
         **dict.fromkeys(("batch", "campaign", "user_id"), (1,)),

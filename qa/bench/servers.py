@@ -126,8 +126,7 @@ class Server:
     def spent(self) -> Spent:
         """Return the resources spent since the start."""
         service, database = (
-            sum(_cpu_of(pid) for pid in _tree(root)) if root else 0.0
-            for root in (self._process.pid, self._database_pid)
+            _spent_by(root) if root else 0.0 for root in (self._process.pid, self._database_pid)
         )
         return Spent(service, database, time.perf_counter())
 
@@ -189,9 +188,16 @@ def _tree(pid: int) -> list[int]:
     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
 
 
+def _spent_by(pid: int) -> float:
+    """Return the CPU time of a process, its descendants, and its children that have ended."""
+    ended = psutil.Process(pid).cpu_times()
+    alive: float = sum(_cpu_of(each) for each in _tree(pid))
+    return alive + float(ended.children_user) + float(ended.children_system)
+
+
 def _cpu_of(pid: int) -> float:
     """Return the CPU time of a process, read from its Linux CPU-time clock. 0 if it has ended."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
-    except OSError:  # PostgreSQL starts and ends processes of its own
+    except OSError:  # PostgreSQL ends processes of its own
         return 0.0
