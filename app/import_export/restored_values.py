@@ -32,7 +32,9 @@ from app.models import (
     USER_TAGS,
 )
 from app.models.address import SHIPPING_PHONE
-from app.models.coupon import ON_REQUEST, CouponOptions
+from app.models.coupon import ON_REQUEST as LATER_IN_COUPONS
+from app.models.coupon import CouponOptions
+from app.models.user import ON_REQUEST as LATER_IN_USERS
 from app.models.user import role_of, with_normalized
 from app.schemas.coupons.coupon import CouponCreate
 from app.schemas.fields.output import (
@@ -93,9 +95,9 @@ _ADDED: Mapping[tuple[str, str], object] = {
     ("orders", "prices_include_tax"): False,
     **{(table, SHIPPING_PHONE): "" for table in ("orders", "users")},
     ("order_notes", "author"): "",
-    **{("coupons", name): value for name, value in ON_REQUEST.items()},
+    **{("coupons", name): value for name, value in LATER_IN_COUPONS.items()},
+    **{("users", name): value for name, value in LATER_IN_USERS.items()},
     **{(table, "campaign_id"): None for table in ("coupon_batches", "redemptions")},
-    ("users", "tags"): None,
     ("redemptions", "confirmed_at"): None,
     ("orders", "erased_at"): None,
 }

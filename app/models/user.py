@@ -179,6 +179,10 @@ def role_of(
 
 
 USERS = User.__table__
+
+ON_REQUEST: Mapping[str, Any] = {"tags": None}
+"""Columns that a request need not contain, and files of version 1.0 do not, with their values."""
+
 USER_ROLES = UserRole.__table__
 USER_TAGS = UserTag.__table__
 MERGED_ACCOUNTS = MergedAccount.__table__

@@ -32,6 +32,11 @@ FULL = {
     "billing_address": BILLING,
     "shipping_address": SHIPPING,
 }
+# Fields that a response contains only on request, with their defaults.
+BLANK = {"tags": []}
+# A value of each of them, as a request gives it and as a response shows it.
+GIVEN = {"tags": ["VIP", "a b", "vip"]}
+SHOWN = {"tags": ["vip", "a b"]}
 
 
 def avatar(email):

@@ -18,24 +18,18 @@ def found(client, **query):
 
 
 @pytest.mark.both_databases
-def test_tags_are_written_shown_and_found(admin, make_customer):
-    plain, ann, bob = (
-        make_customer(email=f"{name}@example.com", **more)
-        for name, more in (("plain", {}), ("ann", {"tags": ["VIP", "a b", "vip"]}), ("bob", {}))
+def test_tags_find_customers(admin, make_customer):
+    ann, bob = (
+        make_customer(email=f"{name}@example.com", tags=given)
+        for name, given in (("ann", ["VIP", "a b", "vip"]), ("bob", []))
     )
-    assert "tags" not in plain
-    assert list(ann)[-1] == "tags"
-    assert ann["tags"] == tags(admin, ann["id"]) == ["vip", "a b"]
-    assert tags(admin, plain["id"]) == []
     items = [{"id": bob["id"], "tags": ["vip"]}, {"email": "new@example.com", "tags": ["x"]}]
-    results = admin.post("/customers/bulk", {"customers": items}).get_json()["customers"]
-    assert [each["tags"] for each in results] == [["vip"], ["x"]]
+    admin.post("/customers/bulk", {"customers": items})
     assert found(admin, tag="ViP") == [ann["id"], bob["id"]]
     assert found(admin, tag="vip", role="all", orderby="id", order="desc") == [bob["id"], ann["id"]]
     assert found(admin, tag="vip", q="ann") == [ann["id"]]
     assert found(admin, tag="nobody") == []
-    changed = admin.put(f"/customers/{ann['id']}", {"customer": {"first_name": "Ann"}})
-    assert "tags" not in changed.get_json()["customer"]
+    admin.put(f"/customers/{ann['id']}", {"customer": {"first_name": "Ann"}})
     assert found(admin, tag="a b") == [ann["id"]]
     admin.put(f"/customers/{ann['id']}", {"customer": {"tags": []}})
     assert found(admin, tag="vip") == [bob["id"]]

@@ -14,6 +14,7 @@ from app.db.session import db, run_in_transaction
 from app.import_export import imports
 from app.models import ImportRun
 from app.services.maintenance.import_runs import ImportProgress, report_interrupted_imports
+from tests.customers.calls import GIVEN
 from tests.serving import ROOT
 from tests.webhooks.receivers import until
 
@@ -104,7 +105,10 @@ def test_an_export_is_imported_again(
     )  # fmt: skip
     address = {"city": "Köln", "phone": "+49", "company": "-x"}
     customer = make_customer(
-        email="ada@example.com", first_name="Ada", billing_address=address, tags=["vip", "x|y"]
+        email="ada@example.com",
+        first_name="Ada",
+        billing_address=address,
+        **GIVEN | {"tags": ["vip", "x|y"]},
     )
     admin.delete(f"/coupons/{make_coupon(code='gone')['id']}")
     file = tmp_path / f"export.{file_format}"

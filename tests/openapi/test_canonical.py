@@ -7,14 +7,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from app.blueprints import guides
-from tests.coupons.calls import BLANK
+from tests.coupons.calls import BLANK as OF_COUPONS
+from tests.customers.calls import BLANK as OF_CUSTOMERS
 
 pytestmark = pytest.mark.one_database
 
 # Properties of responses that are not always there: the rest of an error, the version of v3, and the
 # replicas with a setting.
 ON_REQUEST = {
-    *BLANK,
+    *OF_COUPONS, *OF_CUSTOMERS,
     "metadata", "coupon_meta", "customer_meta", "order_meta", "total_refunded", "refunds",
     "changes", "actor", "erased_at",
 }  # fmt: skip

@@ -15,7 +15,7 @@ from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import USERS
 from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
-from app.models.user import with_normalized
+from app.models.user import ON_REQUEST, with_normalized
 from app.services.common.bulk import BulkItem, Data, Precondition, WriteResult, single_result
 from app.services.customers.statistics import COLUMNS, COMPUTED
 
@@ -28,7 +28,7 @@ NEW_HASH = "password"
 WRITABLE = [column for column in USERS.c if column.computed is None]
 """The stored columns. The database computes the other columns."""
 
-BLANK = {"password_hash": None, "tags": None} | dict.fromkeys(
+BLANK = {"password_hash": None, **ON_REQUEST} | dict.fromkeys(
     ("first_name", "last_name", *ADDRESS_COLUMNS, SHIPPING_PHONE), ""
 )
 """The columns of an account that a create may omit, with their defaults."""
@@ -56,8 +56,8 @@ def with_password_hashes(items: Sequence[BulkItem]) -> list[BulkItem]:
 
 
 def columns_of(data: Data) -> Record:
-    """Return the columns for the supplied names, password hash and addresses."""
-    names = ("first_name", "last_name", "password_hash", "tags")
+    """Return the columns for the supplied fields, except those that a rule decides about."""
+    names = ("first_name", "last_name", "password_hash", *ON_REQUEST)
     columns = {name: data[name] for name in names if name in data}
     for kind in ("billing", "shipping"):
         parts = data.get(f"{kind}_address", {})

@@ -24,7 +24,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.errors import ShopError
 from app.models import USER_ROLES, USER_TAGS, USERS
-from app.models.user import UserRow, role_of, with_normalized
+from app.models.user import ON_REQUEST, UserRow, role_of, with_normalized
 from app.services.common.bulk import (
     BulkItem,
     Data,
@@ -189,7 +189,7 @@ class _CustomerWrites(Writes[UserRow]):
             raise ShopError("registration-error-username-exists")
         account = columns.new_account(data, username, email)
         self.metadata.apply(self, data, "customer", None, account)
-        _note_tags(self, data, None, account)  # last, because a rejected item writes no tags
+        _note_written(self, data, None, account)  # last, because a rejected item writes no tags
         self.usernames.add(account["username_normalized"])
         self.emails[account["email_normalized"]] = None
         return account
@@ -218,7 +218,7 @@ class _CustomerWrites(Writes[UserRow]):
             # (migration 0052).
             after["email_normalized"] = customer["email_normalized"]
         self.metadata.apply(self, data, "customer", cast("Record", customer), cast("Record", after))
-        _note_tags(self, data, cast("Record", customer), cast("Record", after))
+        _note_written(self, data, cast("Record", customer), cast("Record", after))
         emails.pop(customer["email_normalized"], None)
         if after["email_normalized"]:
             emails[after["email_normalized"]] = customer["id"]
@@ -293,13 +293,15 @@ def _names_of(items: Sequence[BulkItem]) -> Record:
     return {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
 
 
-def _note_tags(
+def _note_written(
     writes: _CustomerWrites, data: Mapping[str, object], before: Record | None, after: Record
 ) -> None:
-    """Let ``_write`` store the tags of a request, and the response and the event contain them."""
-    if "tags" in data:
+    """Let the response and the event contain the fields that are otherwise shown on request."""
+    written = ON_REQUEST.keys() & data.keys()
+    if written:
         count_change(before, after)
-        writes.metadata.show(after, {"tags"}, WRITTEN)
+        writes.metadata.show(after, written, WRITTEN)
+    if "tags" in written:
         writes.tagged.append(after)
 
 

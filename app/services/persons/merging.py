@@ -32,7 +32,7 @@ from app.models import (
     USERS,
 )
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
-from app.models.user import with_normalized
+from app.models.user import ON_REQUEST, with_normalized
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common import metadata
 from app.services.common.bulk import Precondition, single_result
@@ -61,6 +61,7 @@ _FILLED: Sequence[Sequence[str]] = (
     ("email",),
     [f"billing_{part}" for part in BILLING_PARTS],
     [*(f"shipping_{part}" for part in SHIPPING_PARTS), SHIPPING_PHONE],
+    *((name,) for name in ON_REQUEST if name != "tags"),
 )
 """The columns that are filled together, if all of them are empty."""
 
@@ -262,14 +263,16 @@ def _merge(
     remove_account(session, actor, removed["id"])
     stored = {column.name: after[column.name] for column in columns.WRITABLE}
     session.execute(update(USERS).where(USERS.c.id == kept["id"]).values(stored))
-    if after["tags"] != kept["tags"]:
+    written = {name for name in ON_REQUEST if after[name] != kept[name]}
+    if "tags" in written:
         write_tags(session, [after])
-        after[metadata.WRITTEN] = {"tags"}
+    if written:
+        after[metadata.WRITTEN] = written
     shown = single_result(columns.with_computed(session, [after]))
     number = {"id": removed["id"], "orders": len(orders), "redemptions": redemptions}
     _report(session, actor, (kept, shown), removed, number)
-    written = (metadata.METADATA, metadata.METADATA + metadata.BEFORE, metadata.WRITTEN)
-    return {name: value for name, value in shown.items() if name not in written}
+    for_events = (metadata.METADATA, metadata.METADATA + metadata.BEFORE, metadata.WRITTEN)
+    return {name: value for name, value in shown.items() if name not in for_events}
 
 
 def _filled(kept: Record, removed: Record) -> Record:
