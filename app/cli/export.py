@@ -38,12 +38,13 @@ from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query
 from app.schemas.redemptions import RedemptionFilter
 from app.services.campaigns import queries as campaign_queries
 from app.services.campaigns.queries import CampaignQuery
-from app.services.common.filtering import ListQuery, between, require_known_status, within
+from app.services.common.filtering import ListQuery, require_known_status, within
 from app.services.coupons import batch_queries
 from app.services.coupons import queries as coupon_queries
 from app.services.coupons.batch_queries import BatchQuery
 from app.services.coupons.queries import CouponQuery
-from app.services.customers.queries import ALL_ROLES, CustomerQuery, search_of
+from app.services.customers import queries as customer_queries
+from app.services.customers.queries import ALL_ROLES, CustomerQuery
 from app.services.customers.statistics import TOTALS
 from app.services.orders import queries as order_queries
 from app.services.orders import refunds
@@ -130,13 +131,13 @@ def _of_coupons(query: _CouponQuery) -> list[ColumnElement[bool]]:
 
 
 def _of_customers(query: CustomerQuery) -> list[ColumnElement[bool]]:
-    found = between(USERS.c, query)
+    found = customer_queries.conditions_of(query)
     if query.role != ALL_ROLES:
         found.append(
             exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role)
         )
     found += within(TOTALS["total_spent"], query.total_spent_min, query.total_spent_max)
-    return _with(search_of(query), found)
+    return _with(customer_queries.search_of(query), found)
 
 
 def _of_orders(query: OrderQuery) -> list[ColumnElement[bool]]:

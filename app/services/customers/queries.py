@@ -87,6 +87,13 @@ class CustomerQuery(ListQuery):
     total_spent_max: Decimal | None = None
 
 
+_FILTERS = CustomerQuery.__dataclass_fields__.keys() - {
+    *("page", "limit", "offset", "order", "orderby", "orderby_meta_key"),
+    *("role", "created_at_min", "created_at_max"),
+}
+"""What a list of a role by registration must not ask, because another index answers it."""
+
+
 def list_customers(actor: Principal, query: CustomerQuery, columns: Columns) -> Page:
     """Return a page of the users that match, by default in the order of their registration.
 
@@ -201,13 +208,18 @@ def _matching(query: CustomerQuery, fetch: Fetch) -> Matching:
     if _has_only_role(query):
         return _by_registration(query)
     search, spent = search_of(query), _spent(query, fetch)
-    periods = between(USERS.c, query)
+    conditions = conditions_of(query)
     compared = [spent.in_order] if spent is not None and search is not None else []
-    matching = of_role(query.role, [*periods, *compared], search or spent, fetch)
+    matching = of_role(query.role, [*conditions, *compared], search or spent, fetch)
     if query.orderby in SUMS and matching.counted is not None:  # the few of a rare role are sorted
-        without = replace(matching, conditions=periods, search=search)
+        without = replace(matching, conditions=conditions, search=search)
         return replace(matching, index=_by_sum(query, without, fetch))
     return matching
+
+
+def conditions_of(query: CustomerQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of a ``CustomerQuery`` without its role, sums and search."""
+    return between(USERS.c, query)
 
 
 def search_of(query: CustomerQuery) -> Search | None:
@@ -219,12 +231,8 @@ def search_of(query: CustomerQuery) -> Search | None:
 
 def _has_only_role(query: CustomerQuery) -> bool:
     """Return whether a query lists a role by registration, with no filter but their periods."""
-    filters = (
-        *(query.q, query.tag, query.total_spent_min, query.total_spent_max),
-        *(query.updated_at_min, query.updated_at_max),
-    )
     is_by_role = query.orderby == "registered" and query.role != ALL_ROLES
-    return is_by_role and not query.metadata and all(each in {None, ""} for each in filters)
+    return is_by_role and all(getattr(query, name) in (None, "", [], ()) for name in _FILTERS)
 
 
 def _spent(query: CustomerQuery, fetch: Fetch) -> Search | None:
