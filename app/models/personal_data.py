@@ -220,13 +220,9 @@ OTHER: Mapping[str, str] = {
 
 NAMES = frozenset(
     {
-        "email",
-        "username",
-        "first_name",
-        "last_name",
+        *PERSONAL["users"],
         "billing_address",
         "shipping_address",
-        "shipping_phone",
         "billing",
         "shipping",
         "customer_ip",

@@ -19,6 +19,8 @@ from app.models import (
 )
 from app.models.personal_data import PERSONAL
 from app.models.webhook_delivery import new_delivery
+from app.schemas.customers import CustomerUpdate
+from app.schemas.fields.input import CleanText
 from app.services.coupons.refusals import refusals_of
 from tests.persons.test_erasure import Person, address, order_of, stored
 from tests.persons.test_merge import merge
@@ -67,7 +69,12 @@ def fill(admin):
         name: address(MARK) | {"state": MARK, "country": MARK}
         for name in ("billing_address", "shipping_address")
     }
-    admin.put(path, {"customer": both | {"metadata": {MARK: MARK}}})
+    texts = {
+        name: MARK
+        for name, field in CustomerUpdate().fields.items()
+        if isinstance(field, CleanText)
+    }
+    admin.put(path, {"customer": texts | both | {"metadata": {MARK: MARK}}})
     phone = {"shipping": {"phone": MARK}}
     admin.request("PUT", f"/wp-json/wc/v3{path}", json=phone)
     admin.request("PUT", f"/wp-json/wc/v3{order}", json=phone)
