@@ -64,7 +64,6 @@ def require_reading_key(session: Session, key_id: int) -> None:
 
 def list_sessions(actor: Principal) -> list[ReadRow]:
     """Return the sessions of the actor, or all sessions for a key that may read all keys."""
-    idle = timedelta(days=current_app.config["SHOP_ADMIN_IDLE_DAYS"])
     return list(
         fetch(
             select(
@@ -83,8 +82,7 @@ def list_sessions(actor: Principal) -> list[ReadRow]:
             .join(USERS, USERS.c.id == API_KEYS.c.user_id)
             .where(
                 *manageable_keys(actor, "GET"),
-                ADMIN_SESSIONS.c.expires_at > now(),
-                ADMIN_SESSIONS.c.last_used_at > now() - idle,
+                ~has_ended(now()),
             )
             .order_by(ADMIN_SESSIONS.c.last_used_at.desc(), ADMIN_SESSIONS.c.id.desc())
             .limit(200)
@@ -138,7 +136,7 @@ def end_sessions_of_key(session: Session, key_id: int) -> None:
     session.execute(delete(SIGN_IN_LINKS).where(SIGN_IN_LINKS.c.key_id == key_id))
 
 
-def expired_sessions(time: datetime) -> ColumnElement[bool]:
-    """Return the condition for sessions that have ended before a time."""
+def has_ended(time: datetime) -> ColumnElement[bool]:
+    """Return whether a session has ended at a time: its last day, or unused for too long."""
     idle = timedelta(days=current_app.config["SHOP_ADMIN_IDLE_DAYS"])
     return or_(ADMIN_SESSIONS.c.expires_at <= time, ADMIN_SESSIONS.c.last_used_at <= time - idle)

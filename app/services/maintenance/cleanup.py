@@ -39,7 +39,7 @@ from app.models.oauth_nonce import CLOCK_SKEW
 from app.models.refused_cart import REFUSED_CARTS, REFUSED_CARTS_DAYS
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
-from app.services.api_keys.sessions import expired_sessions
+from app.services.api_keys.sessions import has_ended
 from app.services.customers import totals
 from app.services.customers.traces import clear_next_batch
 from app.services.events.retention import (
@@ -237,7 +237,7 @@ SWEEPS: Sequence[Callable[[], object]] = (
         IDEMPOTENCY_RECORDS,
         lambda: IDEMPOTENCY_RECORDS.c.created_at <= now() - RETENTION,
     ),
-    _removing_rows("sessions", ADMIN_SESSIONS, lambda: expired_sessions(now())),
+    _removing_rows("sessions", ADMIN_SESSIONS, lambda: has_ended(now())),
     _removing_rows("sign-in links", SIGN_IN_LINKS, lambda: SIGN_IN_LINKS.c.expires_at <= now()),
     _removing("files of imports", partial(_in_batches, delete_files, 1)),
     _removing_rows("imports", IMPORT_RUNS, lambda: IMPORT_RUNS.c.finished_at < _of_events()),

@@ -5,7 +5,7 @@ deletes the session, so it ends on all machines at once.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from app.auth.principals import InvalidCredentials, Principal
 from app.db.read_pool import fetch
 from app.db.session import try_to_write
 from app.models import ADMIN_SESSIONS, API_KEYS, USER_ROLES, USERS
+from app.services.api_keys.sessions import has_ended
 
 
 def is_loopback() -> bool:
@@ -81,7 +82,6 @@ _SESSION = (
     select(
         ADMIN_SESSIONS.c.id.label("session_id"),
         ADMIN_SESSIONS.c.last_used_at.label("session_used_at"),
-        ADMIN_SESSIONS.c.expires_at.label("session_expires_at"),
         API_KEYS.c.id,
         API_KEYS.c.user_id,
         API_KEYS.c.permission,
@@ -111,13 +111,11 @@ class Session:
 
 def find_session(token: str) -> Session | None:
     """Return the session that the token of a cookie belongs to, or None if it has ended."""
-    rows = fetch(_SESSION, {"token_hash": keyed_hash(token)})
+    now = datetime.now(UTC)
+    rows = fetch(_SESSION.where(~has_ended(now)), {"token_hash": keyed_hash(token)})
     if not rows:
         return None
-    first, now = rows[0], datetime.now(UTC)
-    idle = timedelta(days=current_app.config["SHOP_ADMIN_IDLE_DAYS"])
-    if now >= first.session_expires_at or now >= first.session_used_at + idle:
-        return None
+    first = rows[0]
     try:
         principal = principal_of(rows)
     except InvalidCredentials:
