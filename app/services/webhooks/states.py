@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 
 from sqlalchemy import ColumnElement, insert, select, update
@@ -26,6 +27,9 @@ NO_USER = "The user who created the webhook was deleted."
 NO_CAPABILITY = "The user who created the webhook may no longer manage webhooks."
 GONE = "The receiver responded with status 410 (Gone)."
 FAILING = "Every attempt has failed for 5 days."
+
+MAX_FAILING = timedelta(days=5)
+"""Time after which ``deliveries/results.py`` disables a webhook if all attempts have failed."""
 
 REACTIVATED: Mapping[str, object] = {
     "status": WebhookStatus.ACTIVE,

@@ -14,9 +14,9 @@ from app.models.webhook import WebhookRow, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.outbound.client import Outcome
 from app.services.webhooks.deliveries.chains import ClaimedDelivery
-from app.services.webhooks.deliveries.retries import MAX_FAILING, next_attempt, resume_time
+from app.services.webhooks.deliveries.retries import next_attempt, resume_time
 from app.services.webhooks.deliveries.statistics import count_results
-from app.services.webhooks.states import FAILING, GONE, disable
+from app.services.webhooks.states import FAILING, GONE, MAX_FAILING, disable
 
 GONE_STATUS = 410
 KEPT_ATTEMPTS = 50

@@ -32,9 +32,6 @@ BREAKER = 5
 BACKOFF_SECONDS = 5, 10, 20, 30
 """Duration of the back-off after BREAKER failures, and after each further failure."""
 
-MAX_FAILING = timedelta(days=5)
-"""Time after which a webhook is disabled if all attempts have failed."""
-
 
 def next_attempt(attempt_count: int, outcome: Outcome, at: datetime) -> datetime | None:
     """Return the time of the next attempt after a failed attempt, or None after the last one.
