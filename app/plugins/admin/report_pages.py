@@ -23,15 +23,22 @@ refusals = AdminBlueprint("admin_refusals", "Refused codes", "ban", 120, page="s
 
 PAGE_SIZE = 25
 
-COMPARED = {
+SALES = {
+    "orders": "Orders",
+    "customers": "Customers",
     "total": "Revenue",
     "refunded": "Refunds",
     "net": "Net revenue",
-    "orders": "Orders",
+    "discount": "Discount",
     "average_order": "Average order",
-    "customers": "Customers",
 }
-"""The labels of the figures that the period before has, too, by their names in the report."""
+"""The labels of the figures of sales that the page shows, by their names in the report."""
+
+COMPARED = ("total", "refunded", "net", "orders", "average_order", "customers")
+"""Those that tiles compare with the period before."""
+
+IN_TABLE = ("orders", "customers", "total", "refunded", "net", "discount")
+"""Those of each interval, in the order of the columns."""
 
 INTERVALS = {DAY: "By day", "week": "By week", "month": "By month", "year": "By year"}
 
@@ -48,14 +55,13 @@ class Report:
 
 
 def _sales_columns() -> list[Column]:
+    def column(name: str) -> Column:
+        shown = html.money if name in reports.MONEY else html.number
+        return Column.of(_(SALES[name]), name, shown, on_phone=name in {"orders", "total"})
+
     return [
         Column(_("Period"), lambda row: reports.label_of(row["label"])),
-        Column.of(_("Orders"), "orders", on_phone=True),
-        Column.of(_("Customers"), "customers"),
-        Column.of(_("Revenue"), "total", html.money, on_phone=True),
-        Column.of(_("Refunds"), "refunded", html.money),
-        Column.of(_("Net revenue"), "net", html.money),
-        Column.of(_("Discount"), "discount", html.money),
+        *map(column, IN_TABLE),
     ]
 
 
@@ -96,7 +102,7 @@ REPORTS: Mapping[str, Report] = {
         "get_sales_report",
         _sales_columns,
         _intervals,
-        "orders,customers,total,refunded,net,discount,average_order",
+        ",".join(SALES),
     ),
     "coupons": Report("Coupons", "list_coupon_reports", _coupon_columns, campaign_filters),
     "customers": Report("Customers", "list_customer_reports", _customer_columns),
@@ -160,14 +166,14 @@ def _tiles(totals: Record) -> list[tuple[str, str, Sequence[str]]]:
     """Return the label, the figure and the notes of each tile."""
     return [
         (
-            _(label),
+            _(SALES[name]),
             reports.figure(name, totals[name]),
             (
                 _("before: %(value)s", value=reports.figure(name, totals["previous"][name])),
                 reports.change_of(totals, name),
             ),
         )
-        for name, label in COMPARED.items()
+        for name in COMPARED
     ]
 
 
