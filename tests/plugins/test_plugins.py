@@ -1,6 +1,8 @@
 """Loading of plugins: rejected plugins, and extensions by plugins (decisions 4, docs/plugins.md)."""
 
+import os
 import re
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -23,6 +25,7 @@ from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client, at_the_same_time
+from tests.databases import SECRET
 from tests.plugins.admin.browser_client import Browser
 
 pytestmark = pytest.mark.one_database
@@ -393,3 +396,50 @@ def test_plugin_serves_a_dialect(install, admin, prefix):
 
 def code(response):
     return response.status_code, response.get_json()["errors"][0]["code"]
+
+
+@pytest.mark.slow
+def test_the_documented_table_has_a_migration_and_a_command(tmp_path):
+    """In processes of their own, because the table belongs to the models of the process."""
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    section = text.split("## Tables, settings, rights and commands")[1].partition("\n## ")[0]
+    files = re.findall(r"`(shop_reviews/[\w/.]+)`", section)
+    sources = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    metadata = "shop_reviews-1.0.dist-info/"
+    added = {
+        **dict(zip(files, sources, strict=True)),
+        metadata + "METADATA": "Metadata-Version: 2.1\nName: shop-reviews\nVersion: 1.0\n",
+        metadata + "entry_points.txt": f"[{PLUGINS}]\nreviews = shop_reviews\n",
+    }
+    for name, content in added.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    use = (
+        "from app import create_app\n"
+        "from shop_reviews import add_review, stars_of\n"
+        "from tests.factories import insert_order\n"
+        "app = create_app()\n"
+        "order_id = insert_order(app)\n"
+        "with app.app_context():\n"
+        "    add_review(order_id, 4)\n"
+        "    print(stars_of(order_id))\n"
+    )
+    environment = os.environ | {
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
+        "DATABASE_URL": f"sqlite:///{tmp_path}/shop.db",
+        "SECRET_KEY": SECRET,
+    }
+    shown = ""
+    for arguments in (
+        ["-m", "app.main", "db", "upgrade"],
+        ["-m", "app.main", "reviews", "upgrade"],
+        ["-m", "app.main", "reviews", "upgrade"],
+        ["-c", use],
+    ):
+        done = subprocess.run(
+            [sys.executable, *arguments], env=environment, cwd=tmp_path,
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        shown = done.stdout
+    assert shown == "[4]\n"

@@ -132,20 +132,46 @@ PAGES_FOR_CONTRIBUTORS = (
     "docs/add-a-resource.md",
     "docs/migrations.md",
 )
+NESTED = "app/", "app/*/", "app/services/*/", "app/plugins/*/", "app/plugins/woocommerce/*/"
+FOLDERS = [ROOT, *(folder for each in NESTED for folder in ROOT.glob(each))]
+INVENTED = {"internal_note"}
+"""Names of an example."""
+
+
+def source_files(path):
+    """Return the files of a path as pages name it: from any folder that needs no explanation."""
+    return [found for each in FOLDERS for found in each.glob(path.replace("…", "*").rstrip("/"))]
+
+
+@pytest.fixture(scope="module")
+def names_of_code():
+    """Every name in the source, as words."""
+    folders = [ROOT / name for name in ("app", "server", "migrations", "tests", "tools", "qa")]
+    files = [found for each in folders for found in each.rglob("*.py")]
+    files += [ROOT / name for name in ("Makefile", "gunicorn.conf.py", "pyproject.toml")]
+    text = " ".join([*(str(each) for each in files), *(each.read_text() for each in files)])
+    return set(re.findall(r"\w+", text)) | INVENTED
 
 
 @pytest.mark.parametrize("name", PAGES_FOR_CONTRIBUTORS)
-def test_files_that_are_named_exist(name):
-    text = re.sub(r"```.*?```", "", read(name), flags=re.DOTALL)
+def test_files_and_names_of_the_code_exist(name, names_of_code):
+    text = " ".join(re.sub(r"```.*?```", "", read(name), flags=re.DOTALL).split())
     named = set(re.findall(r"`([\w./…-]+/[\w./…-]*|[\w…-]+\.(?:py|json|md|toml))`", text))
-    nested = "app/*/", "app/services/*/", "app/plugins/*/", "app/plugins/woocommerce/*/"
-    folders = [ROOT, ROOT / "app", *(folder for each in nested for folder in ROOT.glob(each))]
     paths = [each for each in named if not each.startswith("/")]
     assert len(paths) > 5
+    assert [path for path in paths if not source_files(path)] == []
+    words = {
+        word
+        for code in re.findall(r"`([^`]+)`", text)
+        for word in re.findall(r"[a-zA-Z_]\w+", code)
+    }
+    of_code = {word for word in words if re.search(r"[a-z]_[a-z]|[a-z][A-Z]", word)}
+    assert sorted(of_code - names_of_code) == []
+    # `_matching` in `services/…/queries.py`, `Worker` (`server/gunicorn_worker.py`)
     assert [
-        path
-        for path in paths
-        if not any(list(folder.glob(path.replace("…", "*").rstrip("/"))) for folder in folders)
+        (word, path)
+        for word, path in re.findall(r"`(\w+)` (?:in |\()`([\w/.…]+\.py)`", text)
+        if not any(re.search(rf"\b{word}\b", each.read_text()) for each in source_files(path))
     ] == []
 
 
