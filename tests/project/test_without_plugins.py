@@ -65,7 +65,8 @@ NAMES = re.compile(r"/wc-api|/wp-json|/admin|tests\.plugins|legacy")
 
 def copy_without(plugins, folder):
     for name in ("app", "migrations", "docs", "server", "tests"):
-        ignored = shutil.ignore_patterns("__pycache__", "site", "node_modules")
+        # What is compiled is copied, but not what another process writes at this moment.
+        ignored = shutil.ignore_patterns("*.pyc.*", "site", "node_modules")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for plugin in plugins:
