@@ -33,7 +33,7 @@ pytestmark = [
 ]
 
 CLIENTS = 3
-PAUSE = 0.1  # seconds after five requests of a client, so that other tests get a part of the CPUs
+PAUSE = 0.25  # seconds after five requests of a client, so that other tests get a part of the CPUs
 SETTLED = 3.0  # seconds after which the load balancer must have noticed
 FROZEN = 26.0  # seconds; more than `timeout server` and the time of a repeated request
 
