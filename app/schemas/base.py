@@ -76,6 +76,18 @@ def missing_data(key: str) -> ShopError:
     return ShopError(f"shop_api_missing_{key}_data")
 
 
+def made_schema(
+    name: str, meaning: str | None, members: Mapping[str, object], *bases: type[Base]
+) -> type[Base]:
+    """Return a schema with a name, and with a description in the OpenAPI document.
+
+    Args:
+        members: fields by their names, and ``Meta``.
+        bases: the schemas that it extends, by default Base.
+    """
+    return type(name, bases or (Base,), {**members, "__doc__": meaning})
+
+
 def excluding(*names: str) -> Any:
     """Return the ``Meta`` of a schema without some of the fields that it inherits."""
     return type("Meta", (Base.Meta,), {"exclude": names})
@@ -106,7 +118,7 @@ def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -
         else "Fields to update. Fields that are absent keep their values."
     )
     base = StrictBase if issubclass(create, StrictBase) else Base
-    return type(name, (base,), {**more, **optional, **more, "__doc__": meaning})
+    return made_schema(name, meaning, {**more, **optional, **more}, base)
 
 
 @cache
@@ -118,28 +130,29 @@ def _part_update(create: Any) -> type[Base]:
 def response(record: type[Base], key: str) -> type[Base]:
     """Return the body with a single record under a key: ``CouponResponse`` of ``CouponSchema``."""
     meaning = f"Single {_words(record)}."
-    return _body(f"{_noun(record)}Response", meaning, key, ma.fields.Nested(record, required=True))
+    member = ma.fields.Nested(record, required=True)
+    return made_schema(f"{_noun(record)}Response", meaning, {key: member})
 
 
 def list_response(record: type[Base], key: str) -> type[Base]:
     """Return the body with a list of records under a key: ``CouponList`` of ``CouponSchema``."""
     words = key.replace("_", " ")
     field = fields.objects(record, f"{words.capitalize()}, in the order of the list.")
-    return _body(f"{_noun(record)}List", f"List of {words}.", key, field)
+    return made_schema(f"{_noun(record)}List", f"List of {words}.", {key: field})
 
 
 def request(fields: type[Base], key: str) -> type[Base]:
     """Return the request body with fields under a key: ``CouponCreateRequest``."""
     meaning = f"Request with the key `{key}`."
     base = StrictBase if issubclass(fields, StrictBase) else Base
-    return _body(f"{_noun(fields)}Request", meaning, key, Wrapped(fields, key), base)
+    return made_schema(f"{_noun(fields)}Request", meaning, {key: Wrapped(fields, key)}, base)
 
 
 def bulk_request(item: type[Base], key: str) -> type[Base]:
     """Return the body of a bulk request: ``CouponBulkRequest`` of ``CouponBulkItem``."""
     name = f"{_noun(item).removesuffix('Item')}Request"
     meaning = f"Bulk request that creates and updates {key}."
-    return _body(name, meaning, key, WrappedItems(item, key))
+    return made_schema(name, meaning, {key: WrappedItems(item, key)})
 
 
 def bulk_response(record: type[Base], key: str) -> type[Base]:
@@ -148,13 +161,7 @@ def bulk_response(record: type[Base], key: str) -> type[Base]:
     result = fields.either(f"{noun}BulkResult", meaning, BulkFailure, record)
     meaning = "Results of a bulk request, in the order of its items."
     results = ma.fields.List(result, required=True, **fields.described("Result of each item."))
-    return _body(f"{noun}BulkResponse", meaning, key, results)
-
-
-def _body(
-    name: str, meaning: str, key: str, field: ma.fields.Field[Any], base: type[Base] = Base
-) -> type[Base]:
-    return type(name, (base,), {key: field, "__doc__": meaning})
+    return made_schema(f"{noun}BulkResponse", meaning, {key: results})
 
 
 def _noun(schema: type[Base]) -> str:

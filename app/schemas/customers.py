@@ -11,6 +11,7 @@ from app.schemas.base import (
     bulk_request,
     bulk_response,
     list_response,
+    made_schema,
     request,
     response,
     update_schema,
@@ -124,7 +125,7 @@ def _address_input(shown: type[Base], name: str, meaning: str) -> type[Base]:
         part: inputs.CleanText(field.metadata["description"])
         for part, field in shown._declared_fields.items()
     }
-    schema = type(name, (Base,), {**parts, "__doc__": meaning})
+    schema = made_schema(name, meaning, parts)
     set_form(schema, {"More": {part: _ADDRESS_FORM.get(part, FormField()) for part in parts}})
     return schema
 

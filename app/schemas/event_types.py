@@ -12,7 +12,7 @@ import marshmallow as ma
 
 from app.catalog import EVENT_TYPES
 from app.conversions.webhooks import is_delivered
-from app.schemas.base import Base
+from app.schemas.base import Base, made_schema
 from app.schemas.campaigns import CampaignSchema, EventCampaign
 from app.schemas.coupons.coupon import CouponSchema
 from app.schemas.customers import CustomerSchema
@@ -163,7 +163,7 @@ def _data(name: str, meaning: str, **records: type[Base] | ma.fields.Field[Any])
         key: value if isinstance(value, ma.fields.Field) else ma.fields.Nested(value, required=True)
         for key, value in records.items()
     }
-    return type(f"{name}EventData", (Base,), {**members, "__doc__": meaning})
+    return made_schema(f"{name}EventData", meaning, members)
 
 
 def _deleted(resource: str, meaning: str, **more: ma.fields.Field[Any]) -> type[Base]:
@@ -243,7 +243,7 @@ def _event(name: str, data: type[Base]) -> type[Base]:
         "resource": Constant("Kind of the record.", name.partition(".")[0]),
         "data": ma.fields.Nested(data, required=True),
     }
-    return type(f"{_title(name)}Event", (EventSchema,), {**members, "__doc__": EVENT_TYPES[name]})
+    return made_schema(f"{_title(name)}Event", EVENT_TYPES[name], members, EventSchema)
 
 
 def _payload(name: str, meaning: str, data: type[Base]) -> type[Base]:
@@ -252,7 +252,7 @@ def _payload(name: str, meaning: str, data: type[Base]) -> type[Base]:
         "timestamp": fields.Timestamp("Time of the change, in UTC."),
         "data": ma.fields.Nested(data, required=True),
     }
-    return type(f"{_title(name)}Payload", (Base,), {**members, "__doc__": meaning})
+    return made_schema(f"{_title(name)}Payload", meaning, members)
 
 
 EVENTS: Mapping[str, type[Base]] = {name: _event(name, _DATA[name]) for name in EVENT_TYPES}

@@ -18,7 +18,7 @@ from app.conversions.dates import with_plus
 from app.conversions.emails import is_email
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
-from app.schemas.base import Base
+from app.schemas.base import Base, made_schema
 from app.schemas.fields.json_schema import COMPONENT
 from app.schemas.reports import LAST_YEAR
 
@@ -208,9 +208,7 @@ def converted(fields: Arguments, values: Mapping[str, object]) -> dict[str, obje
 
 def schema(name: str, meaning: str, arguments: Arguments) -> Base:
     """Return the schema of arguments, with its name and its meaning in the OpenAPI document."""
-    own = {**arguments, "__doc__": meaning, "undocumented": ("context",)}
-    made: Base = type(name, (Base,), own)()
-    return made
+    return made_schema(name, meaning, {**arguments, "undocumented": ("context",)})()
 
 
 def query(arguments: Arguments) -> Base:

@@ -16,7 +16,7 @@ from app.config import VERSION
 from app.plugins.woocommerce.rest.frame import Operation, Route
 from app.plugins.woocommerce.rest.schemas import Field, RestApiError, name_of
 from app.plugins.woocommerce.rest.site import Object
-from app.schemas.base import Base
+from app.schemas.base import Base, made_schema
 
 _INTRODUCTION = (
     "Coupons, customers, orders, notes, refunds, webhooks and reports in the dialect of the REST "
@@ -117,7 +117,8 @@ def _responses(operation: Operation) -> Object:
     item: Any = operation.result
     if operation.action == "batch":
         name = f"{name_of(item)}Batch"
-        own = _schema(f"{name}Item", "Record, or its ID and why it failed.", _BatchItem, item)
+        meaning = "Record, or its ID and why it failed."
+        own = made_schema(f"{name}Item", meaning, {}, _BatchItem, item)
         item = _lists(f"{name}Result", "Results by list, in the order of its items.", [own] * 3)
     elif operation.is_list:
         item = {"type": "array", "items": item}
@@ -150,21 +151,13 @@ def _batch(routes: Mapping[str, Route], route: Route) -> type[Base]:
     create = _body(routes[parent].operations["POST"])
     update = type(routes[f"{parent}/<id:id>"].operations["EDIT"].args)
     name = update.__name__.replace("Update", "Batch")
-    item = _schema(
-        f"{name}Update",
-        "Changes of the record with an ID.",
-        update,
-        id=ma.fields.Integer(required=True),
-    )
+    meaning, identifier = "Changes of the record with an ID.", ma.fields.Integer(required=True)
+    item = made_schema(f"{name}Update", meaning, {"id": identifier}, update)
     return _lists(name, "Records to create, to change and to delete.", [create, item, int])
-
-
-def _schema(name: str, meaning: str, *bases: type[Base], **fields: object) -> type[Base]:
-    return type(name, bases, {**fields, "__doc__": meaning})
 
 
 def _lists(name: str, meaning: str, items: Sequence[Any]) -> type[Base]:
     """Return the schema of an object with a list for each action of a batch."""
     inner = [ma.fields.Nested(each) if each is not int else ma.fields.Integer() for each in items]
     lists = zip(("create", "update", "delete"), map(ma.fields.List, inner), strict=True)
-    return _schema(name, meaning, Base, **dict(lists))
+    return made_schema(name, meaning, dict(lists))

@@ -5,7 +5,7 @@
 
 import marshmallow as ma
 
-from app.schemas.base import Base, excluding, request
+from app.schemas.base import Base, excluding, made_schema, request
 from app.schemas.coupons.coupon import (
     CouponBulkItem,
     CouponCreate,
@@ -66,9 +66,8 @@ def with_meta(native: type[Base], key: str, *without: str) -> type[Base]:
     parts = {
         key: LegacyMetadataInput(_MEANING, attribute="metadata"),
         "Meta": excluding("metadata", *without),
-        "__doc__": native.__doc__,
     }
-    return type(f"Legacy{native.__name__}", (native,), parts)
+    return made_schema(f"Legacy{native.__name__}", native.__doc__, parts, native)
 
 
 class LegacyCouponSchema(CouponSchema):
