@@ -1,6 +1,7 @@
 """``shop-api db``: upgrade the schema, show its version, rebuild sums, and copy a shop."""
 
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -122,13 +123,12 @@ def copy(source_url: str) -> None:
             f"The source {without_password(url)} cannot be used: {first_line(error.orig)}. Check "
             f"that SOURCE_URL {remedy}."
         ) from None
-    progress = _Progress()
     with database.engine.connect() as target:
         # Detached from the pool, because the copy changes settings of the connection.
         timeouts.without_limit(target)
         try:
             with reading_one_state(source) as connection, target.begin():
-                copied = copy_shop(connection, target, progress)
+                copied = copy_shop(connection, target, _progress)
         except CopyError as error:
             raise click.ClickException(str(error)) from None
         finally:
@@ -169,17 +169,11 @@ def _file(database: str) -> Path:
     raise click.BadParameter(f"{names} does not exist.", param_hint="SOURCE_URL")
 
 
-class _Progress:
-    """Prints one line per table to standard error, with the number of copied rows."""
+@contextmanager
+def _progress(table: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show the progress of a table, and its end."""
+    from app.cli.progress import showing_progress  # slow import, rarely needed
 
-    def __init__(self) -> None:
-        self._done = 0
-
-    def __call__(self, table: str, total: int, more: int) -> None:
-        self._done = self._done + more if more else 0
-        is_last = self._done == total
-        on_terminal = sys.stderr.isatty()
-        if on_terminal or is_last:
-            start = "\r" if on_terminal else ""
-            line = f"{start}{table:<24} {self._done:>12,} of {total:,} rows"
-            click.echo(line, err=True, nl=is_last)
+    with showing_progress(table, total) as note:
+        yield note
+    click.echo(f"{table:<24} {total:>12,} of {total:,} rows", err=True)

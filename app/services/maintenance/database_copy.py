@@ -6,7 +6,7 @@ triggers of the target fill them from the copied rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import orjson
@@ -48,9 +48,9 @@ DERIVED = frozenset(
 )
 """Tables that triggers fill."""
 
-Progress = Callable[[str, int, int], None]
-"""Function that takes the name of a table, the number of rows to copy, and how many more are
-copied: 0 before the first row of each table."""
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""Function that takes the name of a table and its number of rows, and returns a function that is
+told how many are copied."""
 
 
 class CopyError(Exception):
@@ -98,7 +98,7 @@ def copy_shop(source: Connection, target: Connection, progress: Progress) -> dic
     Args:
         source: connection to the database to copy from, from ``reading_one_state``.
         target: connection to an empty database, in a transaction. The caller commits.
-        progress: called for each table and each batch.
+        progress: called for each table.
 
     Returns:
         The number of copied rows of each table.
@@ -147,7 +147,6 @@ def _require_empty(target: Connection) -> None:
 
 def _copy_table(source: Connection, target: Connection, table: Table, progress: Progress) -> int:
     total = _count(source, table)
-    progress(table.name, total, 0)
     # The database computes the other columns.
     columns = [column for column in table.columns if column.computed is None]
     names = [column.name for column in columns]
@@ -156,10 +155,11 @@ def _copy_table(source: Connection, target: Connection, table: Table, progress: 
         execution_options={"yield_per": BATCH},
     )
     copied = 0
-    for batch in rows.partitions():
-        insert_many(target, table, names, batch)
-        copied += len(batch)
-        progress(table.name, total, len(batch))
+    with progress(table.name, total) as note:
+        for batch in rows.partitions():
+            insert_many(target, table, names, batch)
+            copied += len(batch)
+            note(copied)
     return copied
 
 
