@@ -12,7 +12,8 @@ from app.api.responses import json_response
 from app.api.strictness import is_strict
 from app.api.view_docs import current_view, documented
 from app.auth.principals import Principal
-from app.schemas.loading import defaults_of, instance_of, invalid_params, load_given
+from app.schemas.fields.given import defaults_of, load_given
+from app.schemas.loading import instance_of, invalid_params
 from app.schemas.strict import UnknownName
 from app.services.common import bulk
 from app.services.common.bulk import BulkItem, WriteResult

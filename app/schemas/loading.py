@@ -1,6 +1,5 @@
 """Shared instances of schemas, and conversion of their validation errors."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -10,8 +9,6 @@ from marshmallow import ValidationError
 from app.errors import InvalidParams, Sentence, joined
 from app.schemas.fields.input import without_cleaning
 from app.schemas.strict import MAX_UNKNOWN, UnknownName, make_strict
-
-Defaults = Mapping[str, object]
 
 
 @cache
@@ -32,34 +29,6 @@ def instance_of(
     """
     instance = schema() if cleans else without_cleaning(schema())
     return make_strict(instance, names_only=names_only) if strict else instance
-
-
-def defaults_of(schema: ma.Schema) -> Defaults:
-    """Return the defaults of a schema by field. Some are functions that create the default."""
-    fields = schema.load_fields.items()
-    defaults = {field.attribute or name: field.load_default for name, field in fields}
-    return {name: default for name, default in defaults.items() if default is not ma.missing}
-
-
-def load_given(schema: ma.Schema, data: Any, defaults: Defaults) -> dict[str, Any]:
-    """Load an object of which most fields are absent, with the same result as ``schema.load``.
-
-    marshmallow converts absent fields like any others, unless an object is ``partial``. This took a
-    tenth of a bulk request that creates coupons.
-
-    Args:
-        schema: a schema that rejects no absent field, and whose nested objects have no defaults.
-        defaults: its ``defaults_of``.
-    """
-    return add_defaults(schema.load(data, partial=True), defaults)
-
-
-def add_defaults(loaded: dict[str, Any], defaults: Defaults) -> dict[str, Any]:
-    """Add the defaults of absent fields to a loaded object, and return it."""
-    for name, default in defaults.items():
-        if name not in loaded:
-            loaded[name] = default() if callable(default) else default
-    return loaded
 
 
 def invalid_params(

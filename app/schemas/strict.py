@@ -17,7 +17,6 @@ import marshmallow as ma
 from app.conversions.text import nearest_name
 from app.errors import Sentence
 from app.schemas.fields.input import Input
-from app.schemas.fields.list_input import ItemArray
 from app.schemas.fields.query import FieldList, QueryField, StrictSelection
 from app.schemas.queries import Query
 
@@ -62,8 +61,6 @@ def make_strict(schema: ma.Schema, *, names_only: bool = False) -> ma.Schema:
             make_strict(field.schema, names_only=names_only)
         elif isinstance(field, ma.fields.List) and isinstance(field.inner, ma.fields.Nested):
             make_strict(field.inner.schema, names_only=names_only)
-            if isinstance(field, ItemArray):  # loads its items itself
-                setattr(field, "load_item", field.inner.schema.load)  # noqa: B010  # mypy does not allow assigning to a method
     schema.unknown = ma.EXCLUDE  # ``_load`` reports unknown names, with suggestions
     known = {field.data_key or name for name, field in schema.load_fields.items()}
     known |= schema.names.keys() if isinstance(schema, Query) else IGNORED

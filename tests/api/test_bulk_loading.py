@@ -6,7 +6,8 @@ import pytest
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.examples import coupons, customers, orders
-from app.schemas.loading import defaults_of, instance_of, load_given
+from app.schemas.fields.given import defaults_of, load_given
+from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 
 pytestmark = pytest.mark.one_database

@@ -1,6 +1,5 @@
 """Cart and evaluation schemas (redemptions 1)."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
 from app.schemas.fields.form import FormField, set_form
-from app.schemas.loading import add_defaults, defaults_of
+from app.schemas.fields.given import defaults_of, load_given
 
 MAX_CODE_ENTRIES = 1000
 """Maximum number of coupon codes of a cart with repetitions, if the setting is not higher."""
@@ -44,13 +43,11 @@ class CartItems(list_inputs.ItemArray):
             too_large=partial(_TOO_LARGE, what=Sentence("items")),
             load_default=list,
         )
-        item = CartItemSchema()
-        self._required = {name: None for name, each in item.load_fields.items() if each.required}
-        self._defaults = defaults_of(item)
+        self._defaults = defaults_of(CartItemSchema())
 
-    def load_item(self, item: Mapping[str, object]) -> dict[str, object]:
-        """Convert the supplied keys of an item, and add the defaults of the others."""
-        return add_defaults(super().load_item({**self._required, **item}), self._defaults)
+    def load_item(self, item: dict[str, object]) -> dict[str, object]:
+        """Convert an item, whose price is required."""
+        return load_given(self.inner.schema, {"price": None, **item}, self._defaults)
 
 
 class CartCodes(list_inputs.CodeArray):

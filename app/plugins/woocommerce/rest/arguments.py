@@ -19,6 +19,7 @@ from app.conversions.emails import is_email
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
 from app.schemas.base import Base, made_schema
+from app.schemas.fields.given import load_given
 from app.schemas.fields.json_schema import COMPONENT
 from app.schemas.reports import LAST_YEAR
 
@@ -185,25 +186,7 @@ class ObjectArgument(_Value, ma.fields.Nested):
             if value not in ([], ""):
                 raise _wrong_type(*self.kinds)
             return {}
-        return value | converted(self.schema.fields, value)
-
-
-def converted(fields: Arguments, values: Mapping[str, object]) -> dict[str, object]:
-    """Return the converted values of known fields. ``load`` would also visit the others.
-
-    Raises:
-        ValidationError: values are invalid, with the problems of all.
-    """
-    found: dict[str, object] = {}
-    problems: dict[str, object] = {}
-    for name in [name for name in fields if name in values]:
-        try:
-            found[name] = fields[name].deserialize(values[name])
-        except ma.ValidationError as error:
-            problems[name] = error.messages
-    if problems:
-        raise ma.ValidationError(problems)
-    return found
+        return value | load_given(self.schema, value)
 
 
 def schema(name: str, meaning: str, arguments: Arguments) -> Base:

@@ -31,12 +31,12 @@ from app.errors import ShopError
 from app.plugins.woocommerce import credentials
 from app.plugins.woocommerce.credentials import SignedCredentials
 from app.plugins.woocommerce.rest import errors, parameters
-from app.plugins.woocommerce.rest.arguments import Problem, converted, described
+from app.plugins.woocommerce.rest.arguments import Problem, described
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.schemas import batch_schema, resolved
 from app.plugins.woocommerce.rest.site import NAMESPACE, Record, Site, current_site
 from app.schemas.base import Base
-from app.schemas.loading import defaults_of
+from app.schemas.fields.given import defaults_of, load_given
 
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
@@ -350,7 +350,7 @@ def checked_arguments(
         if value is not None or not fields[name].null_is_valid
     }
     try:
-        given = converted(fields, values)
+        given = load_given(arguments, values)
     except ma.ValidationError as error:
         raise errors.invalid(error.messages_dict) from None
     return {**defaults_of(arguments), **dict.fromkeys(sent), **given}, given

@@ -91,9 +91,9 @@ def _is_read(item: Record, key: str) -> bool:
 
 
 class _LegacyOrder(Base):
-    @ma.pre_load
-    def read(self, data: object, **_: object) -> object:
-        return native_order(data) if isinstance(data, dict) else data
+    def load(self, data: Any, **kwargs: Any) -> Any:
+        """Load an order of a legacy client in its native form."""
+        return super().load(native_order(data) if isinstance(data, dict) else data, **kwargs)
 
     @ma.post_load(pass_original=True)
     def mark(self, data: Record, original: Record, **_: object) -> Record:
