@@ -1,6 +1,6 @@
 """``shop-api db``: upgrade the schema, show its version, rebuild sums, and copy a shop."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.read_pool import fetch
 from app.db.schema_upgrade import MixedSchemaError, NewerSchemaError, SchemaUpgrade, upgrade_schema
 from app.db.session import db as database
+from app.services.common.progress import NoteProgress
 from app.services.customers import totals
 from app.services.maintenance import order_sums, stored_texts
 from app.services.maintenance.database_copy import (
@@ -170,7 +171,7 @@ def _file(database: str) -> Path:
 
 
 @contextmanager
-def _progress(table: str, total: int) -> Iterator[Callable[[int], None]]:
+def _progress(table: str, total: int) -> Iterator[NoteProgress]:
     """Show the progress of a table, and its end."""
     from app.cli.progress import showing_progress  # slow import, rarely needed
 

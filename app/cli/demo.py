@@ -8,8 +8,9 @@ from flask.cli import with_appcontext
 
 from app.cli import program
 from app.cli.keys import require_schema, show_new
-from app.cli.progress import NoteProgress, showing_progress
+from app.cli.progress import showing_progress
 from app.conversions import dates
+from app.services.common.progress import NoteProgress
 from app.services.maintenance.demo.loading import DemoError, UnfinishedDemoError, load_demo_shop
 
 

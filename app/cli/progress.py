@@ -9,16 +9,15 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as Bars
+
+from app.services.common.progress import NoteProgress, Progress
 
 SECONDS_BETWEEN_LINES = 10
-
-NoteProgress = Callable[[int], None]
-"""Function that is called with the number of records that are done."""
 
 
 @contextmanager
@@ -37,7 +36,7 @@ def showing_progress(label: str, total: int | None = None) -> Iterator[NoteProgr
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    with Bars(*columns, console=console) as progress:
         task = progress.add_task(label, total=total, rate="0")
         begun = time.monotonic()
 
@@ -67,48 +66,17 @@ def _print_lines(label: str, total: int | None) -> NoteProgress:
     return note
 
 
-Advance = Callable[[int], None]
-
-
-class ProgressDisplay:
-    """Shows the progress of an import on standard error.
-
-    Args:
-        check: called after each batch. If it raises an exception, the import ends.
-    """
-
-    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
-        self._check = check
+def stoppable_progress(check: Callable[[], None]) -> Progress:
+    """Return ``showing_progress`` with a function that can end the operation by an exception."""
 
     @contextmanager
-    def step(self, label: str, total: int) -> Iterator[Advance]:
-        """Show a step, and yield a function to call with the number of records of each page."""
+    def progress(label: str, total: int) -> Iterator[NoteProgress]:
         with showing_progress(label, total) as show:
-            done = 0
 
-            def advance(number: int) -> None:
-                nonlocal done
-                done += number
+            def note(done: int) -> None:
                 show(done)
-                self._check()
+                check()
 
-            yield advance
+            yield note
 
-    @contextmanager
-    def loading(self, total: int) -> Iterator[Advance]:
-        """Show the reading of a source, and yield a function to call with the amount read so far.
-
-        Args:
-            total: the size in bytes, or 0 for a server, whose rows are counted.
-        """
-        with showing_progress("bytes read" if total else "rows read", total) as show:
-
-            def advance(done: int) -> None:
-                show(done)
-                self._check()
-
-            yield advance
-
-    def say(self, message: str) -> None:
-        """Show a message."""
-        click.echo(message, err=True)
+    return progress

@@ -21,6 +21,7 @@ from app.import_export.file_reader import Line
 from app.import_export.import_kinds import Target, is_trashed
 from app.schemas.loading import instance_of, invalid_params
 from app.services.common.bulk import BulkItem, Earlier, WriteResult
+from app.services.common.progress import NoteProgress
 from app.services.events.bulk import summarized
 from app.services.maintenance.import_runs import ImportProgress
 
@@ -120,7 +121,7 @@ class FileImport:
     from_csv: bool
     report: Callable[[int, str], None] = lambda _number, _reason: None
     warn: Callable[[str], None] = lambda _: None
-    note_progress: Callable[[int], None] = lambda _: None
+    note_progress: NoteProgress = lambda _: None
     strict: bool = False
     name: str = ""
     counts: Counts = field(default_factory=Counts)

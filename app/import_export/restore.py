@@ -1,6 +1,6 @@
 """Restore of an export into an empty database, with all IDs, times and trashed records."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlalchemy import Table, exists, func, insert, literal_column, select
 from sqlalchemy.exc import DataError, IntegrityError
@@ -31,6 +31,7 @@ from app.models import (
     USERS,
 )
 from app.services.campaigns.writes import count_again
+from app.services.common.progress import NoteProgress
 from app.services.maintenance.import_runs import record_import
 
 BATCH = 1000
@@ -76,7 +77,7 @@ class RestoreError(Exception):
 
 
 def restore(
-    lines: Iterable[Numbered], note_progress: Callable[[int], None] = lambda _: None
+    lines: Iterable[Numbered], note_progress: NoteProgress = lambda _: None
 ) -> dict[str, int]:
     """Store all records of an export, or no records after an error.
 

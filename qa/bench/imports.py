@@ -84,8 +84,7 @@ def main(file: str, database: str) -> None:
     from flask_migrate import upgrade  # noqa: PLC0415  # only in the measured process
 
     from app import create_app  # noqa: PLC0415  # see above
-    from app.catalog import current_catalog  # noqa: PLC0415  # see above
-    from app.cli.progress import ProgressDisplay  # noqa: PLC0415  # see above
+    from app.cli.progress import showing_progress  # noqa: PLC0415  # see above
     from app.plugins.woocommerce.importer.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
     from app.plugins.woocommerce.importer.report import ImportReport  # noqa: PLC0415  # see above
 
@@ -97,9 +96,8 @@ def main(file: str, database: str) -> None:
         with app.app_context():
             upgrade()
             started = time.process_time()
-            import_shop(
-                Location(file), Options(), current_catalog(), ProgressDisplay(), ImportReport()
-            )
+            location, report = Location(file), ImportReport()
+            import_shop(location, Options(), report, progress=showing_progress, say=lambda _: None)
             spent = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sys.stdout.write(json.dumps({"cpu": spent, "rss": peak}) + "\n")

@@ -6,13 +6,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from flask.cli import with_appcontext
 
-from app.catalog import current_catalog
 from app.cli.import_group import imports
 from app.cli.keys import require_schema
 from app.plugins.woocommerce.importer.report import COLUMNS, ImportReport
@@ -94,6 +94,9 @@ _NOTHING_WRITTEN = "Nothing was written (--dry-run)."
 _CONTINUE = "The records above are stored. Run the same command again to continue."
 
 
+_say = partial(click.echo, err=True)
+
+
 @imports.command("woocommerce")
 @_of_source
 @click.option("--dry-run", is_flag=True, help="Run the whole import and write nothing.")
@@ -133,7 +136,7 @@ def woocommerce(
     what has changed since, or to complete an interrupted import.
     """
     # Import on first use, because only these commands need the drivers and the progress bars.
-    from app.cli.progress import ProgressDisplay
+    from app.cli.progress import stoppable_progress
     from app.plugins.woocommerce.importer.importer import Location, Options, import_shop
 
     require_schema()
@@ -151,7 +154,7 @@ def woocommerce(
     ):
         report = ImportReport(lines)
         try:
-            import_shop(location, options, current_catalog(), ProgressDisplay(check), report)
+            import_shop(location, options, report, progress=stoppable_progress(check), say=_say)
         except SourceError as error:
             raise click.ClickException(str(error)) from None
         except Stopped as stopped:
@@ -189,7 +192,7 @@ def verify(
     Compares numbers of records, sums of money of each status, and a random sample field by field.
     The exit status is 1 if there are differences.
     """
-    from app.cli.progress import ProgressDisplay  # see above
+    from app.cli.progress import stoppable_progress  # see above
     from app.plugins.woocommerce.importer.source.loading import Location
     from app.plugins.woocommerce.importer.verification import verify_shop
 
@@ -199,8 +202,8 @@ def verify(
         try:
             found = verify_shop(
                 location,
-                current_catalog(),
-                ProgressDisplay(check),
+                progress=stoppable_progress(check),
+                say=_say,
                 sample=sample,
                 seed=seed,
                 keep_keys=keep_keys,

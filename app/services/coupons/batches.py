@@ -1,6 +1,5 @@
 """Batches of generated coupons: generate them, and trash the unused ones (migration 3)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -18,6 +17,7 @@ from app.models import COUPON_BATCHES, COUPONS
 from app.models.coupon import CouponStatus
 from app.services.campaigns.locks import keep_campaigns
 from app.services.common.bulk import Data
+from app.services.common.progress import NoteProgress
 from app.services.coupons.batch_queries import IS_UNUSED
 from app.services.coupons.code_patterns import CodePattern
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
@@ -46,7 +46,7 @@ def generate(
     actor: Principal,
     data: Data,
     count: int,
-    note_progress: Callable[[int], None] = lambda _: None,
+    note_progress: NoteProgress = lambda _: None,
 ) -> Record:
     """Create a batch of coupons with random codes, all of them or none.
 
@@ -133,7 +133,7 @@ def _insert_coupons(
     pattern: CodePattern,
     shared: Record,
     count: int,
-    note_progress: Callable[[int], None],
+    note_progress: NoteProgress,
 ) -> None:
     inserted = attempts = 0
     while inserted < count:

@@ -5,8 +5,8 @@ The tables are those of the models, so a new table is copied without further cod
 triggers of the target fill them from the copied rows.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -37,6 +37,7 @@ from app.models import (
     StaleTotal,
     TotalStatuses,
 )
+from app.services.common.progress import Progress
 from app.services.maintenance.stored_texts import NORMALIZED, SET_NORMALIZED
 
 BATCH = 1000
@@ -47,10 +48,6 @@ DERIVED = frozenset(
     for model in (RowCount, OrderSum, OrderProduct, CustomerTotal, StaleTotal, TotalStatuses)
 )
 """Tables that triggers fill."""
-
-Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Function that takes the name of a table and its number of rows, and returns a function that is
-told how many are copied."""
 
 
 class CopyError(Exception):

@@ -11,12 +11,10 @@ from app.plugins.woocommerce.importer.report import ImportReport
 from app.plugins.woocommerce.importer.source.shop import ShopSource
 from app.plugins.woocommerce.importer.source.staging import SourceIndex, Staging
 from app.plugins.woocommerce.importer.target.writer import TargetKind, Writer
+from app.services.common.progress import NoteProgress
 
 PAGE = 500
 """Number of records that are read, converted and written together."""
-
-Advance = Callable[[int], None]
-"""Function to call with the number of records of each page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +108,16 @@ class Step:
         """Return the number of records that ``run`` reads."""
         return self.count(context) if self.count else context.staging.count(self.table)
 
-    def run(self, context: ImportContext, advance: Advance) -> None:
+    def run(self, context: ImportContext, note_progress: NoteProgress) -> None:
         """Write or compare the records, page by page."""
         self.prepare(context)
         pages = self.pages(context) if self.pages else context.staging.pages(self.table, PAGE)
+        done = 0
         for page in pages:
             for found in self.convert(context, page):
                 context.writer.write(self.kind, found)
-            advance(len(page))
+            done += len(page)
+            note_progress(done)
 
 
 def redemption(coupon_id: int, reference: str) -> dict[str, object]:

@@ -2,14 +2,13 @@
 
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Protocol
 
 from sqlalchemy.orm import Session
 
 from app.auth.principal_cache import note_revocation
-from app.catalog import Catalog
+from app.catalog import current_catalog
 from app.db.session import run_in_transaction
 from app.models import (
     COUPON_METADATA,
@@ -20,16 +19,17 @@ from app.models import (
     REFUND_METADATA,
 )
 from app.plugins.woocommerce.importer import kinds
-from app.plugins.woocommerce.importer.context import Advance, ImportContext, Step
+from app.plugins.woocommerce.importer.context import ImportContext, Step
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter, reasons_by_key
 from app.plugins.woocommerce.importer.report import ImportReport
-from app.plugins.woocommerce.importer.source.loading import Location, load
+from app.plugins.woocommerce.importer.source.loading import Location, Say, load
 from app.plugins.woocommerce.importer.source.shop import ShopSource
 from app.plugins.woocommerce.importer.source.staging import SourceIndex, staging
 from app.plugins.woocommerce.importer.steps import accounts, coupons, order_parts, orders
 from app.plugins.woocommerce.importer.tables import SourceError
 from app.plugins.woocommerce.importer.target.record_map import RecordMap, is_empty
 from app.plugins.woocommerce.importer.target.writer import RecordWriter
+from app.services.common.progress import Progress
 from app.services.maintenance.import_runs import record_import
 
 REPORTED = (kinds.CUSTOMER, kinds.COUPON, kinds.ORDER, kinds.REFUND, kinds.API_KEY)
@@ -47,19 +47,6 @@ RESERVED = {
 
 COLLECT_AFTER = 100_000
 """Number of new objects after which the garbage collector runs. The default of Python is 700."""
-
-
-class Progress(Protocol):
-    """Shows the progress of an import."""
-
-    def step(self, label: str, total: int) -> AbstractContextManager[Advance]:
-        """Begin a step, and return a function to call with the number of records of each page."""
-
-    def loading(self, total: int) -> AbstractContextManager[Advance]:
-        """Begin to read a source, and return a function to call with the number of bytes so far."""
-
-    def say(self, message: str) -> None:
-        """Show a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,39 +91,42 @@ def rare_collections() -> Iterator[None]:
 
 
 @contextmanager
-def staged_shop(location: Location, progress: Progress) -> Iterator[ShopSource]:
+def staged_shop(location: Location, progress: Progress, say: Say) -> Iterator[ShopSource]:
     """Load a source into a staging file, which is removed at the end of the context.
 
     Raises:
         SourceError: the source cannot be read, or is not a shop.
     """
     with staging() as staged:
-        with progress.loading(location.size) as advance:
-            load(location, staged, advance, lambda text: progress.say(f"Warning: {text}"))
-        progress.say(f"The temporary file takes {staged.size / 1e6:,.1f} MB.")
+        with progress("bytes read" if location.size else "rows read", location.size) as note:
+            load(location, staged, note, lambda text: say(f"Warning: {text}"))
+        say(f"The temporary file takes {staged.size / 1e6:,.1f} MB.")
         yield ShopSource(staged, location.prefix)
 
 
 def import_shop(
-    location: Location, options: Options, catalog: Catalog, progress: Progress, report: ImportReport
+    location: Location, options: Options, report: ImportReport, *, progress: Progress, say: Say
 ) -> None:
     """Import a shop.
 
     The next import completes an interrupted one, because it skips imported records.
 
+    Args:
+        say: called with a message for the operator.
+
     Raises:
         SourceError: the source cannot be read, or is not a shop.
     """
-    with rare_collections(), staged_shop(location, progress) as source:
+    with rare_collections(), staged_shop(location, progress, say) as source:
         records = _records(source, options)
         if records.is_interrupted:
-            progress.say("Resuming the interrupted import.")
+            say("Resuming the interrupted import.")
         was_known = records.is_known
         records.begin()
         writer = RecordWriter(records, report, overwrite=options.overwrite, new_ids=options.new_ids)
         metadata = MetadataConverter(options.keep_keys)
         index = SourceIndex(source.staging)
-        context = ImportContext(source, writer, report, catalog, index, metadata)
+        context = ImportContext(source, writer, report, current_catalog(), index, metadata)
         plan = plan_of(context)
         last_ids = {step.kind.name: source.staging.last_id(step.table) for step in plan}
         if is_empty([kind.table for kind in ONE_SEQUENCE]):
@@ -150,9 +140,9 @@ def import_shop(
             # The time includes that of counting.
             with (
                 report.timed(step.kind.label),
-                progress.step(step.kind.label, step.total(context)) as advance,
+                progress(step.kind.label, step.total(context)) as note,
             ):
-                step.run(context, advance)
+                step.run(context, note)
             if was_known and step.kind in REPORTED:
                 context.report_missing(step.kind, step.table)
         records.finish()

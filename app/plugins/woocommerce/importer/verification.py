@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import bindparam, select
 
-from app.catalog import Catalog
+from app.catalog import current_catalog
 from app.db.read_pool import fetch
 from app.db.records import Record
 from app.db.sql.functions import is_one_of
@@ -20,15 +20,16 @@ from app.models import ORDER_REFUNDS
 from app.plugins.woocommerce.importer.context import ImportContext
 from app.plugins.woocommerce.importer.convert.converted import Converted, edited_at
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
-from app.plugins.woocommerce.importer.importer import Progress, plan_of, staged_shop
+from app.plugins.woocommerce.importer.importer import plan_of, staged_shop
 from app.plugins.woocommerce.importer.kinds import ORDER, REFUND
 from app.plugins.woocommerce.importer.report import ImportReport
-from app.plugins.woocommerce.importer.source.loading import Location
+from app.plugins.woocommerce.importer.source.loading import Location, Say
 from app.plugins.woocommerce.importer.source.staging import SourceIndex
 from app.plugins.woocommerce.importer.tables import SourceError
 from app.plugins.woocommerce.importer.target.record_map import RecordMap
 from app.plugins.woocommerce.importer.target.writer import TargetKind, items_of_refunds
 from app.services.common.metadata import ITEM
+from app.services.common.progress import Progress
 from app.services.orders.items import amount_text, cents
 
 MAX_LISTED = 50
@@ -204,9 +205,9 @@ class RecordComparer:
 
 def verify_shop(
     location: Location,
-    catalog: Catalog,
-    progress: Progress,
     *,
+    progress: Progress,
+    say: Say,
     sample: int,
     seed: int | None,
     keep_keys: Sequence[str] = (),
@@ -214,6 +215,7 @@ def verify_shop(
     """Compare this shop with the source from which it was imported.
 
     Args:
+        say: called with a message for the operator.
         sample: average number of records of each kind that are compared field by field.
         seed: the seed of the random sample; None for a new sample each time.
         keep_keys: the keys that the import kept with ``--keep-key``.
@@ -222,7 +224,7 @@ def verify_shop(
         SourceError: the source cannot be read, or was never imported.
     """
     result = Verification()
-    with staged_shop(location, progress) as source:
+    with staged_shop(location, progress, say) as source:
         # A dry run writes nothing and adds nothing to the record map.
         records = RecordMap(source.name, source.staging, dry_run=True)
         if not records.is_known:
@@ -232,11 +234,11 @@ def verify_shop(
         comparer = RecordComparer(records, result, sample, seed)
         report = ImportReport()
         index, metadata = SourceIndex(source.staging), MetadataConverter(keep_keys)
-        context = ImportContext(source, comparer, report, catalog, index, metadata)
+        context = ImportContext(source, comparer, report, current_catalog(), index, metadata)
         for step in plan_of(context):
             total = comparer.totals[step.kind.label] = step.total(context)
-            with progress.step(step.kind.label, total) as advance:
-                step.run(context, advance)
+            with progress(step.kind.label, total) as note:
+                step.run(context, note)
     _summarise(result, comparer, report)
     return result
 

@@ -1,7 +1,7 @@
 """Loading of a reproducible demo shop, through the services that clients use."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from app.errors import ShopError
 from app.models import COUPONS, DEMO_RUNS, ORDERS, USERS, DemoRun
 from app.services.api_keys import writes as api_keys
 from app.services.common.bulk import BulkItem, Data, WriteResult
+from app.services.common.progress import NoteProgress, Progress
 from app.services.coupons.queries import PUBLISHED
 from app.services.coupons.refusals import CouponRefused
 from app.services.coupons.writes import save_coupons
@@ -77,13 +78,8 @@ class UnfinishedDemoError(DemoError):
         self.run = run
 
 
-Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Function that takes the name and the number of records, and returns a function that is told how
-many are loaded."""
-
-
 @contextmanager
-def _silent(*_: object) -> Iterator[Callable[[int], None]]:
+def _silent(*_: object) -> Iterator[NoteProgress]:
     yield lambda _: None
 
 

@@ -8,8 +8,6 @@ import pytest
 from sqlalchemy import func, select
 
 from app.auth.encryption import decrypt
-from app.catalog import current_catalog
-from app.cli.progress import ProgressDisplay
 from app.db.read_pool import fetch
 from app.models import Coupon, DownloadPermission, Redemption, Webhook
 from app.plugins.woocommerce.importer.importer import Location, Options, import_shop
@@ -391,18 +389,16 @@ def test_progress_of_redemptions_reaches_its_total(app, shop_file):
     """A use of an order is not imported again, and one coupon can have several uses."""
     shown = {}
 
-    class Progress(ProgressDisplay):
-        @contextmanager
-        def step(self, label, total):
-            shown[label] = [0, total]
+    @contextmanager
+    def progress(label, total):
+        def note(done):
+            shown[label] = done, total
 
-            def advance(number):
-                shown[label][0] += number
-
-            yield advance
+        yield note
 
     file = shop_file(Shop())
     with app.app_context():
-        import_shop(Location(str(file)), Options(), current_catalog(), Progress(), ImportReport())
+        location, report = Location(str(file)), ImportReport()
+        import_shop(location, Options(), report, progress=progress, say=print)
     done, total = shown["redemptions"]
     assert done == total > 0

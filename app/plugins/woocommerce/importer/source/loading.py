@@ -18,6 +18,7 @@ from app.plugins.woocommerce.importer.dump.scanner import DumpScanner
 from app.plugins.woocommerce.importer.dump.values import meant, repaired
 from app.plugins.woocommerce.importer.source.staging import Staging
 from app.plugins.woocommerce.importer.tables import SOURCE_TABLES, Row, SourceError, SourceTable
+from app.services.common.progress import NoteProgress
 
 RANGE = 20_000
 """Number of IDs in the range of one statement."""
@@ -34,12 +35,11 @@ def is_server(source: str) -> bool:
 
 
 Take = Callable[[str, SourceTable, Sequence[Row]], None]
-Advance = Callable[[int], None]
-Warn = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 def _read_server(
-    url: str, tables: Mapping[str, SourceTable], take: Take, progress: Advance, warn: Warn
+    url: str, tables: Mapping[str, SourceTable], take: Take, progress: NoteProgress, warn: Say
 ) -> set[str]:
     """Read the tables of a server, and return the names of all tables of its database.
 
@@ -195,7 +195,7 @@ class Location:
         return 0 if is_server(self.source) else Path(self.source).stat().st_size
 
 
-def load(location: Location, staging: Staging, progress: Advance, warn: Warn) -> None:
+def load(location: Location, staging: Staging, progress: NoteProgress, warn: Say) -> None:
     """Load a source.
 
     Args:
