@@ -108,7 +108,7 @@ def _texts_of_api() -> Iterator[str]:
     from app.errors.codes import ERRORS  # noqa: PLC0415  # see above
     from app.models.import_run import ImportStatus  # noqa: PLC0415  # see above
     from app.models.webhook import WebhookStatus  # noqa: PLC0415  # see above
-    from app.plugins.admin import forms, html  # noqa: PLC0415  # see above
+    from app.plugins.admin import form_fields, html  # noqa: PLC0415  # see above
     from app.schemas.base import Base  # noqa: PLC0415  # see above
     from app.schemas.coupons.coupon import CouponSchema  # noqa: PLC0415  # see above
     from app.schemas.customers import CustomerSchema  # noqa: PLC0415  # see above
@@ -131,7 +131,7 @@ def _texts_of_api() -> Iterator[str]:
         yield from (*catalog.order_statuses.values(), *ImportStatus, *WebhookStatus)
         for schema in _subclasses(Base):
             if any(FORM in field.metadata for field in schema._declared_fields.values()):
-                for spec in forms.specs_of(schema):
+                for spec in form_fields.specs_of(schema):
                     yield from (spec.label, spec.help, spec.form.section)
 
 

@@ -32,7 +32,7 @@ from app.outbound.client import (
 from app.outbound.network import parse_networks
 from app.plugins.admin import frame, html, texts
 from app.plugins.admin.calls import Record, api_request, call, form_headers
-from app.plugins.admin.forms import PERMISSIONS
+from app.plugins.admin.form_fields import PERMISSIONS
 from app.plugins.admin.frame import POLICY, AdminBlueprint, render
 from app.plugins.admin.texts import gettext as _
 from app.services.webhooks.writes import require_url

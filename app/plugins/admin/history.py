@@ -17,7 +17,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.session import now
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, call, can, operations
-from app.plugins.admin.forms import is_percent, may_refund
+from app.plugins.admin.form_fields import is_percent, may_refund
 from app.plugins.admin.frame import may_open
 from app.plugins.admin.texts import gettext as _
 from app.services.campaigns.queries import states_of

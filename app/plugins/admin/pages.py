@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response, current_app, url_for
 
 from app.plugins.admin.calls import ApiRequest, Record, Reply, api_request, call, can
-from app.plugins.admin.forms import FieldSpec
+from app.plugins.admin.form_fields import FieldSpec
 from app.plugins.admin.frame import may_open, render
 from app.plugins.admin.texts import gettext as _
 

@@ -24,7 +24,8 @@ from app.plugins.admin.calls import (
     require,
 )
 from app.plugins.admin.conflicts import is_done
-from app.plugins.admin.forms import ATTEMPTS, FieldSpec, Form
+from app.plugins.admin.form_fields import FieldSpec
+from app.plugins.admin.forms import ATTEMPTS, Form
 from app.plugins.admin.frame import render
 from app.plugins.admin.texts import gettext as _
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.plugins.admin import forms, html
+from app.plugins.admin import form_fields, html
 from tests.plugins.admin.test_coupons import make, stored
 
 pytestmark = pytest.mark.one_database
@@ -100,7 +100,7 @@ def test_a_history_names_the_campaigns_of_a_coupon(admin, browser):
 
 
 def test_ended_campaigns_are_offered_last(admin, browser, monkeypatch):
-    monkeypatch.setattr(forms, "MAX_CAMPAIGNS", 2)
+    monkeypatch.setattr(form_fields, "MAX_CAMPAIGNS", 2)
     for name, terms in {"Old": {}, "New": {}, "Ended": {"ends_at": PAST}}.items():
         create(admin, name, **terms)
     html = browser.get("/coupons/new").html

@@ -17,7 +17,8 @@ from app.db.session import db
 from app.errors import ERRORS, InvalidOrderItems, Sentence, ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import operations
-from app.plugins.admin.forms import Form, specs_of
+from app.plugins.admin.form_fields import specs_of
+from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import NOUNS, coupon_uses
 from app.pricing.evaluation import REASONS, Reason
 from app.schemas.base import Base

@@ -16,7 +16,8 @@ from app.models import EVENTS
 from app.plugins import admin as pages
 from app.plugins.admin import html
 from app.plugins.admin.calls import operations
-from app.plugins.admin.forms import ERROR_FIELDS, Form, specs_of
+from app.plugins.admin.form_fields import specs_of
+from app.plugins.admin.forms import ERROR_FIELDS, Form
 from app.plugins.admin.nouns import NOUNS, coupon_uses
 from app.schemas.orders.refund import OrderRefundCreate
 

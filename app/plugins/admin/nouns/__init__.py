@@ -36,7 +36,8 @@ from app.plugins.admin.calls import (
     record_of,
 )
 from app.plugins.admin.conflicts import changed_page, is_done, remove
-from app.plugins.admin.forms import FieldSpec, Form, specs_of
+from app.plugins.admin.form_fields import FieldSpec, specs_of
+from app.plugins.admin.forms import Form
 from app.plugins.admin.frame import (
     AdminBlueprint,
     may_open,

@@ -15,7 +15,8 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, Reply, call, can, loaded_query
-from app.plugins.admin.forms import Form, specs_of
+from app.plugins.admin.form_fields import specs_of
+from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import Listing, Noun
 from app.plugins.admin.nouns.coupons import (
     COUPONS,

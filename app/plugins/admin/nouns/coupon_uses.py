@@ -11,7 +11,8 @@ from app.db.read_pool import RowStream
 from app.errors import ShopError
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, call, can, loaded_query
-from app.plugins.admin.forms import FieldSpec, Form, line_specs, specs_of
+from app.plugins.admin.form_fields import FieldSpec, line_specs, specs_of
+from app.plugins.admin.forms import Form
 from app.plugins.admin.frame import render
 from app.plugins.admin.nouns import FORM, AnyResponse, form_page
 from app.plugins.admin.nouns.coupons import COUPONS, blp

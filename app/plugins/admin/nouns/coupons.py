@@ -16,7 +16,8 @@ from app.conversions.numbers import whole_number
 from app.db.session import now
 from app.plugins.admin import html, reports, texts
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
-from app.plugins.admin.forms import CHOICES, FieldSpec, Form, is_percent, spec_of, specs_of
+from app.plugins.admin.form_fields import CHOICES, FieldSpec, is_percent, spec_of, specs_of
+from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Listing, Noun
 from app.plugins.admin.nouns.refused_codes import refused_codes, user_of
 from app.plugins.admin.pages import Button, call_if_allowed

@@ -14,7 +14,7 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import history, html, texts
 from app.plugins.admin.calls import Record, api_request, call, can, form_headers, record_of
-from app.plugins.admin.forms import FieldSpec, spec_of
+from app.plugins.admin.form_fields import FieldSpec, spec_of
 from app.plugins.admin.nouns import FORM, AnyResponse, Listing, Noun
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses, customer_of
 from app.plugins.admin.nouns.refused_codes import refused_codes

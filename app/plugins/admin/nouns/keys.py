@@ -12,7 +12,8 @@ from app.auth.principals import Permission
 from app.errors import ShopError
 from app.plugins.admin import frame, html
 from app.plugins.admin.calls import Record, api_request, call
-from app.plugins.admin.forms import PERMISSIONS, Form, specs_of
+from app.plugins.admin.form_fields import PERMISSIONS, specs_of
+from app.plugins.admin.forms import Form
 from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.nouns import FORM, Noun, form_page
 from app.plugins.admin.pages import Button, record_page

@@ -16,7 +16,7 @@ from app.catalog import current_catalog
 from app.conversions.numbers import whole_number
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import Record, Reply, call, can
-from app.plugins.admin.forms import CHOICES, FieldSpec, line_specs, specs_of, status_labels
+from app.plugins.admin.form_fields import CHOICES, FieldSpec, line_specs, specs_of, status_labels
 from app.plugins.admin.nouns import NOUNS, Listing, Noun
 from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons

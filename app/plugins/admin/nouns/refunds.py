@@ -10,7 +10,8 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, Reply, call
-from app.plugins.admin.forms import Form, line_specs, specs_of
+from app.plugins.admin.form_fields import line_specs, specs_of
+from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import FORM, AnyResponse, form_page
 from app.plugins.admin.nouns.orders import ORDERS, blp
 from app.plugins.admin.pages import call_if_allowed

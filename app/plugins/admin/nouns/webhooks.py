@@ -14,7 +14,7 @@ from app.outbound.client import FAILED, REFUSED, TIMEOUT
 from app.outbound.network import REMEDY
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, api_request, call, can
-from app.plugins.admin.forms import FieldSpec, specs_of
+from app.plugins.admin.form_fields import FieldSpec, specs_of
 from app.plugins.admin.frame import see_other
 from app.plugins.admin.nouns import Noun
 from app.plugins.admin.pages import Button, record_page

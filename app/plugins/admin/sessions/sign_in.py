@@ -11,7 +11,7 @@ from app.auth.api_keys import ApiKeyCredentials, authenticate, principal_with_id
 from app.auth.principals import InvalidCredentials
 from app.errors import ShopError
 from app.plugins.admin import frame, html, texts
-from app.plugins.admin.forms import PERMISSIONS
+from app.plugins.admin.form_fields import PERMISSIONS
 from app.plugins.admin.frame import AdminBlueprint, plain_page, see_other, sign_in_page
 from app.plugins.admin.sessions import cookies, held
 from app.plugins.admin.texts import gettext as _
