@@ -18,13 +18,8 @@ from app.plugins.admin.calls import Record, Reply, call, can, loaded_query
 from app.plugins.admin.form_fields import specs_of
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import Listing, Noun
-from app.plugins.admin.nouns.coupons import (
-    COUPONS,
-    best_coupons,
-    coupon_warnings,
-    facts_of,
-    linked_campaign,
-)
+from app.plugins.admin.nouns.coupon_texts import coupon_warnings, facts_of
+from app.plugins.admin.nouns.coupons import COUPONS, best_coupons, linked_campaign
 from app.plugins.admin.pages import Button
 from app.plugins.admin.tables import Column, Tab, Table, csv_file
 from app.plugins.admin.texts import gettext as _

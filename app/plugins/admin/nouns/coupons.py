@@ -1,8 +1,7 @@
 """Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -13,12 +12,23 @@ from werkzeug.datastructures import Headers
 from app.api.authentication import current_principal
 from app.api.representations import COUPON, TRASHED_COUPON, coupons
 from app.conversions.numbers import whole_number
-from app.db.session import now
-from app.plugins.admin import html, reports, texts
+from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
-from app.plugins.admin.form_fields import CHOICES, FieldSpec, is_percent, spec_of, specs_of
+from app.plugins.admin.form_fields import CHOICES, spec_of, specs_of
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Listing, Noun
+from app.plugins.admin.nouns.coupon_texts import (
+    STATES,
+    USE_STATES,
+    amount_of,
+    coupon_warnings,
+    facts_of,
+    last_day,
+    reserved_of,
+    sentence,
+    state_of,
+    uses_of,
+)
 from app.plugins.admin.nouns.refused_codes import refused_codes, user_of
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
@@ -31,23 +41,6 @@ from app.services.coupons import queries
 from app.services.coupons.queries import CouponQuery
 from app.services.customers.queries import emails_of
 
-STATES = {
-    "active": ("Active", "ok"),
-    "expired": ("Expired", ""),
-    "paused": ("Paused", "warning"),
-    "scheduled": ("Scheduled", ""),
-    "used_up": ("Used up", "warning"),
-    "trash": ("Trash", ""),
-}
-"""Word and tone of each state."""
-
-USE_STATES = {
-    "reserved": ("Reserved", "warning"),
-    "confirmed": ("Used", "ok"),
-    "released": ("Released", ""),
-}
-"""Word and tone of each status of a redemption."""
-
 CSV_PART, CSV_IDS = 1000, 100_000
 """Numbers of coupons in a CSV file that are read at once, and of IDs that are found at once.
 
@@ -55,49 +48,11 @@ A search finds all that match before it returns the first ID.
 """
 
 
-def amount_of(coupon: Record) -> str:
-    """Return the discount of a coupon: ``10%`` or an amount of money."""
-    if is_percent(coupon["type"]):
-        return f"{texts.decimal(Decimal(coupon['amount']), 2, trimmed=True)}%"
-    return html.money(coupon["amount"])
-
-
-def state_of(coupon: Record) -> str:
-    """Return the state of a prepared coupon (``filter[state]`` of the API)."""
-    expiry, limit = coupon["expiry_date"], coupon["usage_limit"]
-    if coupon.get("trashed_at"):
-        return "trash"
-    if expiry and html.end_of(expiry) <= now():
-        return "expired"
-    if not coupon["active"]:
-        return "paused"
-    if coupon["starts_at"] and coupon["starts_at"] > now():
-        return "scheduled"
-    return "used_up" if limit and coupon["usage_count"] + coupon["reserved"] >= limit else "active"
-
-
-def uses_of(coupon: Record) -> str:
-    """Return the uses of a coupon: ``50 of 50``."""
-    taken, limit = html.number(coupon["usage_count"] + coupon["reserved"]), coupon["usage_limit"]
-    return _("%(uses)s of %(limit)s", uses=taken, limit=html.number(limit)) if limit else taken
-
-
-def reserved_of(coupon: Record) -> str:
-    """Return how many uses of a coupon are reserved, or an empty string."""
-    count = coupon["reserved"]
-    return _("%(count)s of them reserved", count=html.number(count)) if count else ""
-
-
 def _with_addresses(uses: Sequence[Record]) -> list[Record]:
     """Return uses in which those of an account have its address, if they have none."""
     ids = {use["customer_id"] for use in uses if use["customer_id"] and not use["email"]}
     emails = emails_of(ids) if can("list_customers") else {}
     return [use | {"email": use["email"] or emails.get(use["customer_id"], "")} for use in uses]
-
-
-def _last_day(coupon: Record) -> str:
-    day = html.last_day(coupon["expiry_date"])
-    return html.short_date(day) if day else html.NONE
 
 
 class CouponPages(Noun):
@@ -154,7 +109,7 @@ class CouponPages(Noun):
             Column(_("Uses"), uses, sort="uses", is_number=True, on_phone=True),
             Column(
                 _("Works until"),
-                _last_day,
+                last_day,
                 sort="expiry_date",
                 is_number=True,
                 plain=lambda row: html.last_day(row["expiry_date"]),
@@ -256,7 +211,7 @@ class CouponPages(Noun):
             "amount": amount_of(record),
             "number_of_uses": uses_of(record),
             "reserved": reserved_of(record),
-            "last_day": _last_day(record) if record["expiry_date"] else _("No end"),
+            "last_day": last_day(record) if record["expiry_date"] else _("No end"),
             "plots": reports.coupon_plots(record["id"]),
             "uses": uses,
             "refused": refused_codes(code=record["code"]),
@@ -338,20 +293,6 @@ def _facts(coupon: Record) -> list[tuple[str, object]]:
     return [*own, *facts_of(specs_of(CouponUpdate), coupon, without)]
 
 
-def facts_of(
-    specs: Sequence[FieldSpec], record: Record, without: Collection[str]
-) -> list[tuple[str, object]]:
-    """Return the fields of a record that differ from those of a plain one, by their labels."""
-    form = Form.of_record(specs, "", record)
-    found = [
-        (_("Works until") if spec.kind == "date" else _(spec.label), _fact(spec, text))
-        for spec in form.specs
-        if (text := form.texts[spec.name]) not in {"", "0", "0.00"} and spec.name not in without
-    ]
-    times = (_("Created"), "created_at"), (_("Changed"), "updated_at")
-    return [*found, *((label, html.time(record[name], utc=True)) for label, name in times)]
-
-
 def linked_campaign(campaign: Record) -> Markup:
     """Return the link to a campaign, and its state."""
     link = _campaigns().link_to(campaign["id"], campaign["name"])
@@ -397,88 +338,8 @@ def _report_columns() -> list[Column]:
     ]
 
 
-def coupon_warnings(form: Form, prefix: str = "") -> list[str]:
-    """Return what is rarely meant in the form of a coupon.
-
-    Args:
-        form: the form, also with texts that are not valid.
-        prefix: what the names of its fields begin with.
-    """
-    typed = {name.removeprefix(prefix): text for name, text in form.texts.items()}
-
-    def is_new(*names: str) -> bool:
-        return form.has_new(*(f"{prefix}{name}" for name in names))
-
-    amount = _decimal(typed["amount"] or "0")
-    try:
-        expiry = html.end_of(typed["expiry_date"])
-    except ValueError:
-        expiry = None
-    start = html.moment_of(typed["starts_at"])
-    gives_nothing = amount == 0 and not typed["enable_free_shipping"]
-    is_exact = typed["usage_limit_per_user"] or typed["campaign_id"] or prefix
-    found = {
-        _("The discount is 0."): gives_nothing and is_new("amount", "type", "enable_free_shipping"),
-        _("The discount is more than 100%."): is_percent(typed["type"])
-        and amount > 100
-        and is_new("amount", "type"),
-        _("The expiry date is not in the future, so the coupon does not work."): expiry
-        and expiry <= now()
-        and is_new("expiry_date"),
-        _("It starts after it expires, so it never works."): expiry
-        and start
-        and start >= expiry
-        and is_new("starts_at", "expiry_date"),
-        _(
-            "Without a limit of 1 use per customer, it can be used for several unpaid orders."
-        ): typed["first_order_only"]
-        and not is_exact
-        and is_new("first_order_only", "usage_limit_per_user"),
-    }
-    return [text for text, is_rare in found.items() if is_rare]
-
-
-def _decimal(text: str) -> Decimal:
-    """Return a number, or 1 for an invalid text, whose error the form shows."""
-    try:
-        found = Decimal(text)
-    except ArithmeticError:
-        found = Decimal("NaN")
-    return found if found.is_finite() else Decimal(1)
-
-
 def _campaigns() -> Any:
     return NOUNS["campaign"]
-
-
-def _fact(spec: FieldSpec, text: str) -> object:
-    if spec.kind == "checkbox":
-        return _("Yes")
-    if spec.kind == "select":
-        return spec.choices().get(text, text)
-    if spec.kind == "date":
-        return html.works_until(text)
-    if spec.kind == "time":
-        return html.time(html.parse_time(spec.value(text)), utc=True)
-    if spec.kind == "number":
-        return html.number(text)
-    return html.money(text) if spec.form.unit == "currency" else html.joined(text.split("\n"))
-
-
-def sentence(coupon: Record) -> str:
-    """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15% off``."""
-    code, day = coupon["code"].upper(), _last_day(coupon)
-    if float(coupon["amount"]):
-        is_each = coupon["type"] == "fixed_product"
-        text = _("%(amount)s off each product") if is_each else _("%(amount)s off")
-        offer = text % {"amount": amount_of(coupon)}
-    elif coupon["enable_free_shipping"]:
-        offer = _("free shipping")
-    else:
-        return ""
-    if not coupon["expiry_date"]:
-        return _("Use %(code)s for %(offer)s", code=code, offer=offer)
-    return _("Use %(code)s until %(until)s for %(offer)s", code=code, until=day, offer=offer)
 
 
 COUPONS = CouponPages()

@@ -18,7 +18,8 @@ from app.plugins.admin import history, html
 from app.plugins.admin.calls import Record, Reply, call, can
 from app.plugins.admin.form_fields import CHOICES, FieldSpec, line_specs, specs_of, status_labels
 from app.plugins.admin.nouns import NOUNS, Listing, Noun
-from app.plugins.admin.nouns.coupons import COUPONS, USE_STATES
+from app.plugins.admin.nouns.coupon_texts import USE_STATES
+from app.plugins.admin.nouns.coupons import COUPONS
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import (
