@@ -141,9 +141,10 @@ NAMES: Mapping[str, str] = {
 
 FAILURES = (ShopError, ma.ValidationError)
 """What services and schemas raise."""
+Failure = ShopError | ma.ValidationError | RestError
 
 
-def as_rest_error(error: ShopError | ma.ValidationError | RestError) -> RestError:
+def as_rest_error(error: Failure) -> RestError:
     """Return the error of a service or of a schema in this dialect."""
     if isinstance(error, RestError):
         return error

@@ -107,7 +107,7 @@ class Notes(Resource):
     def data(self, call: Call) -> Object:  # the author is read under the lock
         return {}
 
-    def insert(self, call: Call, data: Object) -> int:
+    def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
         _order(call, "woocommerce_rest_order_invalid_id")
         text, is_signed = call.given["note"], call.args.get("added_by_user")
         data = instance_of(OrderNoteCreate).load({"note": text}) if text else {"note": ""}
@@ -209,7 +209,7 @@ class Refunds(Resource):
     def data(self, call: Call) -> Object:  # it depends on the items of the order
         return {}
 
-    def insert(self, call: Call, data: Object) -> int:
+    def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
         """Record a refund. No provider is called."""
         data = self._refund(call)
         try:

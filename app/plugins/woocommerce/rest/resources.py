@@ -23,7 +23,7 @@ from app.errors import ShopError
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import errors
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list
-from app.plugins.woocommerce.rest.errors import RestError
+from app.plugins.woocommerce.rest.errors import Failure, RestError
 from app.plugins.woocommerce.rest.frame import (
     Call,
     Operation,
@@ -35,7 +35,10 @@ from app.plugins.woocommerce.rest.lists import site_of
 from app.plugins.woocommerce.rest.schemas import name_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.base import Base
-from app.services.common.bulk import BulkItem, Precondition, WriteResult, single_result
+from app.services.common.bulk import BulkItem, Precondition, WriteResult
+
+Item = tuple[int, Object]
+"""An item of a list of a batch: its ID, 0 for a new record, and its fields."""
 
 LIMIT = 100
 DELETION: Arguments = {"force": arg.FORCE}
@@ -83,33 +86,63 @@ class Resource:
         It comes before all reads of the writes, and locks in the order of the service.
         """
 
-    def insert(self, call: Call, data: Object) -> int:
-        """Create a record, and return its ID."""
-        record_id: int = self._saved(call, data, None, None)["id"]
-        if call.given.get("status") == TRASH:
-            self.erase(call.actor, record_id, force=False)
-        return record_id
+    def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
+        """Create or change a record, and return its ID."""
+        (result,) = self._write_all([call], [data], check)
+        if not isinstance(result, int):
+            raise result
+        return result
 
-    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
-        """Change a record. A status moves it into the trash or out of it."""
-        before, status = self.record(call, 400), call.given.get("status")
-        is_trashed = before.get("status") == TRASH
-        self.require_as_asked(call, self._saved(call, data, before, check))
-        if status == TRASH and not is_trashed:
-            self.erase(call.actor, call.ids["id"], force=False)
+    def _write_all(
+        self, calls: Sequence[Call], data: Sequence[Object], check: Precondition | None = None
+    ) -> list[int | Failure]:
+        """Create or change records, and return the ID of each, or its error.
 
-    def _saved(
-        self, call: Call, data: Object, before: Record | None, check: Precondition | None
-    ) -> Record:
-        """Write a record with the service, and return it by its column names."""
+        Raises:
+            _MustBeAlone: one of several records needs more than one write.
+        """
+        ids = [call.ids["id"] for call in calls if call.ids]
+        stored = {each["id"]: each for each in self.stored(ids, calls[0])} if ids else {}
+        before = [stored.get(call.ids.get("id", 0)) for call in calls]
+        is_alone = len(calls) == 1
+        results: list[int | Failure] = [0] * len(calls)
+        accepted = dict[int, BulkItem]()
+        for at, call in enumerate(calls):
+            with _failing(results, at):
+                if call.ids and before[at] is None:
+                    raise self.unknown(call, 400)
+                if _is_moved(call, before[at]) and not is_alone:
+                    raise _MustBeAlone
+                ready = self.prepared(call, data[at], self._restored(call, before[at]))
+                accepted[at] = BulkItem(call.ids.get("id"), ready, check)
+        written = self.save(calls[0].actor, [*accepted.values()]) if self.save and accepted else ()
+        for at, result in zip(accepted, written, strict=True):
+            with _failing(results, at):
+                results[at] = self._written(calls[at], before[at], result, is_alone=is_alone)
+        return results
+
+    def _written(
+        self, call: Call, before: Record | None, result: WriteResult, *, is_alone: bool
+    ) -> int:
+        """Return the ID of a record that was written, or raise its error."""
+        if isinstance(result, ShopError):
+            raise self.failed(call, result, before)
         try:
-            if before and self.is_moved(call, before) and call.given.get("status", TRASH) != TRASH:
-                self.restore(call.actor, call.ids["id"])
-                before = self.record(call)
-            item = BulkItem(call.ids.get("id"), self.prepared(call, data, before), check)
-            return single_result(self.save(call.actor, [item]) if self.save else ())
-        except ShopError as error:
-            raise self.failed(call, error, before) from None
+            self.require_as_asked(call, result)
+        except RestError:
+            if is_alone:
+                raise
+            raise _MustBeAlone from None
+        if call.given.get("status") == TRASH and not _is_trashed(before):
+            self.erase(call.actor, result["id"], force=False)
+        return int(result["id"])
+
+    def _restored(self, call: Call, before: Record | None) -> Record | None:
+        """Return the stored record, which a status takes out of the trash."""
+        if not _is_trashed(before) or call.given.get("status", TRASH) == TRASH:
+            return before
+        self.restore(call.actor, call.ids["id"])
+        return self.record(call)
 
     def record(self, call: Call, status: int = 404) -> Record:
         """Return a record as changes read it, or raise RestError."""
@@ -118,13 +151,8 @@ class Resource:
         raise self.unknown(call, status)
 
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
-        """Return records as changes read them. Of a kind with ``save``, as the next five."""
+        """Return records as changes of a kind with ``save`` read them."""
         return self.objects(ids, call.site)
-
-    def is_moved(self, call: Call, before: Record | None) -> bool:
-        """Return whether a write moves a record into the trash or out of it."""
-        is_trashed = before is not None and before.get("status") == TRASH
-        return is_trashed or call.given.get("status") == TRASH
 
     def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
         """Return the fields of a request as the service takes them.
@@ -139,7 +167,7 @@ class Resource:
         return error
 
     def require_as_asked(self, call: Call, after: Mapping[str, object]) -> None:
-        """Raise RestError unless the service has written what a change asks for."""
+        """Raise RestError unless the service has written what a request asks for."""
 
     def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
         """Move a record to the trash, or delete it permanently with ``force``."""
@@ -181,22 +209,16 @@ class Resource:
 
     def create(self, call: Call) -> Object:
         """Create a record."""
-        data = self._given(call)
-
-        def work(session: Session) -> Object:
-            self.lock(session, [call])
-            return self.shown(self.insert(call, data), call)
-
-        return run_in_transaction(work)
+        return self._write(call, self._given(call))
 
     def edit(self, call: Call) -> Object:
         """Change a record."""
-        data, check = self.data(call), self.condition(call)
+        return self._write(call, self.data(call), self.condition(call))
 
+    def _write(self, call: Call, data: Object, check: Precondition | None = None) -> Object:
         def work(session: Session) -> Object:
             self.lock(session, [call])
-            self.change(call, data, check)
-            return self.shown(call.ids["id"], call)
+            return self.shown(self.write_one(call, data, check), call)
 
         return run_in_transaction(work)
 
@@ -219,15 +241,15 @@ class Resource:
         if sum(map(len, lists.values())) > LIMIT:
             message = f"Unable to accept more than {LIMIT} items for this request."
             raise RestError("woocommerce_rest_request_entity_too_large", message, 413)
-        lists = {
-            "create": _objects(lists["create"]),
-            "update": _objects(lists["update"]),
-            "delete": list(filter(None, map(_deleted_id, lists["delete"]))),
+        items = {
+            "create": [(0, item) for item in _objects(lists["create"])],
+            "update": [(_id_of(item.get("id")), item) for item in _objects(lists["update"])],
+            "delete": [(found, _DELETION) for found in map(_deleted_id, lists["delete"]) if found],
         }
         results = {
-            name: self._results(call, self.operations[_ACTIONS[name]], items)
-            for name, items in lists.items()
-            if items
+            name: self._results(call, self.operations[_ACTIONS[name]], given)
+            for name, given in items.items()
+            if given
         }
         return results or []
 
@@ -237,19 +259,26 @@ class Resource:
             raise RestError(f"woocommerce_rest_{self.kind}_exists", message)
         return self.data(call)
 
-    def _results(self, call: Call, operation: Operation, items: Sequence[Any]) -> list[object]:
+    def _results(self, call: Call, operation: Operation, items: Sequence[Item]) -> list[object]:
         """Return the object of each item of a list of a batch, or its error."""
+        found = self._outcomes(call, operation, items)
+        return [
+            _failure(operation, item_id, result) if isinstance(result, Failure) else result
+            for (item_id, _), result in zip(items, found, strict=True)
+        ]
+
+    def _outcomes(self, call: Call, operation: Operation, items: Sequence[Item]) -> list[object]:
         if not self.save or operation.action == "delete" or len(items) < 2:
-            return [_result(call, operation, item) for item in items]
+            return [_outcome(call, operation, item) for item in items]
         with suppress(_MustBeAlone):
-            return self._saved_together(call, operation, items)
+            return self._written_together(call, operation, items)
         # Each half, in their order, so that one such item leaves most others together.
         middle = len(items) // 2
         halves = items[:middle], items[middle:]
-        return [each for half in halves for each in self._results(call, operation, half)]
+        return [each for half in halves for each in self._outcomes(call, operation, half)]
 
-    def _saved_together(
-        self, call: Call, operation: Operation, items: Sequence[Object]
+    def _written_together(
+        self, call: Call, operation: Operation, items: Sequence[Item]
     ) -> list[object]:
         """Write the items of a list of a batch like a bulk request of the native API.
 
@@ -258,63 +287,28 @@ class Resource:
                 written.
         """
         results: list[object] = [None] * len(items)
-        calls, data = dict[int, Call](), dict[int, Object]()
+        calls, data = dict[int, Call](), list[Object]()
         for at, item in enumerate(items):
-            item_id = _id_of(item.get("id")) if operation.action == "edit" else 0
-            with _failing(results, at, operation, item_id):
-                own = _call_of(call, operation, item, item_id)
-                data[at] = self._given(own)
+            with _failing(results, at):
+                own = _call_of(call, operation, item)
+                data.append(self._given(own))
                 calls[at] = own
         ids = [own.ids["id"] for own in calls.values() if own.ids]
         if len(set(ids)) < len(ids):
             raise _MustBeAlone
 
         def work(session: Session) -> list[object]:
+            own = list(calls.values())
             with savepoint(session):
-                self.lock(session, list(calls.values()))
-                return self._save_all(call, operation, results, calls, data)
+                self.lock(session, own)
+                written = self._write_all(own, data)
+                saved = [result for result in written if isinstance(result, int)]
+                shown = {each["id"]: each for each in self.objects(saved, self.site(own[0]))}
+            for at, result in zip(calls, written, strict=True):
+                results[at] = shown[result] if isinstance(result, int) else result
+            return results
 
         return run_in_transaction(work) if calls else results
-
-    def _save_all(
-        self,
-        call: Call,
-        operation: Operation,
-        failures: Sequence[object],
-        calls: Mapping[int, Call],
-        data: Mapping[int, Object],
-    ) -> list[object]:
-        """Write accepted items by their positions, and return the results of all items."""
-        ids = [own.ids["id"] for own in calls.values() if own.ids]
-        stored = {each["id"]: each for each in self.stored(ids, call)} if ids else {}
-        results, accepted = list(failures), dict[int, BulkItem]()
-        for at, own in calls.items():
-            item_id = own.ids.get("id", 0)
-            before = stored.get(item_id)
-            with _failing(results, at, operation, item_id):
-                if own.ids and before is None:
-                    raise self.unknown(own, 400)
-                if self.is_moved(own, before):
-                    raise _MustBeAlone
-                ready = self.prepared(own, data[at], before)
-                accepted[at] = BulkItem(item_id or None, ready)
-        saved = dict[int, int]()
-        written = self.save(call.actor, list(accepted.values())) if self.save and accepted else ()
-        for (at, item), result in zip(accepted.items(), written, strict=True):
-            with _failing(results, at, operation, item.id or 0):
-                if isinstance(result, ShopError):
-                    raise self.failed(calls[at], result, stored.get(item.id or 0))
-                if item.id:
-                    try:
-                        self.require_as_asked(calls[at], result)
-                    except RestError:
-                        raise _MustBeAlone from None
-                saved[at] = result["id"]
-        site = self.site(next(iter(calls.values())))
-        shown = {each["id"]: each for each in self.objects(list(saved.values()), site)}
-        for at, record_id in saved.items():
-            results[at] = shown[record_id]
-        return results
 
     # Routes
 
@@ -373,6 +367,8 @@ class Resource:
         return tuple(route for route in routes if route.operations)
 
 
+_DELETION: Object = {"force": True}
+"""The parameters with which a batch deletes a record."""
 _ACTIONS = {"create": "create", "update": "edit", "delete": "delete"}
 """What the lists of a batch do with their items."""
 
@@ -387,42 +383,52 @@ def _objects(items: Sequence[object]) -> list[Object]:
     return [item if isinstance(item, dict) else {} for item in items]
 
 
+def _is_trashed(record: Record | None) -> bool:
+    return record is not None and record.get("status") == TRASH
+
+
+def _is_moved(call: Call, before: Record | None) -> bool:
+    """Return whether a write moves a record into the trash or out of it."""
+    return _is_trashed(before) or call.given.get("status") == TRASH
+
+
 class _MustBeAlone(Exception):  # no error
     """An item of a batch cannot be written together with others."""
 
 
-def _result(call: Call, operation: Operation, item: Any) -> object:
+def _outcome(call: Call, operation: Operation, item: Item) -> object:
     """Return the object of an item, or its error. A failed item changes nothing."""
     results: list[object] = [None]
-    is_deletion = operation.action == "delete"
-    item_id = item if is_deletion else 0
-    if operation.action == "edit":
-        item_id = _id_of(item.get("id"))
-    with _failing(results, 0, operation, item_id):
-        given = {"force": True} if is_deletion else item
 
-        def work(session: Session) -> object:
-            with savepoint(session):
-                return operation.call(_call_of(call, operation, given, item_id))
+    def work(session: Session) -> object:
+        with savepoint(session):
+            return operation.call(_call_of(call, operation, item))
 
+    with _failing(results, 0):
         results[0] = run_in_transaction(work)
     return results[0]
 
 
 @contextmanager
-def _failing(results: list[object], at: int, operation: Operation, item_id: int) -> Iterator[None]:
-    """Put the error of an item into the results of a batch."""
+def _failing(results: list[Any], at: int) -> Iterator[None]:
+    """Put the error of a record into the results."""
     try:
         yield
     except (*errors.FAILURES, RestError) as error:
-        shown = error if isinstance(error, RestError) else in_context(error, operation)
-        results[at] = {"id": item_id, "error": shown.body}
+        results[at] = error
 
 
-def _call_of(call: Call, operation: Operation, item: Mapping[str, object], item_id: int) -> Call:
+def _failure(operation: Operation, item_id: int, error: Failure) -> Object:
+    """Return the error of an item as a batch shows it."""
+    shown = error if isinstance(error, RestError) else in_context(error, operation)
+    return {"id": item_id, "error": shown.body}
+
+
+def _call_of(call: Call, operation: Operation, item: Item) -> Call:
     """Return the call of an item, whose parameters are checked like those of a request."""
-    ids = {"id": item_id} if item_id or operation.action != "create" else {}
-    args, given = checked_arguments(operation.args, item)
+    item_id, fields = item
+    ids = {} if operation.action == "create" else {"id": item_id}
+    args, given = checked_arguments(operation.args, fields)
     if not call.actor.can(*operation.needs):
         raise errors.forbidden(operation.action, is_known=True)
     return replace(call, ids=ids, args=args, given=given, sent={})

@@ -180,15 +180,16 @@ class Webhooks(Resource):
             data["topics"] = [topic]
         return data
 
-    def insert(self, call: Call, data: Object) -> int:
+    def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
+        if call.ids:
+            self.shown(call.ids["id"], call, 400)
         with _url_errors():
-            webhook = writes.create_webhook(call.actor, data, WebhookFormat.BARE)
+            webhook = (
+                writes.update_webhook(call.actor, call.ids["id"], data, check, BARE_ONLY)
+                if call.ids
+                else writes.create_webhook(call.actor, data, WebhookFormat.BARE)
+            )
         return int(webhook["id"])
-
-    def change(self, call: Call, data: Object, check: Precondition | None) -> None:
-        self.shown(call.ids["id"], call, 400)
-        with _url_errors():
-            writes.update_webhook(call.actor, call.ids["id"], data, check, BARE_ONLY)
 
     def require_deletable(self, call: Call) -> None:
         self.require_force(call, "Webhooks do")
