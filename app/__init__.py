@@ -29,7 +29,7 @@ def create_app(config: Mapping[str, object] | None = None) -> Flask:
     """
     from app import blueprints
     from app.api import replica_reads, representations, request_handling, security_headers
-    from app.api.converters import LazyRule
+    from app.api.routing import LazyRule
     from app.api.smorest import Api
     from app.cli import group
     from app.config.files import instance_folder

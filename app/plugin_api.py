@@ -9,7 +9,7 @@ from app.api.blueprint import Blueprint
 from app.api.dialect import Dialect
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
-from app.api.mounted_requests import MountedRequests
+from app.api.routing import MountedRequests
 from app.auth.principals import Capability
 from app.catalog import (
     Change,

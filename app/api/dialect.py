@@ -2,7 +2,7 @@
 
 Every mount uses the same blueprints, schemas and services. Dialects differ in names, statuses and
 formats, but not in rules. The dialect of a request is in its WSGI environ, where the mount sets it
-(``app.api.mounted_requests``).
+(``app.api.routing``).
 """
 
 from collections.abc import Callable, Mapping, Sequence

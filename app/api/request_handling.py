@@ -9,9 +9,8 @@ from flask import Flask, Request, current_app, request
 from flask.sessions import SessionInterface
 from werkzeug.utils import cached_property
 
-from app.api import authentication, converters
+from app.api import authentication, routing
 from app.api.error_handlers import handle_exception
-from app.api.mounted_requests import without_empty_parts
 from app.api.responses import JsonProvider, drain_request_body
 from app.db import deadline
 from app.errors import ShopError, unavailable
@@ -54,7 +53,7 @@ class PreparedRequest(Request):
 
     def __init__(self, environ: WSGIEnvironment, **options: bool) -> None:
         environ.pop("HTTP_UPGRADE", None)
-        environ["PATH_INFO"] = without_empty_parts(environ["PATH_INFO"])
+        environ["PATH_INFO"] = routing.without_empty_parts(environ["PATH_INFO"])
         query = environ.get("QUERY_STRING", "")
         if not query.isascii():
             environ["QUERY_STRING"] = quote(query.encode("latin-1"), safe=punctuation)
@@ -88,7 +87,7 @@ def init_app(app: Flask) -> None:
     app.json = JsonProvider(app)
     app.session_interface = NoSessionInterface()
     app.request_class = PreparedRequest
-    app.url_map.converters |= converters.CONVERTERS
+    app.url_map.converters |= routing.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False

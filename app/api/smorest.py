@@ -22,7 +22,7 @@ import orjson
 from flask import Flask, Response, request
 from flask_smorest.spec import openapi_cli
 
-from app.api import converters
+from app.api import routing
 from app.api.dialect import NATIVE, Dialect
 from app.api.error_handlers import handle_exception
 from app.api.openapi import document as openapi
@@ -157,7 +157,7 @@ class Api(flask_smorest.Api):
         documents: Any = app.blueprints[self._make_doc_blueprint_name()]
         documents.extends_orders = True
         app.url_map.converters |= {each.__name__: each for each in self.dialect.converters.values()}
-        for converter in (*converters.CONVERTERS.values(), *self.dialect.converters.values()):
+        for converter in (*routing.CONVERTERS.values(), *self.dialect.converters.values()):
             self.register_converter(converter, self._path_schema)
         for name, header in openapi.HEADERS.items():
             self.spec.components.header(name, header)

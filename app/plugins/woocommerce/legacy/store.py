@@ -10,10 +10,9 @@ import re
 from flask import Flask, Response, current_app, request
 
 from app.api.blueprint import Blueprint
-from app.api.converters import CodeConverter
 from app.api.dialect import Dialect, Schemas, current_dialect
-from app.api.mounted_requests import MountedRequests
 from app.api.responses import json_response, request_address
+from app.api.routing import CodeConverter, MountedRequests
 from app.api.smorest import Api
 from app.config import VERSION
 from app.plugins.woocommerce.credentials import from_header_or_query

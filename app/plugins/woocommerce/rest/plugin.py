@@ -11,7 +11,7 @@ from flask import Blueprint, Flask, Response, current_app, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.dialect import Dialect
-from app.api.mounted_requests import MountedRequests
+from app.api.routing import MountedRequests
 from app.api.smorest import Api
 from app.config import VERSION as SHOP_VERSION
 from app.errors import ShopError
