@@ -28,7 +28,7 @@ def create_app(config: Mapping[str, object] | None = None) -> Flask:
         PluginError: a plugin cannot be loaded.
     """
     from app import blueprints
-    from app.api import replica_reads, representations, request_handling, security_headers
+    from app.api import replica_reads, representations, request_handling
     from app.api.routing import LazyRule
     from app.api.smorest import Api
     from app.cli import group
@@ -46,7 +46,6 @@ def create_app(config: Mapping[str, object] | None = None) -> Flask:
     _configure(app, overrides)
     session.init_app(app)
     logs.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
-    security_headers.init_app(app)
     group.init_app(app)
     request_handling.init_app(app)
     api = Api()

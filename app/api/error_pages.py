@@ -1,12 +1,14 @@
 """Error pages for people who open an address of the API in a browser."""
 
+import re
+from base64 import b64encode
 from collections.abc import Callable
+from hashlib import sha256
 
 from flask import Flask, Response, current_app, g, render_template, request, url_for
 
 from app.api.dialect import NATIVE, current_dialect
 from app.api.openapi.info import GUIDES, guides_url
-from app.api.security_headers import hashes_of
 from app.errors import ShopError
 
 HTML = "text/html"
@@ -92,3 +94,15 @@ def error_page(error: ShopError) -> Response | None:
     response.headers["Content-Security-Policy"] = _POLICY.format(styles=hashes_of("style", page))
     response.vary.add("Accept")
     return response
+
+
+def hashes_of(element: str, page: str) -> str:
+    """Return the sources of a Content-Security-Policy that allow what is inline in a page.
+
+    Args:
+        element: ``script`` or ``style``.
+        page: HTML that contains no data from the request in these elements.
+    """
+    inline = re.findall(f"<{element}>(.*?)</{element}>", page, re.DOTALL)
+    digests = (b64encode(sha256(text.encode()).digest()) for text in inline)
+    return " ".join(f"'sha256-{digest.decode()}'" for digest in digests)

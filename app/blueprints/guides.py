@@ -18,8 +18,8 @@ from flask import (
 )
 from werkzeug.wrappers import Response as BaseResponse
 
+from app.api.error_pages import hashes_of
 from app.api.openapi.info import GUIDES, guide_title, guides_url
-from app.api.security_headers import hashes_of
 from app.api.smorest import Api
 from app.config.files import folder_of
 
