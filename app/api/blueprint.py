@@ -11,11 +11,10 @@ import flask_smorest
 from flask import Flask
 from flask.blueprints import BlueprintSetupState
 
-from app.api import strictness
 from app.api.authentication import authenticate_request
 from app.api.dialect import NATIVE
 from app.api.openapi.operations import describe_file, describe_operation
-from app.api.request_parser import ArgumentParser
+from app.api.request_parser import ArgumentParser, apply_handling
 from app.api.view_docs import View, document, document_rights, documented
 from app.errors.codes import ERRORS
 from app.schemas.loading import instance_of
@@ -76,7 +75,7 @@ class Blueprint(flask_smorest.Blueprint):
             self.before_request(
                 partial(authenticate_request, self.resource, any_permission=any_permission)
             )
-            self.before_request(strictness.apply_handling)
+            self.before_request(apply_handling)
         self._prepare_doc_cbks.append(self._prepare_shop_doc)
 
     def init_app(self, app: Flask, api: Any) -> None:  # as in every plugin

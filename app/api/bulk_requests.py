@@ -8,8 +8,8 @@ from marshmallow import ValidationError
 
 from app.api.authentication import current_principal
 from app.api.dialect import current_dialect
+from app.api.request_parser import is_strict
 from app.api.responses import json_response
-from app.api.strictness import is_strict
 from app.api.view_docs import current_view, documented
 from app.auth.principals import Principal
 from app.schemas.fields.given import defaults_of, load_given

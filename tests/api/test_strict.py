@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.strictness import _HANDLING
+from app.api.request_parser import _HANDLING
 from app.schemas.strict import MAX_UNKNOWN
 from tests.api_client import Client, refused_params, reply
 

@@ -22,8 +22,8 @@ from app.api.dialect import current_dialect
 from app.api.error_handlers import handle_exception
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent_in_form
+from app.api.request_parser import is_strict
 from app.api.responses import json_bytes, json_response
-from app.api.strictness import is_strict
 from app.auth.api_keys import key_with_roles
 from app.auth.credentials import MalformedCredentials
 from app.auth.principals import Capability, Credentials, InvalidCredentials, Permission, Principal
