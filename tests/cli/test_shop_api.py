@@ -200,7 +200,8 @@ def test_uvx_serves_a_wheel_in_an_empty_folder(wheel, tmp_path, reserved):
         assert 'class="md-nav' in guides
         assert {file.name for file in folder.iterdir()} == {"instance"}
         assert {"secret_key", "shop.db"} <= {file.name for file in (folder / "instance").iterdir()}
-        shutil.rmtree(cache)
+        (environments,) = cache.glob("environments-*")
+        shutil.rmtree(environments)  # but not the packages that were downloaded
     assert shown.startswith("1 API key exists.")
 
 
