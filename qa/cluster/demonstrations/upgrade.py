@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from threading import Event, Lock
 
-from qa.cluster.cluster import Cluster
+from qa.cluster.cluster import Cluster, wait_until
+from qa.cluster.postgresql import DATABASE
 from tests.serving import ROOT, SECRET
 
 FIRST = "7ca495a"
@@ -20,6 +21,7 @@ FIRST = "7ca495a"
 THREADS = 4
 PAUSE = 0.05
 PART = 1.5  # seconds of traffic before and after each step
+REVISION = "SELECT version_num FROM alembic_version"
 
 
 def previous_release():
@@ -69,7 +71,7 @@ def extract(revision, folder):
 
 
 def _upgrade(cluster, old, revision, random, part):
-    before = command(old, cluster, "db", "current").split()[0]
+    before = cluster.primary.value(REVISION, DATABASE)
     machines = {name: cluster.serve(name, code=old) for name in ("machine-1", "machine-2")}
     traffic = Traffic(cluster, dict(machines))
     ready = {}
@@ -96,7 +98,7 @@ def _upgrade(cluster, old, revision, random, part):
             traffic.stop.set()
         for each in running:
             each.result()
-    after = command(ROOT, cluster, "db", "current").split()[0]
+    after = cluster.primary.value(REVISION, DATABASE)
     figures = {
         "previous release": revision,
         "migrations": f"{before} to {after}",
@@ -122,12 +124,14 @@ class Traffic:
     def __init__(self, cluster, machines):
         self._cluster, self._machines, self._lock = cluster, machines, Lock()
         self.stop, self.problems, self.sent, self.slowest = Event(), [], Counter(), 0.0
+        self._busy = Counter()
 
     def replace(self, name, machine):
-        """Send no further requests to a machine, but to another one."""
+        """Send no further requests to a machine, but to another one; wait for those in flight."""
         with self._lock:
             del self._machines[name]
             self._machines[f"{name}-new"] = machine
+        wait_until(lambda: not self._busy[name])
 
     def run(self, thread, random):
         """Send requests until ``stop`` is set."""
@@ -136,9 +140,14 @@ class Traffic:
             number += 1
             with self._lock:
                 name, machine = random.choice(sorted(self._machines.items()))
+                self._busy[name] += 1
             if name not in mine:
                 mine[name] = self._cluster.client(machine)
-            self._requests(mine[name], f"t{thread}-{number}")
+            try:
+                self._requests(mine[name], f"t{thread}-{number}")
+            finally:
+                with self._lock:
+                    self._busy[name] -= 1
             time.sleep(PAUSE)
             self.sent["new" if name.endswith("-new") else "previous"] += 8
 
