@@ -28,6 +28,7 @@ from qa.bench.workloads import (
     singles,
 )
 
+ROUNDS = 3
 ON_SQLITE = 300
 """Milliseconds that any request may take on SQLite (architecture 1.2)."""
 
@@ -39,7 +40,7 @@ PAGES = (
 )  # fmt: skip
 
 
-def rows(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
+def rows(shops: Shops, _rounds: int, database: str) -> Iterator[Row]:
     """Measure the slowest request of each kind. Writes come last, because they add records."""
     most = {"SQLite": ON_SQLITE}.get(database)
     shop = f"{SIZES[database]:,} of each, {database}"
@@ -48,16 +49,16 @@ def rows(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
         offered = {prefix: offers(server.get(path)) for prefix, path in DOCUMENTS.items()}
         for kind, paths in requests(offered, middle).items():
             name = f"slowest of {{}} {kind.title}, {shop}"
-            yield slowest(name, most or kind.target, server, _gets(paths), rounds)
+            yield slowest(name, most or kind.target, server, _gets(paths), ROUNDS)
         half = middle.numbers["/customers"] // 2
         entries = {"customers": f"K-{half:06}", "orders": f"A-{half:07}"}
         found = [f"/{noun}?metadata[erp_id]={value}" for noun, value in entries.items()]
         name = f"slowest of {{}} lists by a rare value of metadata, {shop}"
-        yield slowest(name, 10, server, _gets(found), rounds)
+        yield slowest(name, 10, server, _gets(found), ROUNDS)
         browser, pages = server.signed_in(), _gets([f"/admin{path}" for path in PAGES])
-        yield slowest(f"slowest of {{}} admin pages, {shop}", most or 100, browser, pages, rounds)
+        yield slowest(f"slowest of {{}} admin pages, {shop}", most or 100, browser, pages, ROUNDS)
         if most:
-            yield slowest(f"slowest of {{}} writes, {shop}", most, server, _writes(server), rounds)
+            yield slowest(f"slowest of {{}} writes, {shop}", most, server, _writes(server), ROUNDS)
 
 
 def middle_of(server: Server) -> Middle:

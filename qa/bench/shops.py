@@ -21,7 +21,7 @@ from qa.bench.copies import COPIES, multiply
 from qa.bench.servers import CONNECTIONS, Server, python_of, serving
 from tests.serving import ROOT
 
-SECRET = "a secret that only the bench uses"  # noqa: S105  # only for test data
+SECRET = "a secret that only the bench uses, never elsewhere"  # noqa: S105  # only for test data
 DATABASES = ("SQLite", "PostgreSQL")
 LARGE = 1_000_000
 SIZES = {"SQLite": 100_000, "PostgreSQL": LARGE}
