@@ -308,6 +308,7 @@ def see_other(endpoint: str, **values: Any) -> BaseResponse:
 
 
 _ERRORS = {
+    400: ("This request was rejected", ""),
     401: ("You cannot do this",
           "Your key does not have this right. An administrator of the shop can give it to you."),
     404: ("Page not found", "The record may have been deleted. Search for it."),
@@ -325,7 +326,7 @@ _ERRORS = {
     503: ("The service is not available",
           "Try again in a few seconds. Nothing that you typed is lost if you go back."),
 }  # fmt: skip
-"""The title of an error page and what to do, by the status. Others were rejected."""
+"""The title of an error page and what to do, by the status. Others are as 400."""
 
 
 def _name_of(param: str) -> str:
@@ -337,7 +338,7 @@ def error_page(error: ShopError) -> Response:
     """Return the page of an error below ``/admin``."""
     if error.status in {404, 405} and "admin_session" not in g:
         _find_session()  # no blueprint has this address
-    title, advice = _ERRORS.get(error.status, ("This request was rejected", ""))
+    title, advice = _ERRORS.get(error.status, _ERRORS[400])
     seconds = error.headers.get("Retry-After", "60")
     page = render(
         "error.html",

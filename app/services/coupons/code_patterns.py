@@ -91,8 +91,8 @@ class CodePattern:
         if self.size < count * times:
             raise ShopError(
                 "shop_api_pattern_too_small",
-                size=f"{self.size:,}",
-                minimum=f"{count * times:,}",
+                size=Sentence("{0:,}", self.size),
+                minimum=Sentence("{0:,}", count * times),
                 remedy="Add # signs." if guessable else "Add # signs, or set allow_guessable.",
             )
 

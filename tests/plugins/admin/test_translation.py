@@ -294,6 +294,9 @@ def test_german_pages_state_what_was_rejected_in_german(make_app, admin):
         "Die Zustelladresse ist nicht erlaubt: 127.0.0.1 ist nicht weltweit erreichbar. Webhooks"
     ) in browser.submit("/webhooks/new", "_form", **webhook).text
     assert "Meinten Sie /admin/coupons?" in browser.get("/coupon").text
+    assert "Diese Anfrage wurde abgelehnt" in browser.get("/orders?status=no").text
+    few = browser.submit("/batches/new", "_form", count="5", pattern="##").text
+    assert "Das Muster ergibt 1.024 Codes, braucht für so viele Gutscheine aber 5.000.000." in few
     for content, text in (
         (b"PK\x03\x04", "Die Datei ist eine Arbeitsmappe oder eine andere ZIP-Datei."),
         ("code\n", "Zeile 1: Sie enthält keine Datensätze."),
