@@ -88,23 +88,30 @@ class Resource:
 
     def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
         """Create or change a record, and return its ID."""
-        (result,) = self._write_all([call], [data], check)
+        (result,) = self._write_all([call], [data], check, is_alone=True)
         if not isinstance(result, int):
             raise result
         return result
 
     def _write_all(
-        self, calls: Sequence[Call], data: Sequence[Object], check: Precondition | None = None
+        self,
+        calls: Sequence[Call],
+        data: Sequence[Object],
+        check: Precondition | None = None,
+        *,
+        is_alone: bool = False,
     ) -> list[int | Failure]:
         """Create or change records, and return the ID of each, or its error.
 
+        Args:
+            is_alone: whether an error of the only record undoes all that was written.
+
         Raises:
-            _MustBeAlone: one of several records needs more than one write.
+            _MustBeAlone: without ``is_alone``, a record needs more than one write.
         """
         ids = [call.ids["id"] for call in calls if call.ids]
         stored = {each["id"]: each for each in self.stored(ids, calls[0])} if ids else {}
         before = [stored.get(call.ids.get("id", 0)) for call in calls]
-        is_alone = len(calls) == 1
         results: list[int | Failure] = [0] * len(calls)
         accepted = dict[int, BulkItem]()
         for at, call in enumerate(calls):

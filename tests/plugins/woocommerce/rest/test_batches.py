@@ -171,3 +171,23 @@ def test_an_item_with_the_address_of_another_account_changes_nothing(shop):
     assert results[1]["error"]["code"] == "woocommerce_rest_customer_invalid_email"
     assert shop.ok("GET", "/customers/2")["last_name"] == "New"
     assert shop.ok("GET", "/customers/3")["last_name"] != "New"
+
+
+@pytest.mark.parametrize("beside", [{"id": 2, "email": 5}, {"id": 999}])
+def test_a_failed_item_beside_only_failed_items_changes_nothing(shop, beside):
+    taken = shop.ok("GET", "/customers/2")["email"]
+    items = [beside, {"id": 3, "email": taken, "last_name": "New"}]
+    results = shop.ok("POST", "/customers/batch", {"update": items})["update"]
+    assert results[1]["error"]["code"] == "woocommerce_rest_customer_invalid_email"
+    assert shop.ok("GET", "/customers/3")["last_name"] != "New"
+
+
+def test_a_failed_item_beside_a_failed_item_stays_in_the_trash(shop):
+    shop.ok("DELETE", "/orders/41")
+    items = [
+        {"id": 42, "customer_id": "x"},
+        {"id": 41, "status": "pending", "parent_id": 9999},
+    ]
+    results = shop.ok("POST", "/orders/batch", {"update": items})["update"]
+    assert ["error" in each for each in results] == [True, True]
+    assert shop.ok("GET", "/orders/41")["status"] == "trash"
