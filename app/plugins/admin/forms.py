@@ -274,7 +274,9 @@ class Form:
         }
         return len(self.errors) > len(found)
 
-    def save(self, read: str, update: str, **path: Any) -> list[Difference]:
+    def save(
+        self, read: str, update: str, check: Callable[[Reply], None] | None = None, **path: Any
+    ) -> list[Difference]:
         """Send the changed fields, and note errors of the API.
 
         A record can have a new entity tag although no field of the form has changed: that of a
@@ -283,6 +285,7 @@ class Form:
         Args:
             read: the operation that reads the record.
             update: the operation that updates it.
+            check: as in ``send``.
             path: the variables in the path of both.
 
         Returns:
@@ -294,7 +297,7 @@ class Form:
             return []
         for attempt in range(ATTEMPTS):
             try:
-                self.done = "saved" if self.send(update, changes, **path) else ""
+                self.done = "saved" if self.send(update, changes, check, **path) else ""
                 break
             except ShopError as error:
                 if error.code != "shop_api_precondition_failed" or attempt == ATTEMPTS - 1:

@@ -44,6 +44,22 @@ def test_duplicate_email_stands_beside_its_field(browser, admin):
     assert 'id="field-email-error"' in page.html
 
 
+def test_email_of_another_account_is_not_said_to_be_saved(browser, admin, make_customer):
+    """The API ignores it in an update (decisions 5). A form has no such tolerance (admin 5)."""
+    path = f"/customers/{make_customer(email='ada@example.com', first_name='Ada')['id']}"
+    make_customer(email="bob@example.com")
+    page = browser.submit(f"{path}/edit", "email", email="Bob@Example.com", first_name="Kept")
+    assert page.status == 400
+    assert 'value="Kept"' in page.html
+    assert 'id="field-email-error"' in page.html
+    stored = admin.get(path).json["customer"]
+    assert (stored["email"], stored["first_name"]) == ("ada@example.com", "Ada")
+    page = browser.submit(f"{path}/edit", "email", email="ADA@example.com", first_name="Kept")
+    assert page.status == 303
+    stored = admin.get(path).json["customer"]
+    assert (stored["email"], stored["first_name"]) == ("ADA@example.com", "Kept")
+
+
 def test_conflict_of_two_editors_shows_both_values(browser, admin):
     body = {"customer": {"email": "ada@example.com", "first_name": "Ada"}}
     path = f"/customers/{admin.post('/customers', body).json['customer']['id']}"

@@ -259,6 +259,10 @@ class Noun:
         """Return what is rarely meant in a submitted form. It is saved after a second press."""
         return []
 
+    def check(self, form: Form) -> Callable[[Reply], None] | None:
+        """Return what raises ShopError if an update has not stored what a submitted form says."""
+        return None
+
     def form_values(self, form: Form) -> dict[str, object]:
         """Return further values of the template of the forms."""
         return {}
@@ -519,8 +523,8 @@ class Noun:
             record_id: the ID of the record.
             done: what a small form reports; a form with a page of its own shows its errors there.
         """
-        noun = self.operation
-        if conflict := form.save(f"get_{noun}", operation, **self.path_of(record_id)):
+        path, check = self.path_of(record_id), self.check(form)
+        if conflict := form.save(f"get_{self.operation}", operation, check, **path):
             return changed_page(self, form, conflict)
         if form.errors and done:
             raise InvalidParams(form.errors)

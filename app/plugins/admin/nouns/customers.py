@@ -10,11 +10,13 @@ from markupsafe import Markup
 from app.api.authentication import current_principal
 from app.api.representations import DOWNLOAD, customers
 from app.auth.principals import ROLES
+from app.conversions.emails import comparable_email
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import history, html, texts
-from app.plugins.admin.calls import Record, api_request, call, can, form_headers, record_of
+from app.plugins.admin.calls import Record, Reply, api_request, call, can, form_headers, record_of
 from app.plugins.admin.form_fields import FieldSpec, spec_of
+from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import FORM, AnyResponse, Listing, Noun
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses, customer_of
 from app.plugins.admin.nouns.refused_codes import refused_codes
@@ -107,6 +109,16 @@ class CustomerPages(Noun):
         spec = replace(tags, kind="entry", label="Tag", help="")
         add = Action(self.name, _("Add tag"), title, "update_customer", spec=spec, adds=True)
         return {"tag": add}
+
+    def check(self, form: Form) -> Callable[[Reply], None] | None:
+        """Refuse an e-mail address of another account, which an update ignores (decisions 5)."""
+        email = form.texts.get("email", "")
+
+        def require_email(reply: Reply) -> None:
+            if comparable_email(reply.content["email"]) != comparable_email(email):
+                raise ShopError("registration-error-email-exists")
+
+        return require_email if email and email != form.shown["email"] else None
 
     def query(self, given: Mapping[str, str]) -> dict[str, object]:
         order = {} if request.args.get("sort") else {"order": "desc"}
