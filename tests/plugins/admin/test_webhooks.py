@@ -51,6 +51,16 @@ def test_event_types_are_boxes(browser, admin, webhook):
     assert (page.status, 'href="#field-topics"' in page.html) == (400, True)
 
 
+def test_a_stored_reason_is_neither_markup_nor_a_template(app, browser, webhook):
+    reason = "<i>100% failed: %(error)s"
+    change = update(WEBHOOKS).values(status="disabled", disabled_reason=reason)
+    with app.app_context():
+        run_in_transaction(lambda session: session.execute(change))
+    page = browser.get(f"/webhooks/{webhook['id']}")
+    assert page.status == 200
+    assert "&lt;i&gt;100% failed: %(error)s" in page.html
+
+
 def test_refused_address_stands_beside_its_field(browser):
     page = browser.submit("/webhooks/new", "delivery_url", delivery_url="http://127.0.0.1/")
     assert page.status == 400

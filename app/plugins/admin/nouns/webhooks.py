@@ -102,6 +102,7 @@ class WebhookPages(Noun):
             "dangers": [rotate] if may_change else [],
             "deliveries": self._deliveries(record["id"]),
             "receiver": html.external(record["delivery_url"]),
+            "reason": _(record["disabled_reason"] or ""),
             "replay": replay if can("replay_webhook") else None,
         }
 
