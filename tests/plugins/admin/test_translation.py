@@ -334,7 +334,7 @@ def test_german_pages_state_in_german_why_something_was_stopped(app, admin, clie
     browser.post("/language", {"language": "de"})
     failed = sent.get_json()["import"]["id"]
     for path, text in (
-        (f"/webhooks/{number}", "Von einem Benutzer deaktiviert."),
+        (f"/webhooks/{number}", "Von einem Benutzer abgeschaltet."),
         (f"/webhooks/{number}?ping=timeout&ms=1", "Zeitüberschreitung"),
         (f"/webhooks/{number}?ping=refused+address&ms=1", "Webhooks werden nur an"),
         (f"/data/imports/{failed}", "Der Schlüssel, der den Import gestartet hat, hat seine"),
