@@ -57,6 +57,7 @@ NAMES = {
     "NEEDS_PRICE",
     "_OTHER_FILES",
     "LOST_RIGHTS",
+    "PROCESS_ENDED",
     "BY_A_USER",
     "NOT_READABLE",
     "NO_USER",

@@ -26,6 +26,9 @@ ABANDONED = timedelta(minutes=15)
 OF_COMMAND: ColumnElement[bool] = IMPORT_RUNS.c.key_id.is_(None)
 """Condition for the imports of commands. A worker continues all others (``services.imports``)."""
 
+PROCESS_ENDED = "The process of the command ended."
+"""Why an interrupted import has failed."""
+
 BATCH = 100
 """Maximum number of interrupted imports that one transaction reports."""
 
@@ -137,6 +140,6 @@ def _report(session: Session, run: Mapping[str, Any], **more: object) -> None:
     summary = {name: run[name] for name in ("source", "kind", "created", "updated")} | more
     changes: Record = {"finished_at": now()}
     if more:
-        changes |= {"status": ImportStatus.FAILED, "reason": "The process of the command ended."}
+        changes |= {"status": ImportStatus.FAILED, "reason": PROCESS_ENDED}
     session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id == run["id"]).values(changes))
     record_summary(session, None, "import.completed", run["id"], summary)

@@ -2,6 +2,7 @@
 
 import io
 import re
+from datetime import timedelta
 from decimal import Decimal
 from gettext import GNUTranslations
 from html import unescape
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, update
 
 from app.db.session import now, run_in_transaction
 from app.errors import Sentence, ShopError
@@ -24,6 +25,7 @@ from app.schemas.fields import output as fields
 from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import OrderRefundSchema
 from app.services.coupons.refusals import refusals_of
+from app.services.maintenance.import_runs import report_interrupted_imports
 from tests.plugins.admin.browser_client import Browser
 from tests.plugins.admin.test_data import send
 from tests.plugins.admin.test_rights import pages
@@ -330,6 +332,11 @@ def test_german_pages_state_in_german_why_something_was_stopped(app, admin, clie
     admin.delete(f"/keys/{other.key.key_id}")
     with app.app_context():
         assert import_next_part()
+        killed = {"source": "file", "kind": "coupons", "created": 0, "updated": 0, "size": 0}
+        killed |= {"progress_at": now() - timedelta(days=1)}
+        start = insert(IMPORT_RUNS).values(killed).returning(IMPORT_RUNS.c.id)
+        command = run_in_transaction(lambda session: session.scalar(start))
+        assert report_interrupted_imports() == 1
     browser = Browser(app, admin.key)
     browser.post("/language", {"language": "de"})
     failed = sent.get_json()["import"]["id"]
@@ -338,6 +345,7 @@ def test_german_pages_state_in_german_why_something_was_stopped(app, admin, clie
         (f"/webhooks/{number}?ping=timeout&ms=1", "Zeitüberschreitung"),
         (f"/webhooks/{number}?ping=refused+address&ms=1", "Webhooks werden nur an"),
         (f"/data/imports/{failed}", "Der Schlüssel, der den Import gestartet hat, hat seine"),
+        (f"/data/imports/{command}", "Der Prozess des Befehls wurde beendet."),
     ):
         assert text in unescape(browser.get(path).text), path
 
