@@ -31,7 +31,7 @@ def at(monkeypatch):
             "services.coupons.queries",
             "services.orders.coupons",
             "services.redemptions.writes",
-            "plugins.admin.nouns.coupons",
+            "plugins.admin.nouns.coupon_texts",
         ):
             monkeypatch.setattr(f"app.{module}.now", lambda: moment)
 

@@ -16,7 +16,7 @@ from app.conversions.emails import comparable_email
 from app.conversions.numbers import MAX_COUNT
 from app.conversions.text import comparable, coupon_code
 from app.db.read_pool import fetch
-from app.db.search import search_text
+from app.db.search import email_key, search_text
 from app.db.session import run_in_transaction
 from app.db.sql.types import Money, UtcDateTime
 from app.models import (
@@ -247,7 +247,7 @@ def shops(draw):
         OrderNote: notes,
         DownloadPermission: downloads,
         OrderRefund: refunds,
-        Redemption: [use | {"email_normalized": comparable(use["email"])} for use in redemptions],
+        Redemption: [use | {"email_normalized": email_key(use["email"])} for use in redemptions],
     }
 
 
