@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.auth.hashes import hash_passwords
+from app.conversions.emails import comparable_email
 from app.db.records import WANTED, Record
 from app.db.session import now
 from app.db.sql.functions import is_one_of
@@ -53,6 +54,11 @@ def with_password_hashes(items: Sequence[BulkItem]) -> list[BulkItem]:
         data = {**prepared[position].data, "password_hash": hashed}
         prepared[position] = replace(prepared[position], data=data)
     return prepared
+
+
+def has_email(account: Mapping[str, object], email: str) -> bool:
+    """Return whether an account has an address. An update ignores that of another (decisions 5)."""
+    return comparable_email(str(account["email"])) == comparable_email(email)
 
 
 def columns_of(data: Data) -> Record:

@@ -10,7 +10,6 @@ from markupsafe import Markup
 from app.api.authentication import current_principal
 from app.api.representations import DOWNLOAD, customers
 from app.auth.principals import ROLES
-from app.conversions.emails import comparable_email
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import history, html, texts
@@ -35,6 +34,7 @@ from app.plugins.admin.texts import gettext as _
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.queries import CustomerListQuery
 from app.services.customers import queries
+from app.services.customers.columns import has_email
 from app.services.customers.queries import CustomerQuery
 from app.services.orders.queries import latest_downloads
 
@@ -115,7 +115,7 @@ class CustomerPages(Noun):
         email = form.texts.get("email", "")
 
         def require_email(reply: Reply) -> None:
-            if comparable_email(reply.content["email"]) != comparable_email(email):
+            if not has_email(reply.content, email):
                 raise ShopError("registration-error-email-exists")
 
         return require_email if email and email != form.shown["email"] else None
