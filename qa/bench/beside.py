@@ -22,7 +22,7 @@ from qa.bench.workloads import (
 )
 
 SINGLE, MANY = Goal(1.25), Goal(1.0)
-"""What single requests, and lists of 100 and bulk requests, may cost (issue 52)."""
+"""What single requests, and lists of 100 and bulk requests, may cost."""
 
 
 def rows(shops: Shops, rounds: int, checkout: Path) -> Iterator[Row]:

@@ -82,7 +82,7 @@ def _evaluation(server: Server, rounds: int, database: str) -> Row:
 
 
 def _batches(server: Server, rounds: int, database: str) -> Iterator[Row]:
-    """Compare batches of wc/v3 with the bulk requests of the native API (issue 52)."""
+    """Compare batches of wc/v3 with the bulk requests of the native API."""
     for kind, bodies in (("create", _created), ("update", _updated)):
         compared = []
         for noun in MAKES:
