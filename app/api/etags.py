@@ -22,6 +22,7 @@ from app.services.common.bulk import Precondition
 Record = Mapping[str, Any]
 
 FAILED = "shop_api_precondition_failed"
+_CONDITIONS = frozenset({"HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"})
 
 
 def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
@@ -34,12 +35,14 @@ def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
     def read(*args: object, **kwargs: object) -> Response:
         response = view(*args, **kwargs)
         tag = response.headers.pop("ETag", None) or _hash(response.get_data())
+        response.set_etag(tag)
+        if _CONDITIONS.isdisjoint(request.environ):
+            return response
         if not _if_match_holds(tag):
             raise ShopError(FAILED)
         if not _if_none_match_holds(tag):
             response.status_code = 304
             response.set_data(b"")
-        response.set_etag(tag)
         return response
 
     return Blueprint.errors(FAILED)(read)
@@ -51,7 +54,7 @@ def precondition(represent: Callable[[Record], Record]) -> Precondition | None:
     Args:
         represent: function that converts a record to the response body of a read.
     """
-    if not any(header in request.headers for header in ("If-Match", "If-None-Match")):
+    if _CONDITIONS.isdisjoint(request.environ):
         return None
 
     def check(record: Record) -> None:

@@ -54,10 +54,10 @@ _DOCS_POLICY = (
 
 def init_app(app: Flask) -> None:
     """Set what applies to every request: headers, JSON, paths, authentication and errors."""
-    app.before_request(_reject_cross_site_changes)
     if origins := app.config["SHOP_CORS_ORIGINS"]:
         _enable_cors(app, origins)
-    app.after_request(_add_headers)
+    app.before_request(_admit)
+    app.after_request(_finish)
     app.json = JsonProvider(app)
     app.session_interface = NoSessionInterface()
     app.request_class = PreparedRequest
@@ -69,17 +69,17 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(Exception, handle_exception)
     # Flask would log an error in an error handler with a traceback, before this handler logs it.
     app.log_exception = _log_nothing  # type: ignore[method-assign] # as documented by Flask
-    app.before_request(_begin_time)
     app.teardown_request(deadline.end)
-    app.after_request(drain_request_body)
 
 
-def _begin_time() -> None:
+def _admit() -> None:
     """Begin the time of a request, and reject a request that the server cannot let in.
 
     The server has rejected the request itself (``server/gunicorn_worker.py``), or it has waited for
     a slot for too long.
     """
+    if request.method not in SAFE_METHODS and request.routing_exception is None:
+        _reject_cross_site_changes()
     # The socket of the request, which also measures its time (server/client_socket.py).
     environ = request.environ
     client = environ.get("gunicorn.socket")
@@ -89,7 +89,7 @@ def _begin_time() -> None:
     )
     if rejection := environ.get("shop_api.rejection"):
         raise rejection
-    if getattr(client, "is_rejected", False) or deadline.is_over():
+    if client and (getattr(client, "is_rejected", False) or deadline.is_over()):
         raise unavailable("The service is busy with other requests.")
 
 
@@ -140,7 +140,9 @@ def _log_nothing(exc_info: object) -> None:
     """Replace ``Flask.log_exception``."""
 
 
-def _add_headers(response: Response) -> Response:
+def _finish(response: Response) -> Response:
+    """Read the rest of the body, and add the headers of all responses."""
+    drain_request_body(response)
     headers = response.headers
     sent = {name.lower() for name, _ in headers}
     for name, value in DEFAULT_HEADERS.items():
@@ -163,8 +165,6 @@ def _reject_cross_site_changes() -> None:
     A browser adds stored HTTP Basic credentials to every request to this host. Other clients send
     neither of the headers and are not affected.
     """
-    if request.method in SAFE_METHODS or request.routing_exception is not None:
-        return
     origin = request.headers.get("Origin")
     cross_site = request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}
     if origin is not None and not cross_site:

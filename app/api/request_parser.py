@@ -168,16 +168,14 @@ def _handling(prefer: str) -> str:
     return "strict" if current_app.config["SHOP_STRICT"] else "lenient"
 
 
-def apply_handling() -> None:
-    """Reject the unknown parameters of a strict request to an operation that has no parameters.
+def apply_strict_handling() -> None:
+    """Reject the parameters of an operation without parameters, and confirm strict handling.
 
     The schema of the parameters checks all other operations.
 
     Raises:
         InvalidParams: the request has parameters.
     """
-    if not is_strict():
-        return
     after_this_request(_add_preference_applied)
     if not has_query(current_view()) and (
         unknown := unknown_names(request.args, set(), "parameter")

@@ -91,16 +91,16 @@ def json_response(
     return Response(json_bytes(body), status, headers, content_type="application/json")
 
 
-def drain_request_body(response: Response) -> Response:
+def drain_request_body(response: Response) -> None:
     """Read the rest of the body of a rejected request.
 
     Otherwise, a client that is still sending would see a connection reset instead of the response.
     """
     environ = request.environ
     if not (environ.get("CONTENT_LENGTH") or environ.get("HTTP_TRANSFER_ENCODING")):
-        return response  # no body
+        return  # no body
     if not environ.get("wsgi.input_terminated"):  # reading would block
-        return response
+        return
     connection = environ.get("gunicorn.socket")
     before = connection.gettimeout() if connection else None
     until, left = time.monotonic() + MAX_DRAIN_SECONDS, MAX_DRAIN_BYTES
@@ -117,7 +117,6 @@ def drain_request_body(response: Response) -> Response:
     finally:
         if connection:
             connection.settimeout(before)
-    return response
 
 
 def request_address() -> str:

@@ -18,6 +18,8 @@ immediately with ``note_revocation``. A key that expires is not cached beyond th
 
 MAX_CACHED_PRINCIPALS = 1000
 
+_REVOCATIONS = "revocations"  # in the instance folder
+
 _CACHE = "shop_api_principals"  # on app.extensions
 # Per process, so that the cache contains no plain hash of a secret.
 _CACHE_KEY = secrets.token_bytes(32)
@@ -65,7 +67,7 @@ def note_revocation() -> None:
     """
     forget_principals()
     try:
-        with Path(_revocation_file()).open("ab") as file:
+        with Path(current_app.instance_path, _REVOCATIONS).open("ab") as file:
             file.write(b".")
     except OSError as error:
         current_app.logger.warning(
@@ -78,10 +80,7 @@ def note_revocation() -> None:
 def _revocation_count() -> int:
     try:
         # Called by each request.
-        return os.stat(_revocation_file()).st_size  # noqa: PTH116  # a Path takes five times as long
+        file = f"{current_app.instance_path}/{_REVOCATIONS}"
+        return os.stat(file).st_size  # noqa: PTH116  # a Path takes five times as long
     except OSError:
         return 0
-
-
-def _revocation_file() -> str:
-    return f"{current_app.instance_path}/revocations"

@@ -156,34 +156,33 @@ def fetch(statement: Executable, parameters: Parameters = None) -> Sequence[Read
     """Return all rows of a select."""
     if (own := _own_connection.get()) is not None:
         return own.execute(statement, parameters).all()
-    with _transaction("BEGIN READ ONLY", only_if_limited=True) as connection:
-        return connection.execute(statement, parameters).all()
+    if current_app.config["DATABASE_POOLER"]:  # a transaction sets the statement timeout
+        with _transaction("BEGIN READ ONLY") as connection:
+            return connection.execute(statement, parameters).all()
+    with _open(READ) as connection:
+        rows = connection.execute(statement, parameters).all()
+        if _reading.get() is not None:
+            _note_position(connection)
+    return rows
 
 
 @contextmanager
-def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[Connection]:
+def _transaction(begin: str) -> Iterator[Connection]:
     """Yield a connection of the read engine with a transaction that only reads.
 
     Args:
         begin: statement that begins the transaction.
-        only_if_limited: do without a transaction, unless a pooler requires that the transaction
-            sets the statement timeout.
     """
-    reading, connection = _reading.get(), _open(READ)
+    connection, is_usable = _open(READ), False
     limit = connection.get_execution_options().get(timeouts.LOCAL_LIMIT)
-    in_transaction = limit is not None or not only_if_limited
-    is_usable = not in_transaction  # do not reuse a connection with an open transaction
     try:
-        if in_transaction:
-            connection.exec_driver_sql(begin if limit is None else f"{begin}; {limit}")
+        connection.exec_driver_sql(begin if limit is None else f"{begin}; {limit}")
         yield connection
-        if reading is not None:
-            _note_position(connection)
-        if in_transaction:
-            connection.exec_driver_sql("COMMIT")
+        _note_position(connection)
+        connection.exec_driver_sql("COMMIT")
         is_usable = True
     finally:
-        if not is_usable:
+        if not is_usable:  # do not reuse a connection with an open transaction
             connection.invalidate()
         connection.close()
 

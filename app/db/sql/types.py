@@ -146,6 +146,13 @@ class Json(TypeDecorator[object]):
     impl = JSON
     cache_ok = True
 
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read | None:
+        """Return the function that parses the text. The PostgreSQL driver parses it itself."""
+        if dialect.name == "postgresql":
+            return None
+        # That of SQLAlchemy makes two more calls for each value of a list.
+        return lambda text: None if text is None else orjson.loads(text)
+
 
 class JsonFields(TypeDecorator[object]):
     """Fields that have their defaults in most rows, as a NamedTuple whose defaults are all false.

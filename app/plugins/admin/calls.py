@@ -22,7 +22,7 @@ from werkzeug.datastructures import Headers
 
 from app.api.authentication import current_principal, require_operation
 from app.api.blueprint import Blueprint
-from app.api.request_parser import apply_handling
+from app.api.request_parser import apply_strict_handling
 from app.api.responses import SENTENCES
 from app.api.view_docs import documented
 from app.auth.api_keys import require_permission
@@ -243,7 +243,7 @@ def _run(operation: ApiOperation, context: RequestContext, language: str) -> Res
     context.push()
     g.admin_language = language
     operation.require()
-    apply_handling()
+    apply_strict_handling()
     response: Response = operation.view(**(context.request.view_args or {}))
     return response
 
