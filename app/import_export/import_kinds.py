@@ -28,11 +28,11 @@ from app.models.coupon import CouponStatus
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.customers import CustomerCreate, CustomerUpdate, UnchangeableText
 from app.schemas.fields.input import (
-    AccountId,
     AmountInput,
     Count,
     DateText,
     DecimalInput,
+    ExactInteger,
     Integer,
     StrictTrue,
 )
@@ -158,7 +158,7 @@ def _require_date(text: str) -> None:
         )
 
 
-_NUMBERS = (StrictTrue, DecimalInput, Count, Integer, AccountId)
+_NUMBERS = (StrictTrue, DecimalInput, Count, Integer, ExactInteger)
 _KEYS = bindparam("keys", type_=TextList)
 
 

@@ -98,7 +98,7 @@ class _Limits(StrictBase):
 class ApiKeyCreate(_Limits):
     """Fields of a new API key. Without a user, the key belongs to the caller."""
 
-    user_id = inputs.AccountId("ID of the user.", load_default=None)
+    user_id = inputs.ExactInteger("ID of the user.", load_default=None)
     username = inputs.Text(
         "Username of the user. A user that does not exist is created with `role`.",
         openapi=json_schema.USERNAME_IN,

@@ -4,7 +4,7 @@ import copy
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import marshmallow as ma
 
@@ -16,6 +16,9 @@ from app.schemas.fields.input import InputObject, InputPart
 
 class Base(ma.Schema):
     """Base of every schema. Unknown fields are ignored (decisions 3)."""
+
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
+    """Fields that a strict request ignores, so that a record can be sent as it was received."""
 
     class Meta:
         unknown = ma.EXCLUDE
@@ -118,7 +121,8 @@ def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -
         else "Fields to update. Fields that are absent keep their values."
     )
     base = StrictBase if issubclass(create, StrictBase) else Base
-    return made_schema(name, meaning, {**more, **optional, **more}, base)
+    members = {"read_only": create.read_only, **more, **optional, **more}
+    return made_schema(name, meaning, members, base)
 
 
 @cache

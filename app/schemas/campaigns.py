@@ -71,6 +71,8 @@ class CampaignName(inputs.CleanText):
 class CampaignCreate(StrictBase):
     """Fields of a new campaign. Only `name` is required."""
 
+    read_only = StrictBase.read_only | {"state", "uses", "discount"}
+
     name = CampaignName(_NAME)
     active = inputs.StrictTrue(f"{_ACTIVE} Campaigns are created active.")
     starts_at = inputs.MomentText(f"{_STARTS} An empty string removes it.")

@@ -174,7 +174,7 @@ class MergeSchema(Base):
 class MergeCreate(StrictBase):
     """The account to merge into the one in the path."""
 
-    customer_id = inputs.AccountId("ID of the account to remove.", load_default=0)
+    customer_id = inputs.ExactInteger("ID of the account to remove.", load_default=0)
 
 
 class MergeQuery(Query):

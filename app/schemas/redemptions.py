@@ -84,7 +84,7 @@ class RedemptionCreate(Base):
         "return the same redemption.",
         required=True,
     )
-    customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
+    customer_id = inputs.ExactInteger("ID of the customer account, 0 for a guest.", load_default=0)
     email = inputs.Email("E-mail address of the customer, or empty.", load_default="")
     amount = inputs.Discount("Discount amount, at least 0, for the reports.", load_default=None)
     expires_in = inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)

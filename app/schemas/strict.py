@@ -20,9 +20,6 @@ from app.schemas.fields.input import Input
 from app.schemas.fields.query import FieldList, QueryField, StrictSelection
 from app.schemas.queries import Query
 
-IGNORED = frozenset({"id", "created_at", "updated_at"})
-"""Fields that are ignored in the body of a record, so that it can be sent as it was received."""
-
 MAX_UNKNOWN = 20
 """Maximum number of unknown names that a response reports, because each search for a similar name
 takes time."""
@@ -63,7 +60,8 @@ def make_strict(schema: ma.Schema, *, names_only: bool = False) -> ma.Schema:
             make_strict(field.inner.schema, names_only=names_only)
     schema.unknown = ma.EXCLUDE  # ``_load`` reports unknown names, with suggestions
     known = {field.data_key or name for name, field in schema.load_fields.items()}
-    known |= schema.names.keys() if isinstance(schema, Query) else IGNORED
+    read_only: Set[str] = getattr(schema, "read_only", frozenset())
+    known |= schema.names.keys() if isinstance(schema, Query) else read_only
     schema.load = partial(_load, schema, known)  # type: ignore[method-assign] # see above
     return schema
 

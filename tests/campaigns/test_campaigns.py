@@ -102,11 +102,12 @@ def test_a_campaign_is_created_read_changed_and_deleted(admin):
         "combines_with": ["-a", "code:x"],
         "state": "paused",
     }
+    assert put(admin, campaign, **changed)["usage_limit"] == 5  # as it was read
     assert put(admin, campaign, starts_at="", budget="", usage_limit=0)["budget"] == "0.00"
     types = [each["type"] for each in admin.get("/events").get_json()["events"]]
     deleted = admin.delete(f"/campaigns/{campaign['id']}")
     assert reply(deleted) == (200, {"message": "Permanently deleted campaign"})
-    assert types == ["campaign.created", "campaign.updated", "campaign.updated"]
+    assert types == ["campaign.created", *["campaign.updated"] * 3]
     (event,) = admin.get("/events", {"filter[type]": "campaign.deleted"}).get_json()["events"]
     assert event["data"] == {"campaign": {"id": campaign["id"]}, "permanent": True}
     assert codes(admin.get(f"/campaigns/{campaign['id']}")) == (404, "shop_api_invalid_campaign_id")
@@ -169,6 +170,8 @@ def test_coupons_join_and_leave_a_campaign(admin, make_coupon):
     for unknown in (999, 10**18):
         response = edit(admin, other["id"], campaign_id=unknown)
         assert codes(response) == (400, "shop_api_invalid_campaign_id")
+    part = edit(admin, other["id"], campaign_id=campaign["id"] + 0.5)
+    assert refused_params(part) == ["coupon.campaign_id"]
     cannot = (400, "shop_api_cannot_delete_campaign")
     assert codes(admin.delete(f"/campaigns/{campaign['id']}")) == cannot
     admin.delete(f"/coupons/{coupon['id']}")

@@ -223,6 +223,7 @@ def test_currency_is_the_setting(client_with, make_order):
         ({"customer_id": "ada"}, ["order.customer_id"]),
         ({"customer_id": ""}, ["order.customer_id"]),
         ({"customer_id": True}, ["order.customer_id"]),
+        ({"customer_id": 1.5, "parent_id": "1.5"}, ["order.customer_id", "order.parent_id"]),
         ({"customer_id": 2**63}, ["order.customer_id"]),
         ({"billing_address": []}, ["order.billing_address"]),
         ({"payment_details": "x"}, ["order.payment_details"]),

@@ -100,7 +100,6 @@ _KINDS: Mapping[str, tuple[type[ma.fields.Field[object]], ...]] = {
         inputs.Integer,
         inputs.Quantity,
         inputs.ExactInteger,
-        inputs.AccountId,
         CodeCount,
         EventId,
     ),

@@ -70,7 +70,7 @@ class CartCodes(list_inputs.CodeArray):
 class CartSchema(Base):
     """Cart to evaluate."""
 
-    customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
+    customer_id = inputs.ExactInteger("ID of the customer account, 0 for a guest.", load_default=0)
     email = inputs.Email("E-mail address of the customer, or empty.", load_default="")
     coupons = CartCodes(
         "Coupon codes in the order in which they apply. A code listed twice counts once. The "

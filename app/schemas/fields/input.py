@@ -9,7 +9,6 @@ errors. ``clean`` can be slow and never fails, so it is skipped for users withou
 capability (decisions 17).
 """
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -303,20 +302,7 @@ class ExactInteger(Input):
         return numbers.exact_integer(value)
 
 
-class AccountId(Input):
-    """The ID of a customer account, or 0 for a guest. Text must be a number."""
-
-    openapi = json_schema.INTEGER_IN
-
-    def convert(self, value: object) -> int:
-        if isinstance(value, bool) or (
-            isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)
-        ):
-            raise ValueError("must be an integer.")
-        return numbers.integer(value)
-
-
-class CampaignId(AccountId):
+class CampaignId(ExactInteger):
     """The ID of a campaign. 0 and empty text mean none."""
 
     def convert(self, value: object) -> int | None:  # type: ignore[override] # None is no campaign

@@ -4,13 +4,10 @@ The schemas convert. ``app.services.orders.writes`` decides which orders are acc
 that is not supplied is absent from the loaded data.
 """
 
-import re
-from decimal import Decimal
 from typing import Any
 
 import marshmallow as ma
 
-from app.conversions import numbers
 from app.schemas.base import (
     Base,
     bulk_request,
@@ -33,21 +30,6 @@ from app.schemas.orders.item_input import (
     item_update,
 )
 from app.schemas.orders.order import OrderSchema
-
-
-class NumberedId(inputs.Input):
-    """ID of an account or an order, 0 for none. Text must be a number (orders 9)."""
-
-    openapi = json_schema.INTEGER_IN
-
-    def convert(self, value: object) -> int:
-        """Return the ID, whether or not it identifies a record, or raise ValueError."""
-        is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
-        if not is_number and not (
-            isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value, re.ASCII)
-        ):
-            raise ValueError("must be an integer.")
-        return numbers.integer(value)
 
 
 class OrderNumber(inputs.Text):
@@ -80,7 +62,7 @@ class OrderFields(Base):
     currency = inputs.Text(
         "Three letters. By default, the currency of the shop.", openapi=json_schema.CURRENCY_IN
     )
-    customer_id = NumberedId("ID of the customer account, 0 for a guest.")
+    customer_id = inputs.ExactInteger("ID of the customer account, 0 for a guest.")
     payment_details = inputs.InputPart(PaymentDetailsCreate)
     billing_address = inputs.InputPart(BillingAddressCreate)
     shipping_address = inputs.InputPart(ShippingAddressCreate)
@@ -91,7 +73,7 @@ class OrderFields(Base):
         "Tax on shipping. By default the sum of `total_tax` of the shipping lines."
     )
     transaction_id = inputs.Text("Number of the payment at the payment provider.")
-    parent_id = NumberedId("ID of the order to which this one belongs, 0 for none.")
+    parent_id = inputs.ExactInteger("ID of the order to which this one belongs, 0 for none.")
     prices_include_tax = inputs.StrictTrue("Whether the prices of the shop included tax.")
     metadata = inputs.MetadataInput(inputs.METADATA)
 
