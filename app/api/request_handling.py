@@ -19,6 +19,7 @@ from app.api.dialect import SAFE_METHODS
 from app.api.error_handlers import handle_exception
 from app.api.error_pages import hashes_of
 from app.api.openapi import document as openapi
+from app.api.order_extensions import extend_response
 from app.api.responses import JsonProvider, drain_request_body
 from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
 from app.config import VERSION
@@ -124,7 +125,7 @@ class PreparedRequest(Request):
         Raises:
             ShopError: the body is compressed. A few bytes could expand to gigabytes.
         """
-        coding = self.headers.get("Content-Encoding", "").strip()
+        coding = self.environ.get("HTTP_CONTENT_ENCODING", "").strip()
         has_body = self.content_length or "HTTP_TRANSFER_ENCODING" in self.environ
         if has_body and coding.lower() not in {"", "identity"}:
             raise ShopError(
@@ -141,7 +142,8 @@ def _log_nothing(exc_info: object) -> None:
 
 
 def _finish(response: Response) -> Response:
-    """Read the rest of the body, and add the headers of all responses."""
+    """Extend the orders of a response, read the rest of the body, and add all headers."""
+    response = extend_response(response)
     drain_request_body(response)
     headers = response.headers
     sent = {name.lower() for name, _ in headers}

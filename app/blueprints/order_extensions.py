@@ -1,4 +1,4 @@
-"""The order extension ``customer``, and the hook that extends orders in other responses.
+"""The order extension ``customer``.
 
 Every order in a response contains its customer (spec 1, 2.3).
 """
@@ -10,7 +10,6 @@ from typing import Any
 from flask import Flask
 
 from app.api.json_text import JsonFloat
-from app.api.order_extensions import extend_response
 from app.api.representations import CUSTOMER
 from app.api.smorest import Api
 from app.catalog import OrderExtension, current_catalog
@@ -24,8 +23,7 @@ from app.services.orders import queries as order_queries
 
 
 def init_app(app: Flask, _api: Api) -> None:
-    """Register the extension, and the hook for the responses of other views."""
-    app.after_request(extend_response)
+    """Register the extension."""
     with app.app_context():
         current_catalog().add_order_extension(
             CustomerExtension(
