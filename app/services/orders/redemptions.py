@@ -205,6 +205,8 @@ class CouponPlan:
         is_new = self.is_new(line)
         if self.before and self.before["status"] == self.after["status"] and not is_new:
             return None
+        if self.after["status"] == TRASH:  # changed in the trash: a restore takes the uses
+            return RELEASED
         effects = current_catalog().redemption_effects
         effect = effects.get(self.after["status"], RedemptionEffect.UNCHANGED)
         if effect == RedemptionEffect.UNCHANGED:

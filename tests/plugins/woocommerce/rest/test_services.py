@@ -7,6 +7,9 @@ from app.errors import ShopError
 from app.services.common.metadata_rules import MetadataEntry, patched_entries
 from app.services.coupons.writes import update_coupon
 from app.services.orders.writes import update_order
+from tests.api_client import codes
+from tests.orders.calls import LINE, create
+from tests.redemptions.calls import move, reserve, usage_count
 
 ADMIN = Principal(1, capabilities_of(["administrator"]))
 
@@ -38,6 +41,21 @@ def test_an_order_in_the_trash_is_updated_there(app, admin):
     assert (after["status"], after["note"]) == ("trash", "kept")
     restored = admin.post(f"/orders/{order['id']}/restore").get_json()["order"]
     assert (restored["status"], restored["note"]) == ("completed", "kept")
+
+
+def test_a_coupon_added_in_the_trash_is_used_when_the_order_is_restored(app, admin, make_coupon):
+    coupon = make_coupon(code="once", amount=1, usage_limit=1)
+    order = create(admin, status="completed", line_items=[LINE])
+    admin.delete(f"/orders/{order['id']}")
+    with app.app_context():
+        lines = {"coupon_lines": [{"code": "once"}]}
+        assert update_order(ADMIN, order["id"], lines, trashed_too=True)["coupon_lines"]
+    assert usage_count(admin, coupon) == 0
+    reserved = reserve(admin, "once")
+    assert codes(admin.post(f"/orders/{order['id']}/restore"))[0] == 400
+    move(admin, reserved, "release")
+    admin.post(f"/orders/{order['id']}/restore")
+    assert usage_count(admin, coupon) == 1
 
 
 @pytest.mark.parametrize(
