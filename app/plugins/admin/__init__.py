@@ -23,6 +23,7 @@ from app.plugins.admin import (
     overview,
     privacy,
     report_pages,
+    reports,
     search,
     texts,
 )
@@ -30,11 +31,13 @@ from app.plugins.admin.frame import ADMIN, Admin, AdminBlueprint, NavigationItem
 from app.plugins.admin.nouns import (
     NOUNS,
     campaigns,
+    coupon_texts,
     coupon_uses,
     customers,
     events,
     keys,
     refunds,
+    refused_codes,
     webhooks,
 )
 from app.plugins.admin.sessions import sign_in
@@ -131,6 +134,9 @@ def add_panel(
         admin.panels.append(Panel(record, label, content, needs))
 
 
+PARTS = {"coupon_texts": coupon_texts, "refused_codes": refused_codes, "reports": reports}
+"""What templates call beside the kinds of records."""
+
 # Importing these modules adds their records, or pages to those of others.
 _OTHERS = (campaigns, coupon_uses, customers, events, keys, refunds, webhooks)
 
@@ -143,7 +149,7 @@ def init_app(app: Flask, _api: object) -> None:
         return
     prefix = f"{app.config['SHOP_URL_PREFIX']}/admin"
     app.extensions[ADMIN] = Admin()
-    app.jinja_env.globals["asset_url"] = asset_url
+    app.jinja_env.globals.update(asset_url=asset_url, nouns=NOUNS, **PARTS)
     for part in (texts, html):
         part.init_app(app)
     pages = overview, search, report_pages, data, privacy, authorize, sign_in

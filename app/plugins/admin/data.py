@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import orjson
 from flask import Response, current_app, request, url_for
-from markupsafe import Markup
 from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -20,10 +19,10 @@ from app.import_export.imports import OnConflict
 from app.import_export.stored_files import MAX_RECORDS, converted
 from app.models import IMPORT_ERRORS
 from app.plugins.admin import html, texts
-from app.plugins.admin.calls import Record, api_request, call, can, form_headers, require
+from app.plugins.admin.calls import api_request, call, can, form_headers, require
 from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.reports import from_replica
-from app.plugins.admin.tables import Column, Table
+from app.plugins.admin.tables import Table
 from app.plugins.admin.texts import gettext as _
 from app.services.imports.queries import ImportQuery, is_late, list_errors
 
@@ -64,16 +63,6 @@ def show() -> Response:
 def _page(error: str = "") -> Response:
     reads = can("list_imports")
     rows = call("list_imports", query={"limit": SHOWN_IMPORTS}).content if reads else ()
-    columns = [
-        Column(_("Import"), _name),
-        Column(_("Source"), lambda row: html.words(row["source"])),
-        Column(_("Records"), lambda row: html.words(row["kind"])),
-        Column.of(_("Created"), "created"),
-        Column.of(_("Updated"), "updated"),
-        Column.of(_("Errors"), "failed", on_phone=True),
-        Column(_("State"), _state, on_phone=True),
-        Column.of(_("Time"), "created_at", html.time),
-    ]
     return render(
         "data.html",
         title=_("Import and export"),
@@ -83,7 +72,8 @@ def _page(error: str = "") -> Response:
         imports=_importable(),
         max_lines=MAX_RECORDS,
         max_bytes=current_app.config["SHOP_IMPORT_MAX_BYTES"] // 1024**2,
-        runs=Table(_("Latest imports"), columns, rows),
+        runs=Table(_("Latest imports"), rows),
+        states=STATES,
         has_errors=bool(error),
         status=400 if error else 200,
     )
@@ -91,19 +81,6 @@ def _page(error: str = "") -> Response:
 
 def _importable() -> list[str]:
     return [kind for kind in IMPORTS if can("create_import", f"bulk_{kind}")]
-
-
-def _name(row: Record) -> Markup:
-    """Return the link to an import, with the lines that failed."""
-    address = url_for("admin_data.show_import", import_id=row["id"])
-    return html.link(address, row["name"] or _("Import %(id)s", id=row["id"]))
-
-
-def _state(row: Record) -> str:
-    if row["status"] != "running":
-        return _(STATES[row["status"]])
-    done, size = html.number(row["position"]), html.number(row["size"])
-    return _("%(done)s of %(size)s lines", done=done, size=size)
 
 
 @blp.page("/data/<kind>.csv")
@@ -172,13 +149,10 @@ def show_import(import_id: int) -> Response:
     columns = IMPORT_ERRORS.c.line, IMPORT_ERRORS.c["message"], IMPORT_ERRORS.c.sentence
     query = ImportQuery(limit=SHOWN_ERRORS)
     require("list_import_errors")
+    found_errors = list_errors(current_principal(), import_id, query, columns).rows
     errors = [
-        {"line": row[0], "error": Sentence.of(orjson.loads(row[2])) if row[2] else row[1]}
-        for row in list_errors(current_principal(), import_id, query, columns).rows
-    ]
-    shown = [
-        Column(_("Line"), lambda row: _("Line %(number)s", number=html.number(row["line"]))),
-        Column(_("Error"), lambda row: texts.of_api(row["error"]), on_phone=True),
+        {"line": line, "error": texts.of_api(Sentence.of(orjson.loads(stored)) if stored else text)}
+        for line, text, stored, *_more in found_errors
     ]
     status = found["status"]
     sent = None
@@ -193,7 +167,7 @@ def show_import(import_id: int) -> Response:
         state=STATES[status],
         reason=" ".join(map(texts.of_api, _SENTENCE_END.split(found["reason"] or ""))),
         right=found["created"] + found["updated"],
-        table=Table(_("Lines with errors"), shown, errors),
+        table=Table(_("Lines with errors"), errors),
         sent=sent,
         opens="show" in request.args,
         is_running=status in {"waiting", "running"},

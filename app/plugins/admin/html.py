@@ -143,13 +143,6 @@ def link(href: str, text: object) -> Markup:
     return Markup('<a href="{}">{}</a>').format(href, text)
 
 
-def pair(left: object, right: object) -> Markup:
-    """Return a line with something at its left and at its right."""
-    return Markup('<div class="section-head"><span>{}</span><span>{}</span></div>').format(
-        left, right
-    )
-
-
 def help_text(text: str) -> Markup:
     """Return a help text, whose words in backticks are code."""
     # The text is plain, although a template's gettext declares translations to be HTML.
@@ -224,6 +217,6 @@ def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
 
 def init_app(app: Flask) -> None:
     """Let templates use these functions."""
-    own = help_text, badge, pair, money, number, external, works_until, zone, in_both_zones, in_utc
-    functions = {each.__name__: each for each in (*own, curl, python)}
+    own = help_text, badge, money, number, external, works_until, zone, in_both_zones, in_utc
+    functions = {each.__name__: each for each in (*own, words, curl, python)}
     app.jinja_env.globals.update(functions, time_tag=time, page_url=url_for)

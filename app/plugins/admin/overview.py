@@ -88,7 +88,7 @@ def show() -> Response:
         compared=_("Compared with the %(days)s days before", days=days),
         may_view=may_view,
         **(best_coupons(reports.period_query(days, with_interval=False)) if may_view else {}),
-        orders=ORDERS.panel({}, _("Ordered")),
+        orders=ORDERS.panel({}),
         warnings=_warnings(),
         sent=sales.request if sales else None,
     )

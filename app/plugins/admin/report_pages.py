@@ -5,16 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from flask import Response, request
-from markupsafe import Markup
 
 from app.conversions.intervals import DAY
-from app.plugins.admin import html, reports
+from app.plugins.admin import reports
 from app.plugins.admin.calls import Record, Reply, call, can, download
 from app.plugins.admin.frame import AdminBlueprint, render
-from app.plugins.admin.nouns.coupons import COUPONS, campaign_filters, coupon_cell
-from app.plugins.admin.nouns.customers import CUSTOMERS
-from app.plugins.admin.nouns.refused_codes import reason
-from app.plugins.admin.tables import Column, Filter, Tab, Table, list_query, page_number
+from app.plugins.admin.nouns.coupons import campaign_filters
+from app.plugins.admin.tables import Filter, Tab, Table, list_query, page_number
 from app.plugins.admin.texts import gettext as _
 from app.services.coupons.queries import ids_of_codes
 
@@ -49,46 +46,9 @@ class Report:
 
     label: str
     operation: str
-    columns: Callable[[], Sequence[Column]]
+    sorts: Sequence[str] = ()  # the values of ``orderby`` of its columns
     filters: Callable[[], Sequence[Filter]] = lambda: ()
     figures: str = ""  # those that are computed
-
-
-def _sales_columns() -> list[Column]:
-    def column(name: str) -> Column:
-        shown = html.money if name in reports.MONEY else html.number
-        return Column.of(_(SALES[name]), name, shown, on_phone=name in {"orders", "total"})
-
-    return [
-        Column(_("Period"), lambda row: reports.label_of(row["label"])),
-        *map(column, IN_TABLE),
-    ]
-
-
-def _coupon_columns() -> list[Column]:
-    return [
-        Column(_("Coupon"), coupon_cell, sort="code"),
-        Column.of(_("Uses"), "uses", sort="uses", on_phone=True),
-        Column.of(_("Orders"), "orders", sort="orders"),
-        Column.of(_("New customers"), "new_customers"),
-        Column.of(_("Discount"), "discount", html.money, sort="discount", on_phone=True),
-        Column.of(_("Revenue"), "revenue", html.money, sort="revenue"),
-    ]
-
-
-def _customer_columns() -> list[Column]:
-    def name(row: Record) -> object:
-        customer = row["customer"]
-        shown = html.joined(filter(None, (customer["first_name"], customer["last_name"])), " ")
-        return CUSTOMERS.link_to(customer["id"], shown or customer["email"])
-
-    return [
-        Column(_("Customer"), name),
-        Column.of(_("Orders"), "orders", sort="orders", on_phone=True),
-        Column.of(_("Revenue"), "total", html.money, sort="total", on_phone=True),
-        Column.of(_("Refunds"), "refunded", html.money, sort="refunded"),
-        Column.of(_("Average order"), "average_order", html.money),
-    ]
 
 
 def _intervals() -> list[Filter]:
@@ -96,17 +56,18 @@ def _intervals() -> list[Filter]:
     return [Filter("interval", _("Interval"), choices.pop(DAY), choices)]
 
 
+COUPON_SORTS = ("code", "uses", "orders", "discount", "revenue")
+
 REPORTS: Mapping[str, Report] = {
     "": Report(
         "Sales",
         "get_sales_report",
-        _sales_columns,
-        _intervals,
-        ",".join(SALES),
+        filters=_intervals,
+        figures=",".join(SALES),
     ),
-    "coupons": Report("Coupons", "list_coupon_reports", _coupon_columns, campaign_filters),
-    "customers": Report("Customers", "list_customer_reports", _customer_columns),
-    "refusals": Report("Refused codes", "list_refusal_reports", lambda: refusal_columns({})),
+    "coupons": Report("Coupons", "list_coupon_reports", COUPON_SORTS, campaign_filters),
+    "customers": Report("Customers", "list_customer_reports", ("orders", "total", "refunded")),
+    "refusals": Report("Refused codes", "list_refusal_reports"),
 }
 """The reports, by the parameter ``state`` of the address."""
 
@@ -123,12 +84,11 @@ def show() -> Response:
         Filter("to", _("To"), kind="date", default=period["to"]),
         *report.filters(),
     ]
-    columns = report.columns()
     query = {each.name: each.value for each in filters}
     if name:
         query |= list_query(limit=str(PAGE_SIZE))
         query.pop("q")
-        if query["orderby"] not in {each.sort for each in columns if each.sort}:
+        if query["orderby"] not in report.sorts:
             query |= {"orderby": "", "order": ""}
     if request.args.get("format") == "csv":
         return download(report.operation, query | ({"limit": "-1", "page": ""} if name else {}))
@@ -138,23 +98,24 @@ def show() -> Response:
     return render(
         "report.html",
         title=_("Reports"),
-        table=_table(report, columns, filters, reply),
+        kind=name,
+        figures=SALES,
+        in_table=IN_TABLE,
+        table=_table(report, filters, reply),
         tiles=_tiles(reply.content["totals"]) if reply and not name else [],
         definitions=_(reports.DEFINITIONS) if not name else "",
         problem="" if reply else _(reports.SLOW),
     )
 
 
-def _table(
-    report: Report, columns: Sequence[Column], filters: Sequence[Filter], reply: Reply | None
-) -> Table:
+def _table(report: Report, filters: Sequence[Filter], reply: Reply | None) -> Table:
     caption = _(report.label)
-    table = Table(caption, columns, ())
+    table = Table(caption, ())
     if reply and report.figures:
         rows = reply.content["intervals"]
-        table = Table(caption, columns, rows, len(rows), own_requests=[("", reply.request)])
+        table = Table(caption, rows, len(rows), own_requests=[("", reply.request)])
     elif reply:
-        table = Table.of_reply(caption, columns, reply)
+        table = Table.of_reply(caption, reply)
     table.filters, table.sorts = filters, True
     table.tabs = [
         Tab(value, _(each.label)) for value, each in REPORTS.items() if can(each.operation)
@@ -194,44 +155,16 @@ def show_refusals() -> Response:
     rows = reply.content
     unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
     similar = similar_codes(unknown[:MAX_COMPARED]) if can("list_coupons") else {}
-    table = Table.of_reply(_("Refused codes"), refusal_columns(similar), reply)
+    table = Table.of_reply(_("Refused codes"), reply)
     return render(
-        "list.html",
+        "refusals.html",
+        similar=similar,
         plots=reports.refusal_plots(days) if rows else [],
         title=_("Refused codes"),
         table=table,
         days=days,
         periods=reports.PERIODS,
-        intro=_(
-            "Codes that customers tried and that were not applied, most often first. They show "
-            "misspelt, expired and used up codes."
-        ),
-        empty=("No refused codes", "No code was refused in this period."),
     )
-
-
-def refusal_columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
-    """Return the columns of refused codes. ``similar``: existing codes and their coupons."""
-
-    def code(row: Record) -> Markup | str:
-        return COUPONS.link_to(row["coupon_id"], row["code"] or _("Other codes"))
-
-    def repair(row: Record) -> Markup | str:
-        if row["reason"] == "expired" and row["coupon_id"] and can("create_coupon"):
-            href = COUPONS.url("create", **{"from": row["coupon_id"]})
-            return html.link(href, _("Duplicate with a new date"))
-        if found := similar.get(row["code"]):
-            return html.joined([_("Did they mean"), COUPONS.link_to(found[1], found[0])], " ")
-        return html.NONE
-
-    return [
-        Column(_("Code"), code),
-        Column(_("Reason"), reason, on_phone=True),
-        Column(_("Repair"), repair, on_phone=True),
-        Column.of(_("First"), "first_at", html.time),
-        Column.of(_("Last"), "last_at", html.time),
-        Column.of(_("Refused"), "count", on_phone=True),
-    ]
 
 
 def similar_codes(codes: Sequence[str]) -> dict[str, tuple[str, int]]:

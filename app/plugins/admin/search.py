@@ -19,7 +19,7 @@ from app.plugins.admin.nouns import Noun
 from app.plugins.admin.nouns.campaigns import CAMPAIGNS
 from app.plugins.admin.nouns.coupons import COUPONS
 from app.plugins.admin.nouns.customers import CUSTOMERS
-from app.plugins.admin.nouns.orders import ORDERS, customer_of
+from app.plugins.admin.nouns.orders import ORDERS
 from app.plugins.admin.texts import gettext as _
 from app.services.campaigns.queries import first_campaigns
 from app.services.coupons.queries import first_coupons
@@ -69,7 +69,9 @@ def _hit(noun: Noun, row: Record, text: str) -> Hit:
         total = html.money(row["total"], row["currency"])
         email = row["billing_address"]["email"]
         day = html.short_time(html.parse_time(row["created_at"]))
-        shown = dict.fromkeys([customer_of(row), email, day, total])  # a name can be the address
+        shown = dict.fromkeys(
+            [ORDERS.customer_of(row), email, day, total]
+        )  # a name can be the address
         detail = " · ".join(filter(None, shown))
         is_exact = str(row["order_number"]) == text
     elif noun is CUSTOMERS:

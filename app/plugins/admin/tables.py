@@ -1,12 +1,11 @@
-"""Tables: GET forms with filters, columns that sort, and pages; and CSV files (admin 2)."""
+"""Tables: GET forms with filters, orders and pages; and CSV files (admin 2)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlencode
 
 from flask import Response, request
-from markupsafe import Markup
 
 from app.api.csv_responses import csv_response
 from app.conversions.dates import in_zone
@@ -19,37 +18,11 @@ from app.plugins.admin.pages import Button, Requests, allowed
 from app.plugins.admin.selections import Action
 from app.plugins.admin.texts import gettext as _
 
+CsvColumns = Mapping[str, Callable[[Record], object]]
+"""The columns of a CSV file: the value of a record by their labels."""
+
 ROWS = (25, 50, 100)
 """Numbers of rows per page that a table offers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table."""
-
-    label: str
-    cell: Callable[[Record], object]  # the content for a record; plain text is escaped
-    sort: str = ""  # the value of ``orderby`` of the API that sorts by it
-    is_number: bool = False  # aligned to the right
-    on_phone: bool = False  # shown by a card on a phone, as the first column always is
-    plain: Callable[[Record], object] | None = None  # the value in a CSV file, by default the text
-
-    @classmethod
-    def of(
-        cls, label: str, name: str, shown: Callable[[Any], object] = html.number, **more: Any
-    ) -> Self:
-        """Return the column of a number, or with ``html.time`` of a time."""
-        if shown in {html.number, html.money}:
-            more.setdefault("plain", lambda row: row[name])
-        elif shown is html.time:
-            more.setdefault("plain", lambda row: html.sortable_time(row[name]))
-        return cls(label, lambda row: shown(row[name]), is_number=True, **more)
-
-    def text(self, row: Record) -> str:
-        """Return the value for a CSV file."""
-        value = (self.plain or self.cell)(row)
-        text = value.striptags() if isinstance(value, Markup) else value
-        return "" if text in {None, html.NONE} else str(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +64,17 @@ def page_number() -> int:
 
 @dataclass(slots=True)
 class Table:
-    """A table of records. The cell of its first column is a link to the record."""
+    """A table of records. A template has its cells."""
 
     caption: str  # what it lists, for screen readers
-    columns: Sequence[Column]
     rows: Sequence[Record]
     total: int = 0  # the number of records that match
     pages: int = 1
     own_requests: Sequence[tuple[str, ApiRequest]] = ()  # its own, and those of its actions
     buttons: Callable[[Record], Sequence[Button]] | None = None  # at the end of a row
-    searches: str = ""  # the label of the search box
     filters: Sequence[Filter] = ()
     tabs: Sequence[Tab] = ()  # of the parameter ``state``
     bulk: Mapping[str, Action] = field(default_factory=dict)  # on selected records, by their values
-    name: Callable[[Record], str] = field(default=lambda row: str(row["id"]))  # in labels of boxes
     state: Callable[[Record], str] | None = None  # what an action on selected records compares
     sorts: bool = False  # whether it is that of a list, not one within a panel
     has_csv: bool = False  # whether ``format=csv`` in its address downloads it
@@ -114,12 +84,10 @@ class Table:
     is_complete: bool = True  # whether no more records match than its total
 
     @classmethod
-    def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply) -> Self:
-        requests = [("", reply.request)]
-        is_complete, rows = reply.is_complete, reply.content
-        return cls(
-            caption, columns, rows, reply.total, reply.pages, requests, is_complete=is_complete
-        )
+    def of_reply(cls, caption: str, reply: Reply) -> Self:
+        requests, is_complete = [("", reply.request)], reply.is_complete
+        found = reply.content, reply.total, reply.pages, requests
+        return cls(caption, *found, is_complete=is_complete)
 
     @property
     def requests(self) -> Requests:
@@ -159,13 +127,6 @@ class Table:
         return self.is_filtered or self.page > 1
 
     @property
-    def shows_filters(self) -> bool:
-        """Whether a search or a filter can change what it shows."""
-        has_filters = bool(self.searches or self.filters)
-        has_defaults = any(each.default for each in self.filters)
-        return has_filters and bool(self.rows or self.is_narrowed or has_defaults)
-
-    @property
     def hidden(self) -> list[tuple[str, str]]:
         """The parameters that the form of the filters keeps."""
         own = {"q", "page", *KEPT, *(each.name for each in self.filters)}
@@ -178,14 +139,14 @@ class Table:
         sent = {name: value for name, value in kept.items() if value not in {"", "None"}}
         return f"{request.path}?{urlencode(sent)}" if sent else request.path
 
-    def sort_address(self, column: Column) -> str:
-        """Return the address that sorts by a column, or reverses the order."""
-        reverse = self.direction(column) == "descending"
-        return self.address(sort=column.sort, order="asc" if reverse else "desc", page="")
+    def sort_address(self, sort: str) -> str:
+        """Return the address that sorts by a value of ``orderby``, or reverses the order."""
+        reverse = self.direction(sort) == "descending"
+        return self.address(sort=sort, order="asc" if reverse else "desc", page="")
 
-    def direction(self, column: Column) -> str:
-        """Return how the table is sorted by a column: ``ascending``, ``descending`` or nothing."""
-        if not self.sorts or not column.sort or request.args.get("sort") != column.sort:
+    def direction(self, sort: str) -> str:
+        """Return how the table is sorted by a value: ``ascending``, ``descending`` or nothing."""
+        if not self.sorts or request.args.get("sort") != sort:
             return ""
         return "ascending" if request.args.get("order") == "asc" else "descending"
 

@@ -48,7 +48,15 @@ from app.plugins.admin.frame import (
 from app.plugins.admin.pages import Button, allowed, record_page
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.selections import Action, act, allowed_actions, state_of
-from app.plugins.admin.tables import Column, Filter, Tab, Table, csv_file, list_query, rows_per_page
+from app.plugins.admin.tables import (
+    CsvColumns,
+    Filter,
+    Tab,
+    Table,
+    csv_file,
+    list_query,
+    rows_per_page,
+)
 from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
 from app.services.common.filtering import ListQuery
@@ -75,8 +83,6 @@ class Noun:
     title = ""  # the title of the table
     navigation = ("", 0)  # icon and position
     menu = ""  # the text in the navigation. By default, the title
-    intro = ""  # a sentence above the table
-    empty: tuple[str, ...] = ("", "")  # title and text of an empty table, and what a link opens
     create_label = ""  # the button that creates a record
     named_by: tuple[str, ...] = ()  # the fields that name the record
     create_schema: type[Base] | None = None
@@ -88,7 +94,6 @@ class Noun:
     has_trash = False
     has_csv = False  # whether its table offers a CSV file, and numbers of rows
     pauses = False  # whether its page has *Pause* and *Resume*
-    searches = ""  # the label of the search box
     resource = ""  # the kind of record in events
     also_reads: tuple[str, ...] = ()  # operations that its page needs beside that of the record
     secrets: Mapping[str, str] = {}  # labels of fields that are shown only when they are new
@@ -172,13 +177,9 @@ class Noun:
 
     # What subclasses describe
 
-    def columns(self, *, trashed: bool) -> list[Column]:
-        """Return the columns of the table, or of the trash."""
-        raise NotImplementedError
-
-    def csv_columns(self, *, trashed: bool) -> list[Column]:
+    def csv_columns(self, *, trashed: bool) -> CsvColumns:
         """Return the columns of the CSV file of what the table shows."""
-        return self.columns(trashed=trashed)
+        raise NotImplementedError
 
     def listing(self, query: Record, *, trashed: bool) -> Listing:
         """Return the serializer of a loaded query and the function of the service for its list."""
@@ -208,10 +209,6 @@ class Noun:
 
     def badge(self, record: Record) -> Markup | str:
         """Return the state of a record, beside its title."""
-        return ""
-
-    def list_notice(self) -> str:
-        """Return what the table is limited to by a link of another page."""
         return ""
 
     def list_buttons(self) -> list[Button]:
@@ -321,11 +318,9 @@ class Noun:
         if self.create_schema:
             buttons.append(Button(_(self.create_label), self.endpoint("create"), tone="primary"))
         return render(
-            "list.html",
+            f"{self.plural}.html",
             title=_(self.title),
-            notice=self.list_notice(),
-            intro=_(self.intro),
-            empty=self.empty,
+            noun=self,
             table=table,
             trashed=trashed,
             buttons=allowed(buttons),
@@ -342,11 +337,10 @@ class Noun:
         reply = self.listed(
             operation, list_query() | self.query(given), rows_per_page() if self.has_csv else None
         )
-        table = Table.of_reply(_(self.title), self.columns(trashed=trashed), reply)
+        table = Table.of_reply(_(self.title), reply)
         table.rows = self.prepared(list(table.rows))
         table.has_csv = self.has_csv
-        table.sorts, table.name, table.tabs = True, self.name_of, self.tabs(reply)
-        table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
+        table.sorts, table.tabs, table.filters = True, self.tabs(reply), self.filters()
         table.bulk = allowed_actions(self, trashed=trashed)
         table.state = None if trashed else partial(state_of, self)
         table.own_requests = [
@@ -402,12 +396,13 @@ class Noun:
     def csv_of(
         self, batches: Iterable[list[Record]], stream: RowStream | None = None, *, trashed: bool
     ) -> Response:
-        """Return records as CSV with the columns of the table."""
+        """Return records as CSV."""
         columns = self.csv_columns(trashed=trashed)
         rows = (
-            [{each.label: each.text(row) for each in columns} for row in part] for part in batches
+            [{label: cell(row) for label, cell in columns.items()} for row in part]
+            for part in batches
         )
-        return csv_file(self.plural, [each.label for each in columns], rows, stream)
+        return csv_file(self.plural, [*columns], rows, stream)
 
     def selected_table(self) -> dict[str, str]:
         """Return the parameters of the table whose rows were selected."""

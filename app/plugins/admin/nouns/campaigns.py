@@ -21,7 +21,7 @@ from app.plugins.admin.nouns import Listing, Noun
 from app.plugins.admin.nouns.coupon_texts import coupon_warnings, facts_of
 from app.plugins.admin.nouns.coupons import COUPONS, best_coupons, linked_campaign
 from app.plugins.admin.pages import Button
-from app.plugins.admin.tables import Column, Tab, Table, csv_file
+from app.plugins.admin.tables import Tab, Table, csv_file
 from app.plugins.admin.texts import gettext as _
 from app.schemas.campaigns import CampaignCreate, CampaignListQuery, CampaignUpdate
 from app.schemas.coupons.batch import CHARSET, CouponBatchCreate, CouponBatchSchema
@@ -46,16 +46,9 @@ class CampaignPages(Noun):
 
     name = resource = "campaign"
     title, navigation, create_label = "Campaigns", ("megaphone", 105), "Create campaign"
-    empty = (
-        "No campaigns yet",
-        (
-            "A campaign gives many coupons one start and end, one limit of uses and one budget. "
-            "Create one, then generate its codes."
-        ),
-    )
     named_by, create_schema, update_schema = ("name",), CampaignCreate, CampaignUpdate
     list_schema, query_type = CampaignListQuery, CampaignQuery
-    pauses, searches = True, "Search name"
+    pauses = True
     delete_note = (
         "Only a campaign without coupons, also in the trash, and without uses can be deleted. "
         "End or pause any other one."
@@ -65,15 +58,6 @@ class CampaignPages(Noun):
         """Return the state of a campaign, within a text of another record."""
         word, tone = STATES[record["state"]]
         return html.badge(text % {"state": _(word)}, tone)
-
-    def columns(self, *, trashed: bool) -> list[Column]:
-        return [
-            Column(_("Name"), self.link),
-            Column(_("State"), self.badge, on_phone=True),
-            Column(_("Period"), _period),
-            Column(_("Uses"), _uses, is_number=True, on_phone=True),
-            Column(_("Discount"), _discount, is_number=True),
-        ]
 
     def listing(self, query: Record, *, trashed: bool) -> Listing:
         return CAMPAIGN.only(query["selection"]), queries.list_campaigns
@@ -125,27 +109,6 @@ def _left(limit: Any, taken: Any, shown: Callable[[Any], str]) -> str:
     return _("of %(limit)s, %(left)s left", limit=shown(limit), left=left)
 
 
-def _uses(campaign: Record) -> str:
-    uses, limit = html.number(campaign["uses"]), campaign["usage_limit"]
-    return _("%(uses)s of %(limit)s", uses=uses, limit=html.number(limit)) if limit else uses
-
-
-def _discount(campaign: Record) -> str:
-    given, budget = html.money(campaign["discount"]), campaign["budget"]
-    if not Decimal(budget):
-        return given
-    return _("%(uses)s of %(limit)s", uses=given, limit=html.money(budget))
-
-
-def _period(campaign: Record) -> Markup | str:
-    start, end = campaign["starts_at"], campaign["ends_at"]
-    if start and end:
-        return html.joined([html.time(start), html.time(end)], " – ")  # noqa: RUF001  # a dash
-    if start or end:
-        return html.joined([_("from") if start else _("until"), html.time(start or end)], " ")
-    return html.NONE
-
-
 PREVIEW = 5
 
 FIELDS = ",".join(CouponBatchSchema._declared_fields)
@@ -159,13 +122,6 @@ class Batches(Noun):
     resource = "coupon_batch"
     title, menu, create_label = "Generated coupons", "Generate", "Generate coupons"
     navigation = ("layers", 110)
-    empty = (
-        "No generated coupons yet",
-        (
-            "Generate up to ten thousand coupons with random codes that cannot be guessed, for a "
-            "mailing or for printed cards."
-        ),
-    )
     create_schema, deletes = CouponBatchCreate, False
 
     def name_of(self, record: Record) -> str:
@@ -173,23 +129,6 @@ class Batches(Noun):
 
     def title_of(self, record: Record) -> str:
         return _("Batch %(name)s", name=self.name_of(record))
-
-    def columns(self, *, trashed: bool) -> list[Column]:
-        def name(row: Record) -> Markup:
-            if not (campaign := row["campaign"]):
-                return self.link(row)
-            text = Markup('{}<br><small class="muted">{}</small>')
-            return text.format(self.link(row), _("Campaign: %(name)s", name=campaign["name"]))
-
-        return [
-            Column(_("Batch"), name),
-            Column(_("Codes"), lambda row: f"{row['prefix']}{row['pattern']}"),
-            Column.of(_("Number"), "count"),
-            Column.of(_("Unused"), "unused", on_phone=True),
-            Column.of(_("Reserved"), "reserved"),
-            Column.of(_("Used"), "used", on_phone=True),
-            Column.of(_("Generated"), "created_at", html.time),
-        ]
 
     def new_values(self) -> Mapping[str, object]:
         """Return what the form shows at first, with ``campaign`` that campaign."""
@@ -218,13 +157,9 @@ class Batches(Noun):
         """Return the latest batches of a campaign."""
         query = self.query({"campaign": str(campaign_id)}) | {"limit": 10}
         reply = call("list_coupon_batches", query=query)
-        table = Table.of_reply(_("Batches"), self.columns(trashed=False), reply)
+        table = Table.of_reply(_("Batches"), reply)
         table.rows = [each | {"campaign": None} for each in table.rows]
         return table
-
-    def list_notice(self) -> str:
-        number = request.args.get("campaign", "")
-        return _("Only batches of campaign %(id)s.", id=number) if number else ""
 
     def warnings(self, form: Form) -> list[str]:
         return coupon_warnings(form, "coupon.")

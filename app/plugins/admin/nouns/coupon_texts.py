@@ -3,10 +3,12 @@
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 
+from markupsafe import Markup
+
 from app.db.session import now
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record
-from app.plugins.admin.form_fields import FieldSpec, is_percent
+from app.plugins.admin.form_fields import COUPON_TYPES, FieldSpec, is_percent
 from app.plugins.admin.forms import Form
 from app.plugins.admin.texts import gettext as _
 
@@ -26,6 +28,17 @@ USE_STATES = {
     "released": ("Released", ""),
 }
 """Word and tone of each status of a redemption."""
+
+
+def use_badge(use: Record) -> Markup:
+    """Return the badge of the status of a redemption."""
+    return html.state_badge(USE_STATES, use["status"])
+
+
+def type_of(coupon: Record) -> str:
+    """Return the label of the type of a coupon."""
+    name: str = coupon["type"]
+    return _(COUPON_TYPES.get(name, name))
 
 
 def amount_of(coupon: Record) -> str:
@@ -59,6 +72,11 @@ def reserved_of(coupon: Record) -> str:
     """Return how many uses of a coupon are reserved, or an empty string."""
     count = coupon["reserved"]
     return _("%(count)s of them reserved", count=html.number(count)) if count else ""
+
+
+def uses_and_reserved(coupon: Record) -> str:
+    """Return the uses of a coupon and how many of them are reserved."""
+    return ", ".join(filter(None, (uses_of(coupon), reserved_of(coupon))))
 
 
 def last_day(coupon: Record) -> str:

@@ -19,7 +19,6 @@ from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Listing, Noun
 from app.plugins.admin.nouns.coupon_texts import (
     STATES,
-    USE_STATES,
     amount_of,
     coupon_warnings,
     facts_of,
@@ -27,12 +26,14 @@ from app.plugins.admin.nouns.coupon_texts import (
     reserved_of,
     sentence,
     state_of,
+    type_of,
+    uses_and_reserved,
     uses_of,
 )
 from app.plugins.admin.nouns.refused_codes import refused_codes, user_of
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
-from app.plugins.admin.tables import Column, Filter, Tab, Table, page_number
+from app.plugins.admin.tables import CsvColumns, Filter, Tab, Table, page_number
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
@@ -60,13 +61,9 @@ class CouponPages(Noun):
 
     name = resource = "coupon"
     title, navigation, create_label = "Coupons", ("ticket", 100), "Create coupon"
-    empty = (
-        "No coupons yet",
-        "A coupon is a code that lowers the price of an order. Create one, or generate a thousand.",
-    )
     named_by, create_schema, update_schema = ("code",), CouponCreate, CouponUpdate
     list_schema, query_type, queries = CouponListQuery, CouponQuery, queries
-    has_trash, has_csv, pauses, searches = True, True, True, "Search code or description"
+    has_trash, has_csv, pauses = True, True, True
 
     def badge(self, record: Record) -> Markup:
         """Return the state of a coupon, and that of its campaign unless it is active."""
@@ -86,51 +83,23 @@ class CouponPages(Noun):
             for state in [found[coupon["id"]]]
         ]
 
-    def columns(self, *, trashed: bool) -> list[Column]:
-        types = CHOICES["coupon_types"]()
-
-        def uses(row: Record) -> str:
-            return ", ".join(filter(None, (uses_of(row), reserved_of(row))))
-
-        columns = [
-            Column(
-                _("Code"), self.name_of if trashed else self.link, sort="code", plain=self.name_of
-            ),
-            Column(_("Discount"), lambda row: types.get(row["type"], row["type"])),
-            Column(
-                _("Amount"),
-                amount_of,
-                sort="amount",
-                is_number=True,
-                on_phone=True,
-                plain=lambda row: row["amount"],
-            ),
-            Column(_("State"), self.badge, on_phone=True),
-            Column(_("Uses"), uses, sort="uses", is_number=True, on_phone=True),
-            Column(
-                _("Works until"),
-                last_day,
-                sort="expiry_date",
-                is_number=True,
-                plain=lambda row: html.last_day(row["expiry_date"]),
-            ),
-        ]
+    def csv_columns(self, *, trashed: bool) -> CsvColumns:
+        state: CsvColumns = {_("State"): lambda row: self.badge(row).striptags()}
+        end: CsvColumns = {_("Works until"): lambda row: html.last_day(row["expiry_date"])}
         if trashed:
-            since = _("In the trash since")
-            columns[3] = Column.of(since, "trashed_at", html.time, on_phone=True)
-            del columns[5]
-        return columns
-
-    def csv_columns(self, *, trashed: bool) -> list[Column]:
-        def campaign(row: Record) -> str:
-            return row["campaign"]["name"] if row["campaign"] else ""
-
-        return [
-            *self.columns(trashed=trashed),
-            Column(_("Description"), lambda row: row["description"]),
-            Column(_("Campaign"), campaign),
-            Column.of(_("Created"), "created_at", html.time),
-        ]
+            state = {_("In the trash since"): lambda row: html.sortable_time(row["trashed_at"])}
+            end = {}
+        return {
+            _("Code"): lambda row: row["code"],
+            _("Discount"): type_of,
+            _("Amount"): lambda row: row["amount"],
+            **state,
+            _("Uses"): uses_and_reserved,
+            **end,
+            _("Description"): lambda row: row["description"],
+            _("Campaign"): lambda row: row["campaign"] and row["campaign"]["name"],
+            _("Created"): lambda row: html.sortable_time(row["created_at"]),
+        }
 
     def listing(self, query: Record, *, trashed: bool) -> Listing:
         return coupons(query, TRASHED_COUPON if trashed else COUPON), queries.list_coupons
@@ -197,7 +166,7 @@ class CouponPages(Noun):
     def values(self, record: Record) -> dict[str, object]:
         query = {"coupon_id": record["id"], "limit": 10}
         found = call_if_allowed("list_redemptions", query=query)
-        uses = Table.of_reply(_("Uses"), self._use_columns(), found) if found else None
+        uses = Table.of_reply(_("Uses"), found) if found else None
         if uses:
             uses.rows, uses.buttons = _with_addresses(uses.rows), self._use_buttons
         return {
@@ -228,24 +197,6 @@ class CouponPages(Noun):
             for way, label in (("confirm", _("Confirm")), ("release", _("Release")))
         )
         return [confirm, release] if use["status"] == "reserved" else [release]
-
-    def _use_columns(self) -> list[Column]:
-        def customer(row: Record) -> Markup:
-            source: Any = row["reference"]
-            if source.startswith("counter-"):
-                source = _("Redeemed on a page")
-            if number := row["order_id"]:
-                source = NOUNS["order"].link_to(number, _("Order %(id)s", id=number))
-            return Markup('{}<br><small class="muted">{}</small>').format(user_of(row), source)
-
-        return [
-            Column(_("Customer"), customer),
-            Column(
-                _("Status"), lambda row: html.state_badge(USE_STATES, row["status"]), on_phone=True
-            ),
-            Column.of(_("Discount"), "amount", html.money),
-            Column.of(_("Time"), "updated_at", html.time, on_phone=True),
-        ]
 
     def actions(self) -> dict[str, Action]:
         spec, title = spec_of(CouponUpdate, "expiry_date"), _("Setting the expiry date")
@@ -311,15 +262,8 @@ def best_coupons(query: Mapping[str, str]) -> Record:
     query = {**query, "limit": "10", "fields": "uses,discount,revenue"}
     reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
     if reply is None:
-        return {"best": Table(title, (), ()), "slow": _(reports.SLOW)}
-    return {"best": Table.of_reply(title, _report_columns(), reply)}
-
-
-def coupon_cell(row: Record) -> Markup | str:
-    """Return the coupon of a row of a report, as a link unless it is deleted."""
-    coupon = row["coupon"]
-    shown = coupon["id"] if coupon["status"] == "published" else None
-    return COUPONS.link_to(shown, coupon["code"])
+        return {"best": Table(title, ()), "slow": _(reports.SLOW)}
+    return {"best": Table.of_reply(title, reply)}
 
 
 def campaign_filters() -> list[Filter]:
@@ -327,15 +271,6 @@ def campaign_filters() -> list[Filter]:
     choices = {value: name for value, name in CHOICES["campaigns"]().items() if value}
     found = Filter("campaign", _("Campaign"), _("All campaigns"), choices)
     return [found] if choices or found.value else []
-
-
-def _report_columns() -> list[Column]:
-    return [
-        Column(_("Coupon"), coupon_cell),
-        Column.of(_("Uses"), "uses", on_phone=True),
-        Column.of(_("Discount"), "discount", html.money, on_phone=True),
-        Column.of(_("Revenue"), "revenue", html.money),
-    ]
 
 
 def _campaigns() -> Any:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from flask import Response, request
-from markupsafe import Markup
 
 from app.api.authentication import current_principal
 from app.api.representations import DOWNLOAD, customers
@@ -17,12 +16,12 @@ from app.plugins.admin.calls import Record, Reply, api_request, call, can, form_
 from app.plugins.admin.form_fields import FieldSpec, spec_of
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import FORM, AnyResponse, Listing, Noun
-from app.plugins.admin.nouns.orders import ORDERS, coupon_uses, customer_of
+from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
 from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, person_buttons, record_page
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import (
-    Column,
+    CsvColumns,
     Filter,
     Table,
     amount_filters,
@@ -55,40 +54,27 @@ class CustomerPages(Noun):
 
     name = resource = "customer"
     title, navigation, create_label = "Customers", ("users", 300), "Create customer"
-    empty = (
-        "No customers yet",
-        "A customer is an account of your shop, with addresses and orders. Create or import one.",
-    )
     named_by = ("first_name", "last_name")
     create_schema, update_schema = CustomerCreate, CustomerUpdate
     list_schema, query_type, queries = CustomerListQuery, CustomerQuery, queries
-    has_csv, searches = True, "Search name or e-mail address"
+    has_csv = True
     delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
 
     def name_of(self, record: Record) -> str:
         return super().name_of(record) or str(record["username"])
 
-    def columns(self, *, trashed: bool) -> list[Column]:
-        def name(row: Record) -> Markup:
-            tags = html.joined(map(html.badge, row["tags"]), " ")
-            return html.joined([self.link(row), tags], " ") if tags else self.link(row)
-
-        return [
-            Column(_("Name"), name, sort="name", plain=self.name_of),
-            Column(_("E-mail address"), lambda row: row["email"] or html.NONE, sort="email"),
-            Column.of(_("Last order"), "last_order_date", html.time),
-            Column.of(_("Orders"), "orders_count", sort="orders_count", on_phone=True),
-            Column.of(_("Spent"), "total_spent", html.money, sort="total_spent", on_phone=True),
-        ]
-
-    def csv_columns(self, *, trashed: bool) -> list[Column]:
-        return [
-            *self.columns(trashed=trashed),
-            Column(_("Username"), lambda row: row["username"]),
-            Column(_("Role"), lambda row: html.words(row["role"]) if row["role"] else ""),
-            Column(_("Tags"), lambda row: ", ".join(row["tags"])),
-            Column.of(_("Registered"), "created_at", html.time),
-        ]
+    def csv_columns(self, *, trashed: bool) -> CsvColumns:
+        return {
+            _("Name"): self.name_of,
+            _("E-mail address"): lambda row: row["email"],
+            _("Last order"): lambda row: html.sortable_time(row["last_order_date"]),
+            _("Orders"): lambda row: row["orders_count"],
+            _("Spent"): lambda row: row["total_spent"],
+            _("Username"): lambda row: row["username"],
+            _("Role"): lambda row: row["role"] and html.words(row["role"]),
+            _("Tags"): lambda row: ", ".join(row["tags"]),
+            _("Registered"): lambda row: html.sortable_time(row["created_at"]),
+        }
 
     def listing(self, query: Record, *, trashed: bool) -> Listing:
         return customers(query), queries.list_customers
@@ -146,7 +132,7 @@ class CustomerPages(Noun):
                 Button(_("Create order"), ORDERS.endpoint("create"), {"customer_id": record["id"]}),
                 self.button(_("Edit"), "edit", record, tone="primary"),
             ],
-            "orders": ORDERS.panel({"customer_id": record["id"]}, _("Customer")),
+            "orders": ORDERS.panel({"customer_id": record["id"]}),
             "uses": coupon_uses({"customer_id": record["id"], "limit": MAX_USES}),
             "refused": refused_codes(customer=(record["id"], record["email"])),
             "files": _downloads(record["id"]),
@@ -260,44 +246,30 @@ def claim(customer_id: int) -> AnyResponse:
     )
 
 
-def _order(order_id: int) -> Markup:
-    """Return what says whose an order is: its number, the name, the time and the total."""
+def _order(order_id: int) -> Record:
+    """Return an order, or its ID alone if it is in the trash."""
     try:
-        order = call("get_order", order_id=order_id).content
+        order: Record = call("get_order", order_id=order_id).content
     except ShopError as error:
         if error.status != 404:
             raise
-        return html.pair(f"#{order_id}", _("In the trash"))
-    total, when = html.money(order["total"], order["currency"]), html.time(order["created_at"])
-    return html.pair(ORDERS.link(order), html.joined([customer_of(order), when, total], " · "))
+        return {"id": order_id}
+    return order
 
 
 def _page(kept: Record, **values: Any) -> Response:
     title = _("Merge an account into %(name)s", name=CUSTOMERS.name_of(kept))
     back = CUSTOMERS.url("show", kept["id"]), CUSTOMERS.name_of(kept)
-    return record_page("merge.html", title, back, **values)
+    return record_page("merge.html", title, back, kept=kept, **values)
 
 
 def _choices(kept: Record) -> Table:
     """Return the search for the other account."""
-    columns = [
-        Column(
-            _("Name"),
-            lambda row: html.link(
-                CUSTOMERS.url("merge", kept["id"]) + f"?customer_id={row['id']}",
-                CUSTOMERS.name_of(row),
-            ),
-        ),
-        Column(_("E-mail address"), lambda row: row["email"] or html.NONE, on_phone=True),
-        Column.of(_("Orders"), "orders_count", on_phone=True),
-        Column.of(_("Spent"), "total_spent", html.money),
-    ]
     fields = "id,email,first_name,last_name,username,orders_count,total_spent"
     query = list_query(role="all", limit=FOUND, fields=fields)
     reply = call("list_customers", query=query)
-    table = Table.of_reply(_("Accounts"), columns, reply)
+    table = Table.of_reply(_("Accounts"), reply)
     table.rows = [row for row in table.rows if row["id"] != kept["id"]]
-    table.searches = _("Search name or e-mail address")
     return table
 
 
@@ -321,17 +293,12 @@ def _comparison(kept: Record, other: int) -> dict[str, object]:
     reply = call("get_customer_merge", query={"customer_id": other}, customer_id=kept["id"])
     preview, removed = reply.content, call("get_customer", customer_id=other).content
     rows = [
-        {"id": _(label), "kept": shown(kept), "removed": shown(removed)}
+        {"label": _(label), "kept": shown(kept), "removed": shown(removed)}
         for label, shown in _SHOWN.items()
-    ]
-    columns = [
-        Column("", lambda row: row["id"]),
-        Column(_("Stays"), lambda row: row["kept"] or html.NONE, on_phone=True),
-        Column(_("Is removed"), lambda row: row["removed"] or html.NONE, on_phone=True),
     ]
     address = CUSTOMERS.url("merge", kept["id"], tag=reply.headers.get("ETag", ""))
     return {
-        "both": Table(_("Both accounts"), columns, rows, total=len(rows)),
+        "both": Table(_("Both accounts"), rows),
         "other_way": CUSTOMERS.url("merge", other) + f"?customer_id={kept['id']}",
         "preview": preview,
         "reasons": [each["message"] for each in preview["reasons"]],

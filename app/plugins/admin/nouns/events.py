@@ -22,7 +22,7 @@ from app.plugins.admin.history import (
     record_of,
 )
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
-from app.plugins.admin.tables import Column, Filter, Table
+from app.plugins.admin.tables import Filter, Table
 from app.plugins.admin.texts import gettext as _
 
 SIZE = 50
@@ -33,7 +33,6 @@ class Events(Noun):
 
     name, resource, deletes = "event", "event", False
     title, navigation = "Events", ("activity", 500)
-    empty = ("No events yet", "Every change of a coupon, customer or order appears here.")
 
     def name_of(self, record: Record) -> str:
         return f"{record['id']} {record['type']}"
@@ -48,13 +47,13 @@ class Events(Noun):
     def read(self, record_id: int) -> tuple[Record, str]:
         return call("get_event", query={"fields": FIELDS}, event_id=record_id).content, ""
 
-    def columns(self, *, trashed: bool) -> list[Column]:
-        return [
-            Column(_("Event"), self.link),
-            Column(_("Record"), _record, on_phone=True),
-            Column(_("By"), lambda row: row["actor"]["username"] or html.NONE),
-            Column.of(_("Time"), "created_at", html.time, on_phone=True),
-        ]
+    def link_of(self, event: Record) -> Markup | str:
+        """Return the record of an event, as a link unless it was deleted."""
+        text = f"{html.words(event['resource'])} {event['resource_id']}"
+        noun = NOUNS.get(event["resource"])
+        if noun is None or event["type"].endswith(".deleted"):
+            return text
+        return noun.link_to(event["resource_id"], text)
 
     def filters(self) -> list[Filter]:
         catalog = current_catalog()
@@ -67,12 +66,6 @@ class Events(Noun):
             Filter("request_id", _("Request ID")),
         ]
 
-    def list_notice(self) -> str:
-        given = request.args
-        if not (number := given.get("resource_id")):
-            return ""
-        return _("Only events of %(record)s %(id)s.", record=given.get("resource", ""), id=number)
-
     def table(self) -> Table:
         """Return the latest events, or those before the one in the address."""
         names = ("type", "resource", "resource_id", "user_id", "request_id")
@@ -83,7 +76,6 @@ class Events(Noun):
         events = call("list_events", query=query).content
         table = Table(
             _("Events"),
-            self.columns(trashed=False),
             events[:SIZE],
             total=len(events[:SIZE]),
             filters=self.filters(),
@@ -100,7 +92,7 @@ class Events(Noun):
         request_id = record["request_id"] or ""
         of_request = f"{self.url('show_list')}?{urlencode({'request_id': request_id})}"
         return {
-            "of": _record(record),
+            "of": self.link_of(record),
             "of_request": request_id and html.link(of_request, request_id),
             "changes": History([changed._replace(undo="")], "", ""),
             "can_undo": bool(changed.undo),
@@ -144,14 +136,6 @@ def _undo(record: Record) -> dict[str, object]:
 def _fields(names: str, labels: Mapping[str, str]) -> str:
     """Return the labels of fields and parts that a reason names."""
     return ", ".join(label_of(name, labels) for name in names.split(", "))
-
-
-def _record(row: Record) -> Markup | str:
-    text = f"{html.words(row['resource'])} {row['resource_id']}"
-    noun = NOUNS.get(row["resource"])
-    if noun is None or row["type"].endswith(".deleted"):
-        return text
-    return noun.link_to(row["resource_id"], text)
 
 
 EVENTS = Events()

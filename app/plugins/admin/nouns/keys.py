@@ -17,7 +17,7 @@ from app.plugins.admin.forms import Form
 from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.nouns import FORM, Noun, form_page
 from app.plugins.admin.pages import Button, record_page
-from app.plugins.admin.tables import Column, Table
+from app.plugins.admin.tables import Table
 from app.plugins.admin.texts import gettext as _
 from app.schemas import api_keys as schemas
 from app.schemas.base import Base
@@ -28,10 +28,6 @@ from app.schemas.loading import instance_of, invalid_params
 from app.services.api_keys import links, sessions
 from app.services.api_keys.rights import Rights
 from app.services.api_keys.writes import require_rotated_key_again
-
-
-def _permission(key: Record) -> str:
-    return _(PERMISSIONS.get(key["permission"], ""))
 
 
 def _may_rotate(key: Record) -> bool:
@@ -67,8 +63,6 @@ class Keys(Noun):
 
     name, operation, resource = "key", "api_key", "key"
     title, navigation, create_label = "Keys", ("key", 800), "Create key"
-    intro = "A program or a person needs a key to use the shop. Give each one its own."
-    empty = ("No keys", "")
     create_schema, deletes = schemas.ApiKeyCreate, False
     secrets = {"consumer_key": "Consumer key", "consumer_secret": "Consumer secret"}
     secrets_note = "The secret is shown only here. Copy both to the program that uses the key."
@@ -77,18 +71,11 @@ class Keys(Noun):
     def name_of(self, record: Record) -> str:
         return record["description"] or f"…{record['truncated_key']}"
 
+    def permission_of(self, record: Record) -> str:
+        return _(PERMISSIONS.get(record["permission"], ""))
+
     def query(self, given: object) -> dict[str, object]:
         return {"order": "desc"}
-
-    def columns(self, *, trashed: bool) -> list[Column]:
-        return [
-            Column(_("Key"), self.link),
-            Column(_("User"), lambda row: row["username"], on_phone=True),
-            Column(_("Permission"), _permission),
-            Column(_("Resources"), lambda row: html.words(*row["resources"])),
-            Column.of(_("Expires"), "expires_at", html.time),
-            Column.of(_("Last used"), "last_used_at", html.time, on_phone=True),
-        ]
 
     def list_buttons(self) -> list[Button]:
         return [Button(_("Invite a colleague"), "admin_keys.invite")]
@@ -97,26 +84,14 @@ class Keys(Noun):
         """Show the keys, and the open invitations and unused links if there are any."""
         actor = current_principal()
 
-        def key(row: Record) -> object:
-            return self.link_to(row["key_id"], self.name_of(row))
-
-        until = Column.of(_("Works until"), "expires_at", html.time, on_phone=True)
-        invited = [
-            Column(_("Username"), lambda row: row["login"]),
-            Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
-            Column(_("Invited by"), lambda row: row["username"]),
-            until,
-        ]
-        user = Column(_("User"), lambda row: row["username"], on_phone=True)
         withdraw = partial(_end, _("Withdraw"), "admin_sessions.withdraw", "link_id", "login")
         revoke = partial(_end_own, _("Revoke"), "admin_keys.revoke_link", "link_id", "username")
-        invitations, unused = links.list_invitations(actor), links.list_links(actor)
-        of_link = [Column(_("Key"), key), user, until]
-        tables = [
-            Table(_("Open invitations"), invited, [*map(asdict, invitations)], buttons=withdraw),
-            Table(_("Unused sign-in links"), of_link, [*map(asdict, unused)], buttons=revoke),
-        ]
-        return self.list_page(more=[each for each in tables if each.rows])
+        found = [*map(asdict, links.list_invitations(actor))]
+        unused = [*map(asdict, links.list_links(actor))]
+        return self.list_page(
+            invitations=Table(_("Open invitations"), found, buttons=withdraw),
+            unused=Table(_("Unused sign-in links"), unused, buttons=revoke),
+        )
 
     def values(self, record: Record) -> dict[str, object]:
         name = self.name_of(record)
@@ -137,7 +112,7 @@ class Keys(Noun):
         )
         return {
             "is_own": frame.current_session().principal.key_id == record["id"],
-            "permission": _permission(record),
+            "permission": self.permission_of(record),
             "resources": html.words(*record["resources"]),
             "buttons": [self.button(_("New sign-in link"), "new_link", record, in_api=False)]
             if _may_rotate(record) and record["permission"] != "write"
@@ -202,22 +177,6 @@ def _browser(user_agent: str) -> str:
     return browser or system or user_agent[:40] or _("Unknown browser")
 
 
-def _session_columns() -> list[Column]:
-    own = frame.current_session().id
-
-    def browser(row: Record) -> object:
-        mark = html.badge(_("This browser"), "ok") if row["id"] == own else ""
-        return html.joined([row["browser"], mark], " ")
-
-    return [
-        Column(_("Browser"), browser),
-        Column(_("User"), lambda row: row["username"], on_phone=True),
-        Column(_("Key"), lambda row: row["description"] or f"…{row['truncated_key']}"),
-        Column.of(_("Last used"), "last_used_at", html.time, on_phone=True),
-        Column.of(_("Ends"), "expires_at", html.time),
-    ]
-
-
 @sessions_blp.page("/sessions")
 def show() -> Response:
     """Show the sessions of the user, or all for an administrator."""
@@ -226,15 +185,8 @@ def show() -> Response:
         for row in sessions.list_sessions(current_principal())
     ]
     end = partial(_end_own, _("Sign out"), "admin_sessions.end_session", "session_id", "browser")
-    table = Table(_("Sessions"), _session_columns(), rows, len(rows), buttons=end)
-    return render(
-        "list.html",
-        title=_("Sessions"),
-        table=table,
-        intro=_(
-            "Browsers that are signed in. A session has the rights of its key and ends with it."
-        ),
-    )
+    table = Table(_("Sessions"), rows, len(rows), buttons=end)
+    return render("sessions.html", title=_("Sessions"), table=table)
 
 
 @sessions_blp.action("/sessions/<id:session_id>/end")

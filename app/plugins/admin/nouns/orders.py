@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from functools import partial
 
 import orjson
 from flask import request
@@ -18,12 +18,10 @@ from app.plugins.admin import history, html
 from app.plugins.admin.calls import Record, Reply, call, can
 from app.plugins.admin.form_fields import CHOICES, FieldSpec, line_specs, specs_of, status_labels
 from app.plugins.admin.nouns import NOUNS, Listing, Noun
-from app.plugins.admin.nouns.coupon_texts import USE_STATES
-from app.plugins.admin.nouns.coupons import COUPONS
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import (
-    Column,
+    CsvColumns,
     Filter,
     Tab,
     Table,
@@ -59,15 +57,6 @@ NEW_LINES = 3
 FIELDS = "id,order_number,created_at,status,currency,total,customer_id,billing_address,customer"
 
 
-def customer_of(order: Record) -> str:
-    """Return the name of the person who ordered, or the e-mail address."""
-    billing = order["billing_address"]
-    account = order.get("customer") or billing
-    names = (f"{each['first_name']} {each['last_name']}".strip() for each in (billing, account))
-    name = next(filter(None, names), "") or billing["email"] or account["email"]
-    return name or ("" if order["customer_id"] else _("Guest"))
-
-
 def _status_field(current: str = "") -> list[FieldSpec]:
     """Return the field of the status, which offers the current one and those that can be set."""
 
@@ -85,17 +74,19 @@ class OrderPages(Noun):
     name = resource = "order"
     title, navigation, create_label = "Orders", ("bag", 200), "Create order"
     create_schema, update_schema = OrderCreate, OrderUpdate
-    empty = (
-        "No orders yet",
-        "Orders appear here when your shop sends them to the API, or after an import.",
-        "swagger_ui.show",
-        "Open the API documentation",
-    )
     list_schema, query_type, queries = OrderListQuery, OrderQuery, queries
-    has_trash, has_csv, searches = True, True, "Search number, name or address"
+    has_trash, has_csv = True, True
 
     def name_of(self, record: Record) -> str:
         return f"#{record['order_number']}"
+
+    def customer_of(self, record: Record) -> str:
+        """Return the name of the person who ordered, or the e-mail address."""
+        billing = record["billing_address"]
+        account = record.get("customer") or billing
+        names = (f"{each['first_name']} {each['last_name']}".strip() for each in (billing, account))
+        name = next(filter(None, names), "") or billing["email"] or account["email"]
+        return name or ("" if record["customer_id"] else _("Guest"))
 
     def title_of(self, record: Record) -> str:
         return _("Order %(number)s", number=self.name_of(record))
@@ -105,57 +96,37 @@ class OrderPages(Noun):
         label = current_catalog().order_statuses.get(status)
         return html.badge(_(label or status), TONES.get(status, ""))
 
-    def columns(self, *, trashed: bool = False) -> list[Column]:
-        def total(row: Record) -> str:
-            return html.money(row["total"], row["currency"])
-
-        def plain_total(row: Record) -> str:
-            return str(row["total"])
-
-        return [
-            Column(
-                _("Order"),
-                self.name_of if trashed else self.link,
-                sort="id",
-                plain=lambda row: row["order_number"],
-            ),
-            Column(_("Customer"), customer_of, on_phone=True),
-            Column(_("Status"), self.badge, on_phone=True),
-            Column.of(_("Ordered"), "created_at", html.time, sort="date"),
-            Column(
-                _("Total"), total, sort="total", is_number=True, on_phone=True, plain=plain_total
-            ),
-        ]
-
-    def csv_columns(self, *, trashed: bool) -> list[Column]:
-        def of_billing(label: str, name: str) -> Column:
-            return Column(label, lambda row: row["billing_address"][name])
-
-        return [
-            *self.columns(trashed=trashed),
-            Column(_("Currency"), lambda row: row["currency"]),
-            of_billing(_("E-mail address"), "email"),
-            of_billing(_("Phone"), "phone"),
-            of_billing(_("Street"), "address_1"),
-            of_billing(_("Postcode"), "postcode"),
-            of_billing(_("City"), "city"),
-            of_billing(_("Country"), "country"),
-        ]
+    def csv_columns(self, *, trashed: bool) -> CsvColumns:
+        billing = {
+            _("E-mail address"): "email",
+            _("Phone"): "phone",
+            _("Street"): "address_1",
+            _("Postcode"): "postcode",
+            _("City"): "city",
+            _("Country"): "country",
+        }
+        return {
+            _("Order"): lambda row: row["order_number"],
+            _("Customer"): self.customer_of,
+            _("Status"): lambda row: self.badge(row).striptags(),
+            _("Ordered"): lambda row: html.sortable_time(row["created_at"]),
+            _("Total"): lambda row: row["total"],
+            _("Currency"): lambda row: row["currency"],
+            **{label: partial(_billed, name) for label, name in billing.items()},
+        }
 
     def listing(self, query: Record, *, trashed: bool) -> Listing:
         serializer = TRASHED_ORDER if trashed else ORDER
         return OrderSerializer(query, serializer), queries.list_orders
 
-    def panel(self, query: Mapping[str, object], without: str) -> Table | None:
+    def panel(self, query: Mapping[str, object]) -> Table | None:
         """Return the latest orders for a panel, or None if the session may not read them.
 
         Args:
             query: parameters of the API.
-            without: the column that the panel leaves out.
         """
-        columns = [column for column in self.columns() if column.label != without]
         reply = call_if_allowed("list_orders", query={"limit": 10, "fields": FIELDS, **query})
-        return Table.of_reply(_("Orders"), columns, reply) if reply else None
+        return Table.of_reply(_("Orders"), reply) if reply else None
 
     def filters(self) -> list[Filter]:
         """Return the filters, without that of a status if a tab has chosen it."""
@@ -172,10 +143,6 @@ class OrderPages(Noun):
         same = ("customer_id", "total_min", "total_max")
         found = {name: given.get(name, "") for name in same} | created_between(given)
         return {**found, "status": status, "fields": FIELDS}
-
-    def list_notice(self) -> str:
-        number = request.args.get("customer_id", "")
-        return _("Only orders of customer %(id)s.", id=number) if number else ""
 
     def tabs(self, reply: Reply) -> list[Tab]:
         labels = {
@@ -263,7 +230,7 @@ class OrderPages(Noun):
         shown = {"status": record["status"]}
         status = {"fields": shown, "shown": shown, "spec": _status_field(record["status"])[0]}
         data, erase = ([], []) if customer else person_buttons(order_id=number)
-        account, name = record["customer"], customer_of(record)
+        account, name = record["customer"], self.customer_of(record)
         own_name = f"{account['first_name']} {account['last_name']}".strip() if customer else ""
         return {
             "dangers": erase,
@@ -273,10 +240,10 @@ class OrderPages(Noun):
                 self.button(_("Edit"), "edit", record),
                 self.button(_("Change status"), "change_status", record, tone="primary", **status),
             ],
-            "lines": _lines(record),
+            "lines": Table(_("Items"), record["line_items"]),
             "refunded": refunded,
             "left": left,
-            "uses": coupon_uses({"order_id": number}, record["currency"]),
+            "uses": coupon_uses({"order_id": number}),
             "notes": notes and notes.content[::-1],
             "note_form": note_form if can("create_order_note") else None,
             "refunds": self._refunds(refunds, record),
@@ -309,58 +276,30 @@ class OrderPages(Noun):
         if not (refunds and refunds.content):
             return None
 
-        def money(amount: str) -> str:
-            return html.money(amount, order["currency"])
-
         def delete(row: Record) -> list[Button]:
             path = {"order_id": order["id"], "refund_id": row["id"]}
-            question = _("Delete the refund of %(amount)s?", amount=money(row["amount"]))
+            question = _(
+                "Delete the refund of %(amount)s?",
+                amount=html.money(row["amount"], order["currency"]),
+            )
             name = _("refund %(id)s", id=row["id"])
             endpoint = self.endpoint("delete_refund")
             shown = {"amount": row["amount"]}
             return [Button(_("Delete"), endpoint, path, name=name, question=question, shown=shown)]
 
-        columns = [
-            Column(_("Amount"), lambda row: money(row["amount"])),
-            Column(_("Reason"), lambda row: row["reason"] or html.NONE, on_phone=True),
-            Column.of(_("Time"), "created_at", html.time, on_phone=True),
-        ]
-        table = Table.of_reply(_("Refunds"), columns, refunds)
+        table = Table.of_reply(_("Refunds"), refunds)
         table.buttons = delete
         return table
 
 
-def _lines(order: Record) -> Table:
-    def name(row: Record) -> Markup:
-        more = [f"{meta['label']}: {meta['value']}" for meta in row["meta"]]
-        shown = html.joined(filter(None, [row["sku"], *more]), " · ")
-        return Markup('{}<br><small class="muted">{}</small>').format(row["name"], shown)
-
-    def money(amount: Any) -> str:
-        return html.money(amount, order["currency"])
-
-    found = [
-        Column(_("Item"), name),
-        Column.of(_("Price"), "price", money),
-        Column.of(_("Quantity"), "quantity", on_phone=True),
-        Column.of(_("Total"), "total", money, on_phone=True),
-    ]
-    return Table(_("Items"), found, order["line_items"])
+def _billed(name: str, order: Record) -> object:
+    return order["billing_address"][name]
 
 
-def coupon_uses(query: Mapping[str, object], currency: str | None = None) -> list[Markup] | None:
+def coupon_uses(query: Mapping[str, object]) -> list[Record] | None:
     """Return the uses of coupons of an order or a customer, or None if the key cannot read them."""
     reply = call_if_allowed("list_redemptions", query={"limit": 100, **query})
-    if reply is None:
-        return None
-    found = []
-    for use in reply.content:
-        code = COUPONS.link_to(use["coupon_id"], use["code"])
-        state = html.state_badge(USE_STATES, use["status"])
-        when = [] if currency else [html.time(use["created_at"])]
-        amount = html.joined([html.money(use["amount"], currency), *when], " · ")
-        found.append(html.pair(html.joined([code, state], " "), amount))
-    return found
+    return reply.content if reply else None
 
 
 ORDERS = OrderPages()

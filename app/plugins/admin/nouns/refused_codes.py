@@ -1,12 +1,8 @@
 """The codes that were refused in the last days, on the pages of coupons and customers."""
 
-from markupsafe import Markup
-
 from app.api.authentication import current_principal
-from app.plugins.admin import html
 from app.plugins.admin.calls import Record, can
-from app.plugins.admin.nouns import NOUNS
-from app.plugins.admin.tables import Column, Table
+from app.plugins.admin.tables import Table
 from app.plugins.admin.texts import gettext as _
 from app.services.reports.refusals import latest_refusals
 
@@ -31,27 +27,7 @@ def refused_codes(*, code: str = "", customer: tuple[int, str] | None = None) ->
     if not (can("list_refusal_reports") and can("list_customers") and can("list_coupons")):
         return None
     found = latest_refusals(current_principal(), code=code, customer=customer)
-    columns = [
-        Column(_("Code"), _coupon, on_phone=True)
-        if customer
-        else Column(_("Customer"), _customer, on_phone=True),
-        Column(_("Reason"), reason, on_phone=True),
-        Column(_("Cart"), _cart, is_number=True, on_phone=True),
-        Column.of(_("Time"), "created_at", html.time, on_phone=True),
-    ]
-    return Table(_("Refused in the last days"), columns, [row._asdict() for row in found])
-
-
-def _cart(row: Record) -> str:
-    return html.money(row["total"], row["currency"])
-
-
-def _coupon(row: Record) -> Markup | str:
-    return NOUNS["coupon"].link_to(row["coupon_id"], row["code"] or _("Other codes"))
-
-
-def _customer(row: Record) -> Markup | str:
-    return NOUNS["customer"].link_to(row["customer_id"], user_of(row))
+    return Table(_("Refused in the last days"), [row._asdict() for row in found])
 
 
 def user_of(use: Record) -> str:

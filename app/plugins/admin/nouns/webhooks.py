@@ -18,7 +18,7 @@ from app.plugins.admin.form_fields import FieldSpec, specs_of
 from app.plugins.admin.frame import see_other
 from app.plugins.admin.nouns import Noun
 from app.plugins.admin.pages import Button, record_page
-from app.plugins.admin.tables import Column, Filter, Table, list_query
+from app.plugins.admin.tables import Filter, Table, list_query
 from app.plugins.admin.texts import gettext as _
 from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpdate
 from app.services.webhooks.topics import can_read
@@ -40,10 +40,6 @@ class WebhookPages(Noun):
 
     name = resource = "webhook"
     title, navigation, create_label = "Webhooks", ("send", 400), "Create webhook"
-    empty = (
-        "No webhooks yet",
-        "A webhook sends changes of the shop to a program of yours as soon as they happen.",
-    )
     named_by, create_schema, update_schema = ("name",), WebhookCreate, WebhookUpdate
     given = {"topics": ["order.*"]}
     secrets = {"secret": "Secret"}
@@ -53,18 +49,22 @@ class WebhookPages(Noun):
     def badge(self, record: Record) -> Markup:
         return html.state_badge(STATUSES, record["status"])
 
-    def columns(self, *, trashed: bool) -> list[Column]:
-        def state(row: Record) -> Markup:
-            failing = [html.badge(_("Failing"), "danger")] if row["failing_since"] else []
-            return html.joined([self.badge(row), *failing], " ")
+    def receiver_of(self, record: Record) -> str:
+        return urlsplit(record["delivery_url"]).netloc
 
-        return [
-            Column(_("Name"), self.link),
-            Column(_("Status"), state, on_phone=True),
-            Column(_("Events"), lambda row: ", ".join(row["topics"])),
-            Column(_("Receiver"), lambda row: urlsplit(row["delivery_url"]).netloc),
-            Column.of(_("Last delivery"), "last_delivery_at", html.time, on_phone=True),
-        ]
+    def delivery_badge(self, delivery: Record) -> Markup:
+        return html.state_badge(STATES, delivery["state"])
+
+    def sent_by(self, delivery: Record) -> str:
+        """Return what a delivery sends."""
+        event_id = delivery["event_id"]
+        return _("Event %(id)s", id=event_id) if event_id else _("Ping")
+
+    def result_of(self, attempt: Record) -> str:
+        """Return the result of an attempt: its HTTP status or its error, and its duration."""
+        parts = [_(str(each)) for each in (attempt["status"], attempt["error"]) if each]
+        ms = html.number(attempt["duration_ms"])
+        return _("%(result)s in %(ms)s\u00a0ms", result=", ".join(parts), ms=ms)
 
     def filters(self) -> list[Filter]:
         return [_filter("status", _("Status"), _("All statuses"), STATUSES)]
@@ -108,26 +108,15 @@ class WebhookPages(Noun):
         }
 
     def _deliveries(self, webhook_id: int) -> Table:
-        def event(row: Record) -> Markup:
-            address = self.url("show_delivery", webhook_id, delivery_id=row["id"])
-            return html.link(address, _sent(row))
-
-        def result(row: Record) -> str:
-            return _result(row["attempts"][-1]) if row["attempts"] else html.NONE
-
         def again(row: Record) -> list[Button]:
             path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
-            return [Button(_("Send again"), self.endpoint("redeliver"), path, name=_sent(row))]
+            return [
+                Button(_("Send again"), self.endpoint("redeliver"), path, name=self.sent_by(row))
+            ]
 
-        columns = [
-            Column(_("Delivery"), event),
-            Column(_("State"), lambda row: html.state_badge(STATES, row["state"]), on_phone=True),
-            Column(_("Last result"), result),
-            Column.of(_("Created"), "created_at", html.time, on_phone=True),
-        ]
         query = list_query(state=request.args.get("delivered", ""))
         reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
-        table = Table.of_reply(_("Deliveries"), columns, reply)
+        table = Table.of_reply(_("Deliveries"), reply)
         table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
         table.buttons = again
         return table
@@ -136,19 +125,6 @@ class WebhookPages(Noun):
 def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
     words = {state: _(word) for state, (word, _tone) in states.items()}
     return Filter(name, label, every, words)
-
-
-def _sent(delivery: Record) -> str:
-    """Return what a delivery sends."""
-    event_id = delivery["event_id"]
-    return _("Event %(id)s", id=event_id) if event_id else _("Ping")
-
-
-def _result(attempt: Record) -> str:
-    """Return the result of an attempt: its HTTP status or its error, and its duration."""
-    parts = [_(str(each)) for each in (attempt["status"], attempt["error"]) if each]
-    ms = html.number(attempt["duration_ms"])
-    return _("%(result)s in %(ms)s\u00a0ms", result=", ".join(parts), ms=ms)
 
 
 WEBHOOKS = WebhookPages()
@@ -161,10 +137,6 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
     """Show a delivery: its attempts, what was sent, and the last response."""
     path: Record = {"webhook_id": webhook_id, "delivery_id": delivery_id}
     delivery = call("get_webhook_delivery", **path).content
-    columns = [
-        Column(_("Time"), lambda row: html.time(row["at"])),
-        Column(_("Result"), _result, on_phone=True),
-    ]
     return record_page(
         "delivery.html",
         _("Delivery %(id)s", id=delivery_id),
@@ -172,9 +144,9 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
         api_request("get_webhook_delivery", **path),
         buttons=[Button(_("Send again"), WEBHOOKS.endpoint("redeliver"), path, tone="primary")],
         delivery=delivery,
-        attempts=Table(_("Attempts"), columns, delivery["attempts"]),
+        attempts=Table(_("Attempts"), delivery["attempts"]),
         event=_event(delivery["event_id"]),
-        status_badge=html.state_badge(STATES, delivery["state"]),
+        status_badge=WEBHOOKS.delivery_badge(delivery),
     )
 
 
