@@ -123,7 +123,10 @@ def evaluate(
         if listed is None:
             results.append(CouponResult(code, reasons=(_reason("not_found"),)))
             continue
-        coupon = _with_uses(listed, campaigns)
+        coupon = listed
+        if listed.campaign:  # with its uses by earlier coupons of the cart
+            campaign = campaigns.get(listed.campaign.id, listed.campaign)
+            coupon = replace(listed, campaign=campaign)
         kind = coupon_types.get(coupon.type, _UNKNOWN_TYPE)
         reasons = (
             *_own_reasons(coupon, kind, cart, left=left, now=now, expiry_zone=expiry_zone),
@@ -133,7 +136,9 @@ def evaluate(
             discounts = apply_coupon(
                 coupon, kind, cart.items, left, sequential=sequential, smallest=smallest
             )
-            reasons = tuple(budget_reasons(coupon.campaign, sum(discounts), in_budget=in_budget))
+            if coupon.campaign:
+                cents = sum(discounts)
+                reasons = tuple(budget_reasons(coupon.campaign, cents, in_budget=in_budget))
         if reasons:
             results.append(CouponResult(code, reasons=reasons))
             continue
@@ -162,13 +167,6 @@ def _own_reasons(
         *_cart_reasons(coupon, coupon_type, cart.items, left),
         *_customer_reasons(coupon, cart),
     )
-
-
-def _with_uses(coupon: CouponTerms, campaigns: Mapping[int, CampaignTerms]) -> CouponTerms:
-    """Return the terms of a coupon with the uses of its campaign by earlier coupons of the cart."""
-    if coupon.campaign is None:
-        return coupon
-    return replace(coupon, campaign=campaigns.get(coupon.campaign.id, coupon.campaign))
 
 
 def _sums(
@@ -205,7 +203,7 @@ def redemption_reasons(
     """
     return (
         *limit_reasons(coupon),
-        *budget_reasons(coupon.campaign, cents),
+        *(budget_reasons(coupon.campaign, cents) if coupon.campaign else ()),
         *_time_reasons(coupon, now, expiry_zone),
         *_customer_reasons(coupon, cart),
     )
@@ -213,7 +211,8 @@ def redemption_reasons(
 
 def limit_reasons(coupon: CouponTerms) -> Iterator[Reason]:
     """Yield the reasons that an order checks for a recorded coupon (redemptions 6)."""
-    campaign = {reason.code: reason for reason in campaign_limit_reasons(coupon.campaign)}
+    reasons = campaign_limit_reasons(coupon.campaign) if coupon.campaign else ()
+    campaign = {reason.code: reason for reason in reasons}
     if coupon.usage_limit and coupon.uses >= coupon.usage_limit:
         yield _reason("usage_limit", limit=coupon.usage_limit)
     elif reached := campaign.get("usage_limit"):
@@ -228,10 +227,8 @@ def limit_reasons(coupon: CouponTerms) -> Iterator[Reason]:
         yield reached
 
 
-def campaign_limit_reasons(campaign: CampaignTerms | None) -> Iterator[Reason]:
+def campaign_limit_reasons(campaign: CampaignTerms) -> Iterator[Reason]:
     """Yield the limits of a campaign that are reached. Customers see neither name nor number."""
-    if campaign is None:
-        return
     if campaign.usage_limit and campaign.uses >= campaign.usage_limit:
         yield Reason("usage_limit", Sentence(OTHER_REASONS["usage_limit"]))
     of_customer = campaign.uses_by_customer
@@ -240,7 +237,7 @@ def campaign_limit_reasons(campaign: CampaignTerms | None) -> Iterator[Reason]:
 
 
 def budget_reasons(
-    campaign: CampaignTerms | None, cents: int, *, in_budget: bool = True
+    campaign: CampaignTerms, cents: int, *, in_budget: bool = True
 ) -> Iterator[Reason]:
     """Yield the reason that another discount exceeds what is left of a budget (campaigns 3).
 
@@ -249,7 +246,7 @@ def budget_reasons(
     Args:
         in_budget: whether the currency is that of the budget.
     """
-    if campaign is None or not campaign.budget:
+    if not campaign.budget:
         return
     exceeds = cents > 0 and campaign.discount + cents > line_value(campaign.budget)
     if exceeds or not in_budget:
@@ -306,19 +303,15 @@ def _cart_reasons(
         yield _reason("sale_items_excluded")
 
 
-def _email_reasons(coupon: CouponTerms, emails: Collection[str]) -> Iterator[Reason]:
-    if not coupon.customer_emails:
-        return
-    keys = [comparable_email(email) for email in emails]
-    keys = [key for key in keys if not key.endswith(f"@{ERASED_DOMAIN}")]
-    entries = map(comparable_email, coupon.customer_emails)
-    if not any(_matches(entry, key) for entry in entries for key in keys):
-        yield _reason("email_not_allowed")
-
-
 def _customer_reasons(coupon: CouponTerms, cart: Cart) -> Iterator[Reason]:
-    yield from _email_reasons(coupon, cart.emails)
-    if not _are_accepted(cart.labels, coupon.customer_tags, unless_named=True):
+    if coupon.customer_emails:
+        keys = [comparable_email(email) for email in cart.emails]
+        keys = [key for key in keys if not key.endswith(f"@{ERASED_DOMAIN}")]
+        entries = map(comparable_email, coupon.customer_emails)
+        if not any(_matches(entry, key) for entry in entries for key in keys):
+            yield _reason("email_not_allowed")
+    tags = coupon.customer_tags
+    if tags and not _are_accepted(cart.labels, tags, unless_named=True):
         yield _reason("customer_not_allowed")
     if coupon.first_order_only and cart.has_ordered:
         yield _reason("not_first_order")

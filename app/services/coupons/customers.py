@@ -67,12 +67,12 @@ class Customer:
         }
 
 
-def counted_customer(customer: Customer, stored: Mapping[str, object] | None) -> Customer:
+def counted_customer(customer: Customer, stored: Mapping[str, object]) -> Customer:
     """Return the customer for whom a stored use counts when it is taken again.
 
     Args:
         customer: the current customer of the order or of the redemption.
-        stored: the redemption, if it exists. If its address was erased, it still counts for it.
+        stored: the redemption. If its address was erased, it still counts for it.
     """
     kept = email_columns(customer.email, stored, customer.customer_id)["email_normalized"]
     if not kept.startswith(ERASED):

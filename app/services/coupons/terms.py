@@ -233,10 +233,8 @@ def coupons_by_id(
     return {row.id: _found(row, customer) for row in fetch(_WITH_IDS, parameters)}
 
 
-def _campaign(row: Any) -> CampaignTerms | None:
-    """Return the terms of the campaign of a coupon, if it has one."""
-    if row.campaign_id is None:
-        return None
+def _campaign(row: Any) -> CampaignTerms:
+    """Return the terms of the campaign of a coupon."""
     return CampaignTerms(
         id=row.campaign_id,
         active=row.campaign_active,
@@ -255,8 +253,6 @@ def _campaign(row: Any) -> CampaignTerms | None:
 
 def _terms_of(options: CouponOptions) -> Record:
     """Return the terms of fields that few coupons use."""
-    if options == _NO_OPTIONS:
-        return {}
     maximum = options.maximum_discount
     return options._asdict() | {
         "maximum_discount": Decimal(maximum) if maximum else None,
@@ -290,7 +286,7 @@ def _found(row: Any, customer: Customer) -> FoundCoupon:
             uses_by_customer=row.uses_by_customer if customer.is_known else None,
             active=row.active,
             starts_at=row.starts_at,
-            campaign=_campaign(row),
-            **_terms_of(row.options),
+            campaign=None if row.campaign_id is None else _campaign(row),
+            **(_terms_of(row.options) if row.options != _NO_OPTIONS else {}),
         ),
     )

@@ -79,10 +79,10 @@ def plan_coupons(
         param="order.customer_id",
         accounts=accounts,
     )
-    of_lines, removed = _recorded_uses(session, before, lines)
+    of_lines, removed = _recorded_uses(session, before, lines) if before else ({}, [])
     coupons = coupons_of_lines(fetch, lines, of_lines, customer, order_id)
     plan = CouponPlan(before, after, items, customer, coupons, of_lines, removed, held)
-    for line_id in _lines_of_held_coupons(plan):
+    for line_id in _lines_of_held_coupons(plan) if before else ():
         del coupons[line_id]
     for line in lines:
         if coupon := coupons.get(line["id"]):
@@ -93,11 +93,11 @@ def plan_coupons(
 
 
 def _recorded_uses(
-    session: Session, before: Mapping[str, Any] | None, lines: Sequence[Item]
+    session: Session, before: Mapping[str, Any], lines: Sequence[Item]
 ) -> tuple[dict[int, RedemptionRow], list[RedemptionRow]]:
     """Return the redemptions of coupon lines by the ID of the line, and live ones of no line."""
-    known = {line["id"] for line in before["coupon_lines"]} if before else set()
-    redemptions = redemptions_of(session, before["id"]) if before else []
+    known = {line["id"] for line in before["coupon_lines"]}
+    redemptions = redemptions_of(session, before["id"])
     new = [line for line in lines if line["id"] not in known]
     of_lines = redemptions_of_lines(lines, new, redemptions)
     kept = {redemption["id"] for redemption in of_lines.values()}

@@ -117,6 +117,11 @@ CONFIRMED, RESERVED, RELEASED = (
     RedemptionStatus.RELEASED,
 )
 
+_STATUS_OF_EFFECT = {
+    RedemptionEffect.RESERVE: RESERVED,
+    RedemptionEffect.CONFIRM: CONFIRMED,
+    RedemptionEffect.RELEASE: RELEASED,
+}
 _INSERT = insert(REDEMPTIONS).returning(REDEMPTIONS.c.id)
 
 HELD_USE = "held_use"
@@ -182,7 +187,7 @@ class CouponPlan:
             changes: list[Change] = []
             for redemption in self.removed:
                 changes += _release(session, self.held, redemption)
-            for line in lines:  # so that it is left for the other lines
+            for line in lines if self.redemptions else ():  # so that it is left for other lines
                 self._give_back_difference(session, line)
             for line in lines:
                 changes += self._write_line(session, order_id, line)
@@ -212,11 +217,7 @@ class CouponPlan:
         if effect == RedemptionEffect.UNCHANGED:
             # A use recorded in such an order is confirmed (redemptions 6).
             return CONFIRMED if is_new else self._held_before_trash(line)
-        return {
-            RedemptionEffect.RESERVE: RESERVED,
-            RedemptionEffect.CONFIRM: CONFIRMED,
-            RedemptionEffect.RELEASE: RELEASED,
-        }[effect]
+        return _STATUS_OF_EFFECT[effect]
 
     def is_new(self, line: Item) -> bool:
         """Return whether this change adds the coupon to the order."""
@@ -336,15 +337,17 @@ class CouponPlan:
             return []
         columns = {**self._columns(line, earlier), "status": status, "holds_slot": False}
         slot: CouponSlot | None = None
+        customer = counted_customer(self.customer, earlier) if earlier else self.customer
         campaign_id = coupon.campaign_id if coupon else earlier and earlier["campaign_id"]
-        use = self._use_of_campaign(line, earlier, columns["amount"])
-        use.take(session, campaign_id, counted_customer(self.customer, earlier))
+        if campaign_id is not None:
+            use = self._use_of_campaign(line, earlier, columns["amount"])
+            use.take(session, campaign_id, customer)
         columns["campaign_id"] = campaign_id
         if coupon:
             slot = take_slot(
                 session,
                 coupon,
-                counted_customer(self.customer, earlier),
+                customer,
                 confirmed=status == CONFIRMED,
                 published=earlier is None and (line["applied"] or not self.is_new(line)),
                 active=line["applied"] and self.is_new(line),

@@ -1,7 +1,7 @@
 """Changes of coupons by their uses: ``coupon.redeemed`` and ``coupon.released`` (events 1)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import select
@@ -133,17 +133,13 @@ def _with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
         held = select(COUPONS).where(COUPONS.c.id.in_(unread)).order_by(COUPONS.c.id)
         rows = session.connection().execute(held.with_for_update(read=True, key_share=True))
         coupons |= {row["id"]: row for row in row_dicts(rows)}
-    return list(_completed(changes, coupons))
-
-
-def _completed(
-    changes: Sequence[Change], coupons: Mapping[int, CouponRow | None]
-) -> Iterable[Change]:
+    completed: list[Change] = []
     for change in changes:
         if not _is_use(change):
-            yield change
+            completed.append(change)
         elif coupon := coupons.get(change.record["id"]):
-            yield replace(change, after=coupon)
+            completed.append(replace(change, after=coupon))
+    return completed
 
 
 def _is_use(change: Change) -> bool:

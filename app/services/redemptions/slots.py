@@ -151,27 +151,23 @@ def take_slot(
         ShopError: a limit is reached, or the coupon is paused; with the reasons.
     """
     this = {"this": coupon.id, "also_in_trash": not published, "also_paused": not active}
-    if not coupon.is_limited and (held := row_of(session, HOLD_UNLIMITED, this)):
-        return _of_campaign(coupon, CouponSlot(held, is_counted=False, uncounted=int(confirmed)))
-    parameters = {
+    use: Record = {
         **this,
-        "own_order_id": own_order_id,
-        **customer.parameters,
         "more_usage_count": int(confirmed),
         "more_reserved_count": int(not confirmed),
         "used_at": now() if confirmed else None,
     }
-    if not coupon.terms.usage_limit_per_user and (
-        taken := row_of(session, _TAKE_OF_ALL_USES, parameters)
+    if not coupon.is_limited and (taken := row_of(session, HOLD_UNLIMITED, this)):
+        slot = CouponSlot(taken, is_counted=False, uncounted=int(confirmed))
+    elif not coupon.terms.usage_limit_per_user and (
+        taken := row_of(session, _TAKE_OF_ALL_USES, use)
     ):
-        return _of_campaign(coupon, CouponSlot(taken, is_counted=not confirmed))
-    taken, expired = _take_locked(session, coupon, customer, parameters, param)
-    return _of_campaign(coupon, CouponSlot(taken, is_counted=not confirmed, expired=expired))
-
-
-def _of_campaign(coupon: FoundCoupon, slot: CouponSlot) -> CouponSlot:
-    """Return a slot, or raise TryAgain if the coupon has another campaign than it was read with."""
-    if slot.coupon["campaign_id"] != coupon.campaign_id:
+        slot = CouponSlot(taken, is_counted=not confirmed)
+    else:
+        use |= {"own_order_id": own_order_id, **customer.parameters}
+        taken, expired = _take_locked(session, coupon, customer, use, param)
+        slot = CouponSlot(taken, is_counted=not confirmed, expired=expired)
+    if slot.coupon["campaign_id"] != coupon.campaign_id:  # it has changed since it was read
         raise TryAgain
     return slot
 

@@ -178,8 +178,9 @@ def _insert(
     """Take a slot and insert a redemption: None if the code and reference have one."""
     connection = session.connection()
     given = _new(customer, data)
-    use = CampaignUse(held=held, code=coupon.code, param=CODE, amount=given["amount"])
-    use.take(session, coupon.campaign_id, customer)
+    if held:
+        use = CampaignUse(held=held, code=coupon.code, param=CODE, amount=given["amount"])
+        use.take(session, coupon.campaign_id, customer)
     slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
     columns = given | {
         "coupon_id": coupon.id,
