@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 NONE: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class CartItem:
+class CartItem(NamedTuple):
     """A line of a cart or an order.
 
     Args:

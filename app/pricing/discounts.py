@@ -5,13 +5,15 @@ until they are rounded. The settled cases of redemptions 6 are named where they 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
+from operator import attrgetter
 from types import MappingProxyType
+from typing import NamedTuple
 
-from app.pricing.carts import CartItem, CouponTerms, line_value
+from app.pricing.carts import NONE, CartItem, CouponTerms, line_value
 
 # Limits the work for extreme carts: a billion units, a coupon limited to one unit, and an
 # amount of millions. Every fixed_cart amount up to a million needs fewer passes.
@@ -19,8 +21,7 @@ _MAX_PASSES = 20_000
 _NO_ITEM = CartItem(0)
 
 
-@dataclass(frozen=True, slots=True)
-class CartLine:
+class CartLine(NamedTuple):
     """Line of a cart for a discount rule. All amounts are cents.
 
     Args:
@@ -31,7 +32,7 @@ class CartLine:
         quantity: units.
         smallest: smallest amount of the currency in cents: 100 for yen, otherwise 1.
         item: the item of the cart.
-        index: its place in the cart.
+        place: its place in the cart, from 0.
     """
 
     value: int
@@ -40,7 +41,7 @@ class CartLine:
     quantity: int
     smallest: int = 1
     item: CartItem = _NO_ITEM
-    index: int = 0
+    place: int = 0
 
 
 Rule = Callable[[CouponTerms, Sequence[CartLine]], Sequence[int]]
@@ -79,6 +80,7 @@ class CouponType:
         Args:
             left: cents of each item that earlier coupons have not taken.
         """
+        given = coupon.get_product_ids if self.units else NONE
         # A line without value, or that an earlier coupon used up, has no units (redemptions 6).
         # Sorting is stable, which keeps lines of equal value in cart order.
         lines = [
@@ -89,16 +91,14 @@ class CouponType:
                 quantity=item.quantity,
                 smallest=smallest,
                 item=item,
-                index=index,
+                place=index,
             )
             for index, item in enumerate(items)
-            if left[index] > 0 and (self.discounts_cart or self._is_eligible(coupon, item))
+            if left[index] > 0
+            and (self.discounts_cart or item.product_id in given or coupon.includes(item))
+            and (self.discounts_cart or coupon.allows(item))
         ]
-        return sorted(lines, key=lambda line: -line.original_value)
-
-    def _is_eligible(self, coupon: CouponTerms, item: CartItem) -> bool:
-        is_given = self.units and item.product_id in coupon.get_product_ids
-        return coupon.allows(item) if is_given else coupon.accepts(item)
+        return sorted(lines, key=attrgetter("original_value"), reverse=True)
 
 
 def apply_coupon(
@@ -126,7 +126,7 @@ def apply_coupon(
         limited = _at_most(line_value(coupon.maximum_discount), lines, limited, smallest)
     discounts = [0] * len(items)
     for line, discount in zip(lines, limited, strict=True):
-        discounts[line.index] = discount
+        discounts[line.place] = discount
     return discounts
 
 
@@ -139,7 +139,7 @@ def _at_most(
     most = maximum // smallest
     shares = [most * discount // total for discount in discounts]
     limits = [
-        replace(line, left=discount // smallest)
+        line._replace(left=discount // smallest)
         for line, discount in zip(lines, discounts, strict=True)
     ]
     distribute_cents(most - sum(shares), limits, shares)
@@ -175,8 +175,7 @@ def _in_smallest_amounts(rule: Rule) -> Rule:
         if smallest == 1:
             return rule(coupon, lines)
         whole = [
-            replace(
-                line,
+            line._replace(
                 value=line.value // smallest,
                 original_value=line.original_value // smallest,
                 left=line.left // smallest,
@@ -243,7 +242,7 @@ def given_units(coupon: CouponTerms, lines: Sequence[CartLine]) -> list[int]:
 
     def price(place: int) -> tuple[Fraction, int]:
         line = lines[place]
-        return Fraction(line.original_value, line.quantity), -line.index
+        return Fraction(line.original_value, line.quantity), -line.place
 
     counts = [0] * len(lines)
     for place in sorted(places, key=price):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.conversions.emails import ERASED_DOMAIN, comparable_email
@@ -74,8 +75,7 @@ class CouponResult:
         return not self.reasons
 
 
-@dataclass(frozen=True, slots=True)
-class ItemResult:
+class ItemResult(NamedTuple):
     """Subtotal, discount and total of an item in cents."""
 
     subtotal: int

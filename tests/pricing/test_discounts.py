@@ -287,8 +287,8 @@ def test_plugin_rule_sees_lines_and_is_limited_to_what_is_left():
         [200, 720], [30, 90, 800],
     )  # fmt: skip
     assert seen == [
-        CartLine(800, 800, 720, 2, item=items[2], index=2),
-        CartLine(300, 300, 270, 1, item=items[0], index=0),
+        CartLine(800, 800, 720, 2, item=items[2], place=2),
+        CartLine(300, 300, 270, 1, item=items[0], place=0),
     ]
     assert "bargain" not in COUPON_TYPES
 
