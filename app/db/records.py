@@ -92,7 +92,9 @@ def row_dicts(rows: Iterable[ReadRow]) -> list[Any]:
 
     The caller declares their type, which is beside the model: ``list[RedemptionRow]``.
     """
-    return [dict(row._mapping) for row in rows]
+    found = list(rows)
+    names = found[0]._fields if found else ()
+    return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def with_columns(row: T, columns: Mapping[str, object]) -> T:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
 from app.db.locks import has_one_writer
-from app.db.records import WANTED, Record
+from app.db.records import WANTED, Record, row_dicts
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import CAMPAIGNS, COUPONS, ORDERS, REDEMPTIONS
@@ -46,8 +46,8 @@ _CAMPAIGNS_OF_CODES = (
 
 def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
     """Lock orders until the commit and return them by ID. Includes orders in the trash."""
-    rows = session.execute(_LOCKED_ORDERS, {WANTED: list(ids)}).mappings()
-    return {row["id"]: dict(row) for row in rows}
+    rows = session.execute(_LOCKED_ORDERS, {WANTED: list(ids)})
+    return {row["id"]: row for row in row_dicts(rows)}
 
 
 def held_parents(session: Session, ids: Iterable[int]) -> set[int]:
