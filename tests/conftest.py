@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+import psycopg
 import pytest
 from flask_migrate import upgrade
 from sqlalchemy import event, make_url, select, update
@@ -287,7 +288,7 @@ def everything(app):
 
 
 @pytest.fixture
-def statements(app):
+def statements(app, monkeypatch):
     """Return a list that fills with every SQL statement that the app sends.
 
     Where a transaction begins and ends is not in it: some drivers are told in statements.
@@ -298,6 +299,11 @@ def statements(app):
         if not statement.startswith(("BEGIN", "COMMIT", "SET LOCAL")):
             seen.append(statement)
 
+    def copy(cursor, statement, *arguments, copying=psycopg.Cursor.copy, **options):
+        seen.append(statement)  # SQLAlchemy does not know it
+        return copying(cursor, statement, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Cursor, "copy", copy)
     with app.app_context():
         engines = list(db.engines.values())
     for engine in engines:

@@ -210,7 +210,10 @@ def _copy(session: Session, names: Sequence[str], rows: Sequence[Sequence[str]])
 
 
 def insert_records(session: Session, into: Table, records: Sequence[Mapping[str, object]]) -> None:
-    """Insert many records that have the same columns (at least two)."""
+    """Insert records that have the same columns (at least two columns)."""
+    if len(records) == 1:
+        session.connection().execute(insert(into).inline(), records[0])
+        return
     names = tuple(records[0])
     insert_many(session.connection(), into, names, map(itemgetter(*names), records))
 

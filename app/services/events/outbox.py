@@ -9,15 +9,12 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.catalog import Change, current_catalog
-from app.db.bulk_inserts import insert_rows
+from app.db.bulk_inserts import insert_records
 from app.db.locks import has_one_writer
 from app.db.records import Record
 from app.db.session import now
 from app.models import EVENTS
 from app.services.common.bulk import Data
-
-MAX_ROWS = 500
-"""Events per statement. A bulk request has at most 1,000 items."""
 
 _ONE = insert(EVENTS).inline()  # without RETURNING
 
@@ -104,6 +101,5 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
     elif len(rows) == 1:
         connection.execute(_ONE, rows[0])
     else:
-        for start in range(0, len(rows), MAX_ROWS):
-            insert_rows(session, EVENTS, rows[start : start + MAX_ROWS])
+        insert_records(session, EVENTS, rows)
     return [row["data"] for row in rows]

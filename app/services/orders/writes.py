@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change, current_catalog
 from app.conversions.numbers import INT64_MAX
-from app.db.bulk_inserts import insert_rows
+from app.db.bulk_inserts import insert_records
 from app.db.records import Record
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
@@ -282,7 +282,7 @@ class _OrderWrites(Writes[Record]):
         """Write the accepted orders. The number of statements for new orders is constant."""
         session, created = self.session, self.created
         if created:
-            insert_rows(session, ORDERS, created)
+            insert_records(session, ORDERS, created)
         for order_id, after in self.records.items():
             before = self.stored[order_id]
             changes = {key: value for key, value in after.items() if value != before[key]}
