@@ -114,7 +114,9 @@ def described(cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
     return [
         change
         if change.data
-        else replace(change, data=each, changes=changes_of(change, undo_of), **causes)
+        else replace(
+            change, data=each, changes=change.changes or changes_of(change, undo_of), **causes
+        )
         for change, each, undo_of in zip(changes, data, undone, strict=False)
     ]
 

@@ -19,6 +19,7 @@ from app.services.campaigns.locks import hold_campaigns
 from app.services.common.persons import guest_conditions
 from app.services.common.roles import capabilities_by_user
 from app.services.customers.queries import require_positive
+from app.services.events.changes import changes_of
 from app.services.events.hooks import notify
 from app.services.orders.locks import lock_orders
 from app.services.persons.lookup import find_person
@@ -150,4 +151,9 @@ def _claim(session: Session, actor: Principal, customer_id: int, orders: Sequenc
     claimed = {"customer_id": customer_id, "updated_at": now()}
     session.execute(_CLAIM, {**owner, "claimed": ids, "claimed_at": claimed["updated_at"]})
     session.execute(_CLAIM_USES, {**owner, **uses})
-    notify(session, actor, [Change("order.updated", each, each | claimed) for each in orders])
+    same = changes_of(Change("order.updated", orders[0], orders[0] | claimed), None)
+    notify(
+        session,
+        actor,
+        [Change("order.updated", each, each | claimed, changes=same) for each in orders],
+    )
