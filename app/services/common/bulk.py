@@ -93,7 +93,7 @@ class Writes(ABC, Generic[R]):
     changes: list[Change] = field(default_factory=list)
 
     @abstractmethod
-    def create(self, data: Data) -> Record:
+    def create(self, item: BulkItem) -> Record:
         """Check the fields of a new record, and return the record or raise ShopError."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class Writes(ABC, Generic[R]):
         after: R | Record
         try:
             if item.id is None:
-                after = created = self.create(item.data)
+                after = created = self.create(item)
                 self.created.append(created)
             else:
                 before = self.records.get(item.id)

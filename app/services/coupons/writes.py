@@ -24,7 +24,6 @@ from app.models.coupon import ON_REQUEST, CouponOptions, CouponRow, CouponStatus
 from app.services.campaigns.locks import keep_campaigns
 from app.services.common.bulk import (
     BulkItem,
-    Data,
     Earlier,
     Precondition,
     WriteResult,
@@ -182,8 +181,9 @@ class _CouponWrites(Writes[CouponRow]):
     metadata: MetadataWrites
     campaigns: set[int]
 
-    def create(self, data: Data) -> Record:
+    def create(self, item: BulkItem) -> Record:
         """Return the new coupon (spec 4.1, create rules in their order)."""
+        data = item.data
         self.actor.require("shop_api_user_cannot_create_coupon")
         if "code" not in data:
             raise ShopError("shop_api_missing_coupon_code")

@@ -27,7 +27,6 @@ from app.models import USER_ROLES, USER_TAGS, USERS
 from app.models.user import ON_REQUEST, UserRow, role_of, with_normalized
 from app.services.common.bulk import (
     BulkItem,
-    Data,
     Earlier,
     Precondition,
     WriteResult,
@@ -172,8 +171,9 @@ class _CustomerWrites(Writes[UserRow]):
     metadata: MetadataWrites
     tagged: list[Record] = field(default_factory=list)
 
-    def create(self, data: Data) -> Record:
+    def create(self, item: BulkItem) -> Record:
         """Return the new account (spec 4.2, create rules in their order)."""
+        data = item.data
         self.actor.require("shop_api_user_cannot_create_customer")
         if "email" not in data:
             raise ShopError("shop_api_missing_customer_email")

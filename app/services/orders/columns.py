@@ -4,6 +4,7 @@ import re
 import secrets
 from base64 import b32encode
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -65,24 +66,34 @@ def columns_of(data: Data) -> Record:
     return columns
 
 
-PAYS = "pays"
-"""Field of a write: whether it pays for the order. Without it the status decides."""
+@dataclass(frozen=True, slots=True)
+class StatusChange:
+    """What a write says of the change of the status, beside the status.
+
+    Args:
+        pays: whether it pays for the order.
+        note: text of the note of the change, by default the automatic one.
+        author: author of the note.
+    """
+
+    pays: bool
+    note: str = ""
+    author: str = ""
 
 
 def paid_at(
-    before: Mapping[str, Any] | None, after: Mapping[str, Any], pays: bool | None = None
+    before: Mapping[str, Any] | None, after: Mapping[str, Any], change: StatusChange | None
 ) -> datetime | None:
     """Return when an order was paid: the first time it gets a paid status or is marked as paid.
 
     Args:
         before: the stored order; None for a new order, which can have been paid for earlier.
-        pays: ``PAYS`` of the write.
+        change: what the write says of it. Without it the status decides.
     """
     if after["paid_at"] is not None:
         return after["paid_at"]  # type: ignore[no-any-return] # of a dict
-    if pays is None:
-        pays = _is_paid(after) and not (before and _is_paid(before))
-    if not pays:
+    becomes_paid = _is_paid(after) and not (before and _is_paid(before))
+    if not (change.pays if change else becomes_paid):
         return None
     return after["updated_at" if before else "created_at"]  # type: ignore[no-any-return] # of a dict
 
@@ -100,20 +111,16 @@ def next_status(status: str, data: Data) -> str:
     return PROCESSING if paid and status in BECOMES_PROCESSING else status
 
 
-STATUS_NOTE = "status_note"
-"""Field of an update, with ``note`` or ``author`` of the automatic note of its status change."""
-
-
-def status_note(order: Record, status_before: str, own: Mapping[str, str]) -> Record:
-    """Return the note of a status change: ``STATUS_NOTE`` of the update, or the automatic one."""
+def status_note(order: Record, status_before: str, change: StatusChange | None) -> Record:
+    """Return the note of a status change: that of the write, or the automatic one."""
     labels = current_catalog().order_statuses
     before, after = labels.get(status_before, status_before), labels[order["status"]]
     return {
         "order_id": order["id"],
         "created_at": order["updated_at"],
-        "note": own.get("note") or f"Order status changed from {before} to {after}.",
+        "note": (change and change.note) or f"Order status changed from {before} to {after}.",
         "customer_note": False,
-        "author": own.get("author", ""),
+        "author": change.author if change else "",
     }
 
 

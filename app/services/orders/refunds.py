@@ -352,7 +352,7 @@ def _become_refunded(session: Session, order: Record, after: Record) -> list[Cha
     held = lock_coupons(session, [order])
     plan = plan_coupons(session, order, after, items_of(order), recompute=False, held=held)
     uses = plan.write(session, order["id"]) if plan else []
-    note = status_note(after, order["status"], {})
+    note = status_note(after, order["status"], None)
     added = insert(ORDER_NOTES).values(note).returning(ORDER_NOTES.c.id)
     note_id = session.execute(added).scalar_one()
     return [*uses, note_created(note_id, note, order["customer_id"])]

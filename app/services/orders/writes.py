@@ -32,6 +32,7 @@ from app.services.common.bulk import (
 from app.services.common.locks import AccountRow, hold_accounts
 from app.services.coupons.refusals import count_refused
 from app.services.orders import columns
+from app.services.orders.columns import StatusChange
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.downloads import (
     DOWNLOAD_PERMISSIONS,
@@ -60,6 +61,17 @@ from app.services.orders.refunds import (
     stored_refunds,
 )
 from app.services.redemptions.changes import notify_with_coupons
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem(BulkItem):
+    """An order to create or update, by a dialect that says more of the change of its status."""
+
+    status_change: StatusChange | None = None
+
+
+def _status_change(item: BulkItem) -> StatusChange | None:
+    return item.status_change if isinstance(item, OrderItem) else None
 
 
 def save_orders(
@@ -177,9 +189,9 @@ class _OrderWrites(Writes[Record]):
     notes: list[tuple[Record, Record]] = field(default_factory=list)
     new_refunds: list[tuple[Record, Record]] = field(default_factory=list)
 
-    def create(self, data: Data) -> Record:
+    def create(self, item: BulkItem) -> Record:
         """Return a new order (orders 5, order of checks)."""
-        session = self.session
+        session, data, change = self.session, item.data, _status_change(item)
         self.actor.require("shop_api_user_cannot_create_order")
         _require_customer(self, data)
         _require_parent(self, data, None)
@@ -202,7 +214,7 @@ class _OrderWrites(Writes[Record]):
             "paid_at": data.get("paid_at"),
             "created_via": data.get("created_via", columns.BLANK["created_via"]),
         }
-        order["paid_at"] = columns.paid_at(None, order, data.get(columns.PAYS))
+        order["paid_at"] = columns.paid_at(None, order, change)
         permissions, errors = DownloadPermissions().changed(_permission_items(data))
         items = changed_items(OrderItems(), data, self.item_ids, errors, _prices(order["currency"]))
         of_items = ItemChanges.take(OrderItems(), items)
@@ -223,14 +235,13 @@ class _OrderWrites(Writes[Record]):
         self.metadata.keep(metadata, None, order)
         self.taken_keys.add(order["order_key"])
         self.new_permissions.append(permissions)
-        if columns.STATUS_NOTE in data and status != columns.PENDING:
-            note = columns.status_note(order, columns.PENDING, data[columns.STATUS_NOTE])
-            self.notes.append((order, note))
+        if change and status != columns.PENDING:
+            self.notes.append((order, columns.status_note(order, columns.PENDING, change)))
         return order
 
     def update(self, order: Record | None, item: BulkItem) -> Record:
         """Return an order after an update (orders 3)."""
-        data = item.data
+        data, change = item.data, _status_change(item)
         if order is None:
             raise ShopError("shop_api_invalid_order_id")
         self.actor.require("shop_api_user_cannot_edit_order", *rights_to_change(data))
@@ -254,7 +265,7 @@ class _OrderWrites(Writes[Record]):
             _require_refund(self.actor, after["status"])
         if after["status"] == columns.COMPLETED and order["completed_at"] is None:
             after["completed_at"] = timestamp
-        after["paid_at"] = columns.paid_at(order, after, data.get(columns.PAYS))
+        after["paid_at"] = columns.paid_at(order, after, change)
         changed = [name for name in KINDS if data.get(name)]
         permissions = self.permissions.get(order["id"], DownloadPermissions())
         permissions, errors = permissions.changed(_permission_items(data))
@@ -274,7 +285,7 @@ class _OrderWrites(Writes[Record]):
         self.metadata.keep(metadata, order, after)
         after |= columns.derived_columns(after)
         if after["status"] != order["status"]:
-            _note_status(self, after, order["status"], data)
+            _note_status(self, after, order["status"], change)
         self.permissions[order["id"]] = permissions
         return after
 
@@ -315,7 +326,7 @@ def rights_to_change(names: Iterable[str]) -> tuple[Capability, ...]:
     return () if _PROCESSED.issuperset(names) else (Capability.EDIT_SHOP_ORDERS,)
 
 
-_PROCESSED = {"status", "note", columns.PAYS, columns.STATUS_NOTE}
+_PROCESSED = {"status", "note"}
 
 
 def _lock(
@@ -405,9 +416,11 @@ def _require_refund(actor: Principal, status: str) -> None:
         actor.require("shop_api_user_cannot_create_order_refund")
 
 
-def _note_status(writes: _OrderWrites, order: Record, before: str, data: Data) -> None:
+def _note_status(
+    writes: _OrderWrites, order: Record, before: str, change: StatusChange | None
+) -> None:
     """Add the note of a new status, and the refund that a change to ``refunded`` means."""
-    note = columns.status_note(order, before, data.get(columns.STATUS_NOTE, {}))
+    note = columns.status_note(order, before, change)
     writes.notes.append((order, note))
     rest = refund_of_the_rest(order, writes.actor.user_id, order["updated_at"])
     if order["status"] == columns.REFUNDED and rest:

@@ -334,15 +334,15 @@ class Customers(Resource):
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
         return _records(ids, call.actor)
 
-    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
-        if before is None:
-            return data
-        if not before["is_changeable"]:
+    def item(
+        self, call: Call, data: Object, before: Record | None, check: Precondition | None
+    ) -> BulkItem:
+        if before and not before["is_changeable"]:
             raise forbidden("edit", is_known=True)
-        if call.given.get("username", "") not in ("", before["username"]):
+        if before and call.given.get("username", "") not in ("", before["username"]):
             code = "woocommerce_rest_customer_invalid_argument"
             raise RestError(code, "Username isn't editable.")
-        return data
+        return super().item(call, data, before, check)
 
     def require_as_asked(self, call: Call, after: Record) -> None:
         email = call.given.get("email")

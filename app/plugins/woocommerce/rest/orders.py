@@ -36,10 +36,12 @@ from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.rest.stored_orders import list_records, records_by_id
 from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
+from app.services.common.bulk import BulkItem, Precondition
 from app.services.common.locks import hold_accounts
 from app.services.coupons.refusals import CouponRefused
 from app.services.maintenance import trash
 from app.services.orders import columns, writes
+from app.services.orders.columns import StatusChange
 from app.services.orders.locks import lock_orders
 
 LISTS = {
@@ -192,8 +194,8 @@ class Orders(Resource):
         return page(call, shown, total, {**status, "dp": 2, "context": "view"})
 
     def data(self, call: Call) -> Object:
-        """Return the fields of a new order. Those of a change depend on the stored order."""
-        return {} if call.ids else _data(call, _NEW)
+        """Return nothing, because all depends on the stored order (see ``item``)."""
+        return {}
 
     def lock(self, session: Session, calls: Sequence[Call]) -> None:
         if ids := [min(call.ids["id"], INT64_MAX) for call in calls if call.ids]:
@@ -203,8 +205,13 @@ class Orders(Resource):
         with reading_own_writes():
             return records_by_id(ids, with_customers=False)
 
-    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
-        return _with_account_email(data) if before is None else _data(call, before)
+    def item(
+        self, call: Call, data: Object, before: Record | None, check: Precondition | None
+    ) -> BulkItem:
+        data, change = _data(call, before or _NEW)
+        if before is None:
+            data = _with_account_email(data)
+        return writes.OrderItem(call.ids.get("id"), data, check, change)
 
     def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
         stored = before["currency"] if before else current_app.config["SHOP_CURRENCY"]
@@ -232,14 +239,15 @@ _STATUSES = Route(
 ROUTES = (*ORDERS.routes, _STATUSES)
 
 
-def _status_note(order: Record, call: Call) -> Object:
-    """Return text or author of the note of a new status, as the original writes it."""
+def _status_change(order: Record, call: Call, *, pays: bool) -> StatusChange:
+    """Return the change of a status, with text or author of its note as the original writes it."""
     title, number = order["payment_method_title"], order["transaction_id"]
     is_chosen = call.given.get("status") in (columns.PROCESSING, columns.COMPLETED)
     if order["payment_paid"] and call.given.get("set_paid") and title and not is_chosen:
-        return {"note": f"Payment via {title}{f' ({number})' if number else ''}."}
+        return StatusChange(pays, f"Payment via {title}{f' ({number})' if number else ''}.")
     is_manual = call.given.get("manual_update")
-    return {"author": customers.name_of_account(call.actor.user_id) if is_manual else ""}
+    author = customers.name_of_account(call.actor.user_id) if is_manual else ""
+    return StatusChange(pays, author=author)
 
 
 # --- requests ---
@@ -301,8 +309,8 @@ _NEW: Record = {
 """What a create begins with, in place of the stored order."""
 
 
-def _data(call: Call, before: Record) -> Object:
-    """Return the fields of a request as the services take them.
+def _data(call: Call, before: Record) -> tuple[Object, StatusChange | None]:
+    """Return the fields of a request as the services take them, and the change of the status.
 
     Args:
         call: the request.
@@ -331,16 +339,16 @@ def _data(call: Call, before: Record) -> Object:
     if details:
         native["payment_details"] = details
     data: Object = instance_of(OrderCreate if before is _NEW else OrderUpdate).load(native)
+    change = None
     if pays is not None:
-        data[columns.PAYS] = pays
-        data[columns.STATUS_NOTE] = _status_note({**before, **columns.columns_of(data)}, call)
+        change = _status_change({**before, **columns.columns_of(data)}, call, pays=pays)
     for name, items in lists.items():
         for item, loaded in zip(items, data.get(name) or (), strict=False):
             if item.get("meta_data"):
                 loaded["metadata"] = item["meta_data"]
     if given.get("meta_data"):
         data["metadata"] = given["meta_data"]
-    return customers.with_shipping_phone(data, given)
+    return customers.with_shipping_phone(data, given), change
 
 
 def _require_valid(native: Record, given: Record) -> None:

@@ -120,8 +120,7 @@ class Resource:
                     raise self.unknown(call, 400)
                 if _is_moved(call, before[at]) and not is_alone:
                     raise _MustBeAlone
-                ready = self.prepared(call, data[at], self._restored(call, before[at]))
-                accepted[at] = BulkItem(call.ids.get("id"), ready, check)
+                accepted[at] = self.item(call, data[at], self._restored(call, before[at]), check)
         written = self.save(calls[0].actor, [*accepted.values()]) if self.save and accepted else ()
         for at, result in zip(accepted, written, strict=True):
             with _failing(results, at):
@@ -161,13 +160,15 @@ class Resource:
         """Return records as changes of a kind with ``save`` read them."""
         return self.objects(ids, call.site)
 
-    def prepared(self, call: Call, data: Object, before: Record | None) -> Object:
-        """Return the fields of a request as the service takes them.
+    def item(
+        self, call: Call, data: Object, before: Record | None, check: Precondition | None
+    ) -> BulkItem:
+        """Return the record to create or change as the service takes it.
 
         Args:
             before: the stored record, or None for a new one.
         """
-        return data
+        return BulkItem(call.ids.get("id"), data, check)
 
     def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
         """Return the error of a write in this dialect."""
