@@ -18,6 +18,7 @@ from app.catalog import EXTENSION
 from app.plugins.admin import (
     authorize,
     data,
+    form_fields,
     frame,
     html,
     overview,
@@ -134,7 +135,12 @@ def add_panel(
         admin.panels.append(Panel(record, label, content, needs))
 
 
-PARTS = {"coupon_texts": coupon_texts, "refused_codes": refused_codes, "reports": reports}
+PARTS = {
+    "coupon_texts": coupon_texts,
+    "form_fields": form_fields,
+    "refused_codes": refused_codes,
+    "reports": reports,
+}
 """What templates call beside the kinds of records."""
 
 # Importing these modules adds their records, or pages to those of others.

@@ -215,6 +215,11 @@ def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
     return badge(_(text), tone)
 
 
+def state_words(states: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return the labels of states, from a table of words and tones."""
+    return {state: _(word) for state, (word, _tone) in states.items()}
+
+
 def init_app(app: Flask) -> None:
     """Let templates use these functions."""
     own = help_text, badge, money, number, external, works_until, zone, in_both_zones, in_utc

@@ -1,10 +1,8 @@
 """The overview: tiles, plots, coupons, orders and warnings (admin 2 and 5)."""
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 from flask import Response, url_for
-from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
@@ -19,39 +17,7 @@ from app.services.maintenance.figures import current_warnings
 
 blp = AdminBlueprint("admin_overview", "Overview", "home", 0)
 
-FIGURES = {
-    "total": "Revenue",
-    "orders": "Orders",
-    "average_order": "Average order",
-    "new_customers": "New customers",
-    "uses": "Coupon uses",
-    "discount": "Discount",
-}
-"""The labels of the figures of the tiles, by their names in the report."""
-
-
-def _tiles(sales: Record) -> list[tuple[str, str, Sequence[str], Markup]]:
-    """Return the label, the figure, the notes and the sparkline of each tile."""
-    totals = sales["totals"]
-    return [
-        (
-            _(label),
-            reports.figure(name, totals[name]),
-            (
-                reports.change_of(totals, name) or html.NONE,
-                _after_refunds(totals) if name == "total" else "",
-            ),
-            reports.sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
-        )
-        for name, label in FIGURES.items()
-    ]
-
-
-def _after_refunds(totals: Record) -> str:
-    refunded = Decimal(totals["refunded"])
-    if not refunded:
-        return ""
-    return _("%(amount)s after refunds", amount=html.money(Decimal(totals["total"]) - refunded))
+FIGURES = "total,orders,average_order,new_customers,uses,discount,refunded"
 
 
 @blp.page("/")
@@ -60,7 +26,7 @@ def show() -> Response:
     days, sales = reports.chosen_days(), None
     may_view = can("get_sales_report")
     if may_view:
-        period = reports.period_query(days) | {"fields": ",".join([*FIGURES, "refunded"])}
+        period = reports.period_query(days) | {"fields": FIGURES}
         sales = reports.unless_slow(lambda: call("get_sales_report", query=period))
     report = sales.content if sales else None
     is_used = report and any(report["totals"][name] for name in ("orders", "uses"))
@@ -70,7 +36,7 @@ def show() -> Response:
         if not (coupon and coupon["usage_count"]):
             is_empty = _can_load_demo() and not _has_records()
             return render("first_steps.html", title=_("Welcome"), coupon=coupon, is_empty=is_empty)
-    labels = {name: _(FIGURES[name]) for name in ("total", "orders", "uses")}
+    labels = {"total": _("Revenue"), "orders": _("Orders"), "uses": _("Coupon uses")}
     return render(
         "overview.html",
         title=_("Overview"),
@@ -81,11 +47,9 @@ def show() -> Response:
         else _(reports.SLOW)
         if may_view
         else _("Your key cannot read reports."),
-        tiles=_tiles(report) if report else [],
+        report=report,
         plots=reports.plots(report["intervals"], labels) if report else [],
-        currencies=report["currencies"] if report else [],
         definitions=_(reports.DEFINITIONS),
-        compared=_("Compared with the %(days)s days before", days=days),
         may_view=may_view,
         **(best_coupons(reports.period_query(days, with_interval=False)) if may_view else {}),
         orders=ORDERS.panel({}),

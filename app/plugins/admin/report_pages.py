@@ -1,17 +1,15 @@
 """Reports of a period, and the refused codes with their repair (reports 1, admin 2 and 5)."""
 
 import string
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from flask import Response, request
 
-from app.conversions.intervals import DAY
 from app.plugins.admin import reports
-from app.plugins.admin.calls import Record, Reply, call, can, download
+from app.plugins.admin.calls import Record, call, can, download
 from app.plugins.admin.frame import AdminBlueprint, render
-from app.plugins.admin.nouns.coupons import campaign_filters
-from app.plugins.admin.tables import Filter, Tab, Table, list_query, page_number
+from app.plugins.admin.tables import Table, list_query, page_number
 from app.plugins.admin.texts import gettext as _
 from app.services.coupons.queries import ids_of_codes
 
@@ -20,53 +18,24 @@ refusals = AdminBlueprint("admin_refusals", "Refused codes", "ban", 120, page="s
 
 PAGE_SIZE = 25
 
-SALES = {
-    "orders": "Orders",
-    "customers": "Customers",
-    "total": "Revenue",
-    "refunded": "Refunds",
-    "net": "Net revenue",
-    "discount": "Discount",
-    "average_order": "Average order",
-}
-"""The labels of the figures of sales that the page shows, by their names in the report."""
 
-COMPARED = ("total", "refunded", "net", "orders", "average_order", "customers")
-"""Those that tiles compare with the period before."""
-
-IN_TABLE = ("orders", "customers", "total", "refunded", "net", "discount")
-"""Those of each interval, in the order of the columns."""
-
-INTERVALS = {DAY: "By day", "week": "By week", "month": "By month", "year": "By year"}
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A report of the API as a table."""
 
     label: str
     operation: str
+    filters: Sequence[str] = ()  # beside those of the period
     sorts: Sequence[str] = ()  # the values of ``orderby`` of its columns
-    filters: Callable[[], Sequence[Filter]] = lambda: ()
     figures: str = ""  # those that are computed
 
 
-def _intervals() -> list[Filter]:
-    choices = {value: _(label) for value, label in INTERVALS.items()}
-    return [Filter("interval", _("Interval"), choices.pop(DAY), choices)]
-
-
-COUPON_SORTS = ("code", "uses", "orders", "discount", "revenue")
+_SALES = "orders,customers,total,refunded,net,discount,average_order"
+_COUPON_SORTS = ("code", "uses", "orders", "discount", "revenue")
 
 REPORTS: Mapping[str, Report] = {
-    "": Report(
-        "Sales",
-        "get_sales_report",
-        filters=_intervals,
-        figures=",".join(SALES),
-    ),
-    "coupons": Report("Coupons", "list_coupon_reports", COUPON_SORTS, campaign_filters),
-    "customers": Report("Customers", "list_customer_reports", ("orders", "total", "refunded")),
+    "": Report("Sales", "get_sales_report", ("interval",), figures=_SALES),
+    "coupons": Report("Coupons", "list_coupon_reports", ("campaign",), _COUPON_SORTS),
+    "customers": Report("Customers", "list_customer_reports", (), ("orders", "total", "refunded")),
     "refusals": Report("Refused codes", "list_refusal_reports"),
 }
 """The reports, by the parameter ``state`` of the address."""
@@ -79,12 +48,8 @@ def show() -> Response:
     name = name if name in REPORTS and can(REPORTS[name].operation) else ""
     report = REPORTS[name]
     period = reports.period_query(reports.DEFAULT, with_interval=False)
-    filters = [
-        Filter("from", _("From"), kind="date", default=period["from"]),
-        Filter("to", _("To"), kind="date", default=period["to"]),
-        *report.filters(),
-    ]
-    query = {each.name: each.value for each in filters}
+    filters = "from", "to", *report.filters
+    query: Record = {each: request.args.get(each) or period.get(each, "") for each in filters}
     if name:
         query |= list_query(limit=str(PAGE_SIZE))
         query.pop("q")
@@ -95,47 +60,26 @@ def show() -> Response:
     if report.figures:
         query["fields"] = report.figures
     reply = reports.unless_slow(lambda: call(report.operation, query=query))
+    table = Table(_(report.label), ())
+    if reply and report.figures:
+        rows, requests = reply.content["intervals"], [("", reply.request)]
+        table = Table(_(report.label), rows, len(rows), own_requests=requests)
+    elif reply:
+        table = Table.of_reply(_(report.label), reply)
+    table.filters, table.defaults, table.sorts = filters, period, True
+    table.tabs = [
+        (value, _(each.label), None) for value, each in REPORTS.items() if can(each.operation)
+    ]
     return render(
         "report.html",
         title=_("Reports"),
         kind=name,
-        figures=SALES,
-        in_table=IN_TABLE,
-        table=_table(report, filters, reply),
-        tiles=_tiles(reply.content["totals"]) if reply and not name else [],
-        definitions=_(reports.DEFINITIONS) if not name else "",
+        period=period,
+        table=table,
+        totals=reply.content["totals"] if reply and not name else None,
+        definitions=_(reports.DEFINITIONS),
         problem="" if reply else _(reports.SLOW),
     )
-
-
-def _table(report: Report, filters: Sequence[Filter], reply: Reply | None) -> Table:
-    caption = _(report.label)
-    table = Table(caption, ())
-    if reply and report.figures:
-        rows = reply.content["intervals"]
-        table = Table(caption, rows, len(rows), own_requests=[("", reply.request)])
-    elif reply:
-        table = Table.of_reply(caption, reply)
-    table.filters, table.sorts = filters, True
-    table.tabs = [
-        Tab(value, _(each.label)) for value, each in REPORTS.items() if can(each.operation)
-    ]
-    return table
-
-
-def _tiles(totals: Record) -> list[tuple[str, str, Sequence[str]]]:
-    """Return the label, the figure and the notes of each tile."""
-    return [
-        (
-            _(SALES[name]),
-            reports.figure(name, totals[name]),
-            (
-                _("before: %(value)s", value=reports.figure(name, totals["previous"][name])),
-                reports.change_of(totals, name),
-            ),
-        )
-        for name in COMPARED
-    ]
 
 
 MAX_COMPARED = 10

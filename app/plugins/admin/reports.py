@@ -1,7 +1,7 @@
 """Periods and plots of reports: SVG made on the server, without styles and scripts (admin 3)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -126,11 +126,11 @@ def short(value: Decimal) -> str:
     return texts.decimal(value, 6, trimmed=True)
 
 
-def sparkline(values: Sequence[Decimal]) -> Markup:
+def sparkline(figures: Iterable[object]) -> Markup:
     """Return a line without axes, for a tile. As in a plot, nothing is below zero."""
+    values = [max(Decimal(str(each)), Decimal(0)) for each in figures]
     if len(values) < 2:
         return Markup()
-    values = [max(value, Decimal(0)) for value in values]
     top = max(values) or Decimal(1)
     step = 100 / (len(values) - 1)
     path = "L".join(
@@ -177,6 +177,12 @@ def figure(name: str, value: int | str) -> str:
 def change_of(totals: Record, name: str) -> str:
     """Return the change of a figure since the period before, in words."""
     return change(Decimal(str(totals[name])), Decimal(str(totals["previous"][name])))
+
+
+def after_refunds(totals: Record) -> str:
+    """Return what is left of the revenue, if there were refunds."""
+    left = Decimal(totals["total"]) - (refunded := Decimal(totals["refunded"]))
+    return _("%(amount)s after refunds", amount=html.money(left)) if refunded else ""
 
 
 def from_replica(report: Callable[[], T]) -> T:

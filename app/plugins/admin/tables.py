@@ -16,45 +16,15 @@ from app.plugins.admin.calls import ApiRequest, Record, Reply
 from app.plugins.admin.frame import KEPT
 from app.plugins.admin.pages import Button, Requests, allowed
 from app.plugins.admin.selections import Action
-from app.plugins.admin.texts import gettext as _
 
 CsvColumns = Mapping[str, Callable[[Record], object]]
 """The columns of a CSV file: the value of a record by their labels."""
 
+Tab = tuple[str, str, int | None]
+"""A state, its label, and its number of records, which a search does not count."""
+
 ROWS = (25, 50, 100)
 """Numbers of rows per page that a table offers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A choice above a table, or without choices a text."""
-
-    name: str
-    label: str
-    every: str = ""  # the label of no choice
-    choices: Mapping[str, str] = field(default_factory=dict)  # labels by values
-    kind: str = "text"  # the type of the input without choices
-    default: str = ""  # the value without one in the address
-    is_more: bool = False  # whether it is behind *More filters*
-
-    @property
-    def options(self) -> Mapping[str, str]:
-        """Labels by values, including a value in the address that is not a choice."""
-        others = {self.value} - {"", *self.choices}
-        return {"": self.every, **self.choices, **{each: each for each in others}}
-
-    @property
-    def value(self) -> str:
-        return request.args.get(self.name, "") or self.default
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """A tab above a table: a state with its number of records, which a search does not count."""
-
-    value: str
-    label: str
-    count: int | None = None
 
 
 def page_number() -> int:
@@ -72,7 +42,7 @@ class Table:
     pages: int = 1
     own_requests: Sequence[tuple[str, ApiRequest]] = ()  # its own, and those of its actions
     buttons: Callable[[Record], Sequence[Button]] | None = None  # at the end of a row
-    filters: Sequence[Filter] = ()
+    filters: Sequence[str] = ()  # the parameters of its filters
     tabs: Sequence[Tab] = ()  # of the parameter ``state``
     bulk: Mapping[str, Action] = field(default_factory=dict)  # on selected records, by their values
     state: Callable[[Record], str] | None = None  # what an action on selected records compares
@@ -81,6 +51,7 @@ class Table:
     newest: str = ""  # the addresses of a table without numbers of pages
     older: str = ""
     page: int = field(default_factory=page_number)  # the number of the page that it shows
+    defaults: Mapping[str, str] = field(default_factory=dict)  # of parameters of its filters
     is_complete: bool = True  # whether no more records match than its total
 
     @classmethod
@@ -118,8 +89,13 @@ class Table:
     @property
     def is_filtered(self) -> bool:
         """Whether a search or a filter limits the records."""
-        is_chosen = any(each.value != each.default for each in self.filters)
-        return bool(request.args.get("q")) or is_chosen
+        return self.uses("q", *self.filters)
+
+    def uses(self, *names: str) -> bool:
+        """Return whether the address has a value of a parameter that limits the records."""
+        return any(
+            request.args.get(each, "") not in {"", self.defaults.get(each)} for each in names
+        )
 
     @property
     def is_narrowed(self) -> bool:
@@ -129,7 +105,7 @@ class Table:
     @property
     def hidden(self) -> list[tuple[str, str]]:
         """The parameters that the form of the filters keeps."""
-        own = {"q", "page", *KEPT, *(each.name for each in self.filters)}
+        own = {"q", "page", *KEPT, *self.filters}
         return [(name, value) for name, value in request.args.items() if name not in own]
 
     def address(self, **changed: object) -> str:
@@ -158,22 +134,8 @@ class Table:
         return (self.page - 1) * len(self.rows) + 1
 
 
-def date_filters(label: str) -> list[Filter]:
-    """Return the filters by the first and the last day, in the shop's time zone."""
-    until = Filter("to", _("to"), kind="date", is_more=True)
-    return [Filter("from", label, kind="date", is_more=True), until]
-
-
-def amount_filters(name: str, least: str, most: str) -> list[Filter]:
-    """Return the filters by the least and the greatest amount, with their labels."""
-    return [
-        Filter(f"{name}_{end}", label, kind="amount", is_more=True)
-        for end, label in (("min", least), ("max", most))
-    ]
-
-
 def created_between(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters of the API for the days of ``date_filters``."""
+    """Return the parameters of the API for the days of the filters ``from`` and ``to``."""
     first, last = (html.moment_of(given.get(name, "")) for name in ("from", "to"))
     end = last and html.moment_of(f"{in_zone(last, html.zone()):%Y-%m-%d}T23:59:59")
     found = {"created_at_min": first, "created_at_max": end}

@@ -50,7 +50,6 @@ from app.plugins.admin.reports import from_replica
 from app.plugins.admin.selections import Action, act, allowed_actions, state_of
 from app.plugins.admin.tables import (
     CsvColumns,
-    Filter,
     Tab,
     Table,
     csv_file,
@@ -185,16 +184,16 @@ class Noun:
         """Return the serializer of a loaded query and the function of the service for its list."""
         raise NotImplementedError
 
-    def filters(self) -> list[Filter]:
-        """Return the choices above the table."""
-        return []
+    def filters(self) -> Sequence[str]:
+        """Return the parameters of the filters above the table."""
+        return ()
 
     def tabs(self, reply: Reply) -> list[Tab]:
         return []
 
     def query(self, given: Mapping[str, str]) -> Record:
         """Return the parameters of the API for those of the table."""
-        return {each.name: given.get(each.name, "") for each in self.filters()}
+        return {name: given.get(name, "") for name in self.filters()}
 
     def prepared(self, records: list[Record]) -> list[Record]:
         """Return records with what else their table or their page needs."""

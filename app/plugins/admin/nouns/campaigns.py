@@ -69,9 +69,9 @@ class CampaignPages(Noun):
         q = request.args.get("q", "")
         given = CampaignQuery.of(loaded_query(CampaignListQuery, {"q": q}))
         counts = queries.counts_by_state(current_principal(), given)
-        words = {name: _(word) for name, (word, _tone) in STATES.items()}
-        tabs = [Tab(name, word, counts.get(name, 0)) for name, word in words.items()]
-        return [Tab("", _("All"), sum(counts.values())), *tabs] if counts or q else []
+        words = html.state_words(STATES).items()
+        tabs = [(name, word, counts.get(name, 0)) for name, word in words]
+        return [("", _("All"), sum(counts.values())), *tabs] if counts or q else []
 
     def warnings(self, form: Form) -> list[str]:
         end = html.moment_of(form.texts["ends_at"])

@@ -33,7 +33,7 @@ from app.plugins.admin.nouns.coupon_texts import (
 from app.plugins.admin.nouns.refused_codes import refused_codes, user_of
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
-from app.plugins.admin.tables import CsvColumns, Filter, Tab, Table, page_number
+from app.plugins.admin.tables import CsvColumns, Tab, Table, page_number
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
@@ -115,9 +115,8 @@ class CouponPages(Noun):
             api_request(operation, query=query), {self.plural: converted(found.rows)}, headers
         )
 
-    def filters(self) -> list[Filter]:
-        types = Filter("type", _("Discount type"), _("All types"), CHOICES["coupon_types"]())
-        return [types, *campaign_filters()]
+    def filters(self) -> Sequence[str]:
+        return "type", "campaign"
 
     def query(self, given: Mapping[str, str]) -> Record:
         state = given.get("state", "")
@@ -125,9 +124,9 @@ class CouponPages(Noun):
         return found | ({} if state == "trash" else {"state": state})
 
     def tabs(self, reply: Reply) -> list[Tab]:
-        words = {"": _("All"), **{name: _(word) for name, (word, _tone) in STATES.items()}}
+        words = {"": _("All"), **html.state_words(STATES)}
         if request.args.get("q"):  # to search for each state takes too long
-            return [Tab(name, word) for name, word in words.items()]
+            return [(name, word, None) for name, word in words.items()]
         wanted = self.query({**request.args, "state": ""})
         state = request.args.get("state")
         total = int(call("count_coupons", query=wanted).content) if state else reply.total
@@ -136,7 +135,7 @@ class CouponPages(Noun):
         # The difference, because counting most of a million coupons takes a tenth of a second.
         active = total - sum(counts[name] for name in queries.NOT_ACTIVE)
         counts = {"": total, "active": active, **counts}
-        return [Tab(name, word, counts[name]) for name, word in words.items()]
+        return [(name, word, counts[name]) for name, word in words.items()]
 
     def list_buttons(self) -> list[Button]:
         return [Button(_("Generate"), "admin_batches.create")]
@@ -264,13 +263,6 @@ def best_coupons(query: Mapping[str, str]) -> Record:
     if reply is None:
         return {"best": Table(title, ()), "slow": _(reports.SLOW)}
     return {"best": Table.of_reply(title, reply)}
-
-
-def campaign_filters() -> list[Filter]:
-    """Return the filter by campaign, if there are campaigns."""
-    choices = {value: name for value, name in CHOICES["campaigns"]().items() if value}
-    found = Filter("campaign", _("Campaign"), _("All campaigns"), choices)
-    return [found] if choices or found.value else []
 
 
 def _campaigns() -> Any:

@@ -1,6 +1,6 @@
 """Customers: the table, one customer, the form, *Merge* and *Claim orders* (admin 2, people 8)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +22,8 @@ from app.plugins.admin.pages import Button, person_buttons, record_page
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import (
     CsvColumns,
-    Filter,
     Table,
-    amount_filters,
     created_between,
-    date_filters,
     list_query,
 )
 from app.plugins.admin.texts import gettext as _
@@ -79,15 +76,12 @@ class CustomerPages(Noun):
     def listing(self, query: Record, *, trashed: bool) -> Listing:
         return customers(query), queries.list_customers
 
-    def filters(self) -> list[Filter]:
+    def filters(self) -> Sequence[str]:
+        return "role", "tag", "from", "to", "total_spent_min", "total_spent_max"
+
+    def roles(self) -> dict[str, str]:
         roles = {name: html.words(name) for name in sorted(ROLES) if name != "customer"}
-        of_role = Filter("role", _("Role"), _("Customers"), {"all": _("All accounts"), **roles})
-        return [
-            of_role,
-            Filter("tag", _("Tag")),
-            *date_filters(_("Registered from")),
-            *amount_filters("total_spent", _("Spent at least"), _("Spent at most")),
-        ]
+        return {"all": _("All accounts"), **roles}
 
     def actions(self) -> dict[str, Action]:
         """Return *Add tag*, which keeps the tags that others have added in between."""

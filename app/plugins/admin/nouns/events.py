@@ -1,6 +1,6 @@
 """The feed of events, newest first (admin 2)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from urllib.parse import urlencode
 
@@ -22,7 +22,7 @@ from app.plugins.admin.history import (
     record_of,
 )
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
-from app.plugins.admin.tables import Filter, Table
+from app.plugins.admin.tables import Table
 from app.plugins.admin.texts import gettext as _
 
 SIZE = 50
@@ -55,16 +55,14 @@ class Events(Noun):
             return text
         return noun.link_to(event["resource_id"], text)
 
-    def filters(self) -> list[Filter]:
-        catalog = current_catalog()
-        records = {name: html.words(name) for name in catalog.event_resources}
-        types = {name: name for name in catalog.event_types}
-        return [
-            Filter("resource", _("Record"), _("All records"), records),
-            Filter("type", _("Type"), _("All types"), types),
-            Filter("user_id", _("User ID")),
-            Filter("request_id", _("Request ID")),
-        ]
+    def filters(self) -> Sequence[str]:
+        return "resource", "type", "user_id", "request_id"
+
+    def resources(self) -> dict[str, str]:
+        return {name: html.words(name) for name in current_catalog().event_resources}
+
+    def types(self) -> dict[str, str]:
+        return {name: name for name in current_catalog().event_types}
 
     def table(self) -> Table:
         """Return the latest events, or those before the one in the address."""

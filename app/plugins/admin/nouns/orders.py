@@ -22,12 +22,9 @@ from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import (
     CsvColumns,
-    Filter,
     Tab,
     Table,
-    amount_filters,
     created_between,
-    date_filters,
 )
 from app.plugins.admin.texts import gettext as _
 from app.schemas.orders.input import OrderCreate, OrderUpdate
@@ -128,14 +125,10 @@ class OrderPages(Noun):
         reply = call_if_allowed("list_orders", query={"limit": 10, "fields": FIELDS, **query})
         return Table.of_reply(_("Orders"), reply) if reply else None
 
-    def filters(self) -> list[Filter]:
+    def filters(self) -> Sequence[str]:
         """Return the filters, without that of a status if a tab has chosen it."""
-        status = Filter("status", _("Status"), _("All statuses"), status_labels())
-        return [
-            *([] if request.args.get("state") in TABS else [status]),
-            *date_filters(_("Ordered from")),
-            *amount_filters("total", _("Least total"), _("Greatest total")),
-        ]
+        others = "from", "to", "total_min", "total_max"
+        return others if request.args.get("state") in TABS else ("status", *others)
 
     def query(self, given: Mapping[str, str]) -> dict[str, object]:
         state = given.get("state", "")
@@ -150,16 +143,16 @@ class OrderPages(Noun):
             **{name: status_labels().get(name, name) for name in TABS},
         }
         if request.args.get("q"):  # to search for each status takes too long
-            return [*(Tab(*each) for each in labels.items()), Tab("trash", _("Trash"))]
+            return [(*each, None) for each in (*labels.items(), ("trash", _("Trash")))]
         of = self.query(request.args)
         del of["fields"], of["status"]
         found = [
-            Tab(name, label, int(call("count_orders", query=of | {"status": name}).content))
+            (name, label, int(call("count_orders", query=of | {"status": name}).content))
             for name, label in labels.items()
         ]
         few = {"fields": "id", "limit": 1}
         trashed = call("list_trashed_orders", query=of | few).total
-        return [*found, Tab("trash", _("Trash"), trashed)]
+        return [*found, ("trash", _("Trash"), trashed)]
 
     def form_specs(self, record: Record | None, *, is_new: bool) -> Sequence[FieldSpec]:
         """Return the fields of an order, of its items, and of empty lines for new items.

@@ -1,5 +1,6 @@
 """Webhooks and their deliveries (admin 2)."""
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import orjson
@@ -18,7 +19,7 @@ from app.plugins.admin.form_fields import FieldSpec, specs_of
 from app.plugins.admin.frame import see_other
 from app.plugins.admin.nouns import Noun
 from app.plugins.admin.pages import Button, record_page
-from app.plugins.admin.tables import Filter, Table, list_query
+from app.plugins.admin.tables import Table, list_query
 from app.plugins.admin.texts import gettext as _
 from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpdate
 from app.services.webhooks.topics import can_read
@@ -66,8 +67,14 @@ class WebhookPages(Noun):
         ms = html.number(attempt["duration_ms"])
         return _("%(result)s in %(ms)s\u00a0ms", result=", ".join(parts), ms=ms)
 
-    def filters(self) -> list[Filter]:
-        return [_filter("status", _("Status"), _("All statuses"), STATUSES)]
+    def statuses(self) -> dict[str, str]:
+        return html.state_words(STATUSES)
+
+    def delivery_states(self) -> dict[str, str]:
+        return html.state_words(STATES)
+
+    def filters(self) -> Sequence[str]:
+        return ("status",)
 
     def show(self, **path: int) -> Response:
         """Show a webhook, and after a ping what the receiver responded."""
@@ -117,14 +124,9 @@ class WebhookPages(Noun):
         query = list_query(state=request.args.get("delivered", ""))
         reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
         table = Table.of_reply(_("Deliveries"), reply)
-        table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
+        table.filters = ("delivered",)
         table.buttons = again
         return table
-
-
-def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
-    words = {state: _(word) for state, (word, _tone) in states.items()}
-    return Filter(name, label, every, words)
 
 
 WEBHOOKS = WebhookPages()
