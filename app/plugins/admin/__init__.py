@@ -38,7 +38,6 @@ from app.plugins.admin.nouns import (
     events,
     keys,
     refunds,
-    refused_codes,
     webhooks,
 )
 from app.plugins.admin.sessions import sign_in
@@ -138,7 +137,6 @@ def add_panel(
 PARTS = {
     "coupon_texts": coupon_texts,
     "form_fields": form_fields,
-    "refused_codes": refused_codes,
     "reports": reports,
 }
 """What templates call beside the kinds of records."""

@@ -307,28 +307,6 @@ def see_other(endpoint: str, **values: Any) -> BaseResponse:
     return redirect(url_for(endpoint, **values), 303)
 
 
-_ERRORS = {
-    400: ("This request was rejected", ""),
-    401: ("You cannot do this",
-          "Your key does not have this right. An administrator of the shop can give it to you."),
-    404: ("Page not found", "The record may have been deleted. Search for it."),
-    405: ("This page does not accept the request", ""),
-    409: ("This is not possible now", "Go back, and open the record again."),
-    410: ("This link does not work any more",
-          "Ask the person who sent it for another one, or sign in with a key."),
-    412: ("This record has changed since",
-          ("Someone else changed it after you opened the page. Nothing of yours is stored yet. Go "
-           "back, reload the page, and repeat the action if it is still right.")),
-    413: ("This is too large", ""),
-    429: ("Too many failed attempts", "Wait %(seconds)s seconds, then try again."),
-    500: ("Something went wrong",
-          "Try again. If it happens again, give the request ID to the people who run the service."),
-    503: ("The service is not available",
-          "Try again in a few seconds. Nothing that you typed is lost if you go back."),
-}  # fmt: skip
-"""The title of an error page and what to do, by the status. Others are as 400."""
-
-
 def _name_of(param: str) -> str:
     """Return the words of a parameter: ``Created at min`` for ``filter[created_at_min]``."""
     return html.words(re.findall(r"\w+", param)[-1])
@@ -338,15 +316,13 @@ def error_page(error: ShopError) -> Response:
     """Return the page of an error below ``/admin``."""
     if error.status in {404, 405} and "admin_session" not in g:
         _find_session()  # no blueprint has this address
-    title, advice = _ERRORS.get(error.status, _ERRORS[400])
-    seconds = error.headers.get("Retry-After", "60")
     page = render(
         "error.html",
-        title=_(title),
+        title="",
         status=error.status,
         error=error,
         messages=[html.of_api(part.sentence(_name_of)) for part in error.parts],
-        advice=_(advice, seconds=seconds),
+        seconds=error.headers.get("Retry-After", "60"),
         request_id=g.request_start.ids["request_id"],
     )
     page.headers.update(error.headers)

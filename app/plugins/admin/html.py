@@ -223,5 +223,5 @@ def state_words(states: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 def init_app(app: Flask) -> None:
     """Let templates use these functions."""
     own = help_text, badge, money, number, external, works_until, zone, in_both_zones, in_utc
-    functions = {each.__name__: each for each in (*own, words, curl, python)}
+    functions = {each.__name__: each for each in (*own, words, moment_of, curl, python)}
     app.jinja_env.globals.update(functions, time_tag=time, page_url=url_for)

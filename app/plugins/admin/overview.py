@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from flask import Response, url_for
+from flask import Response
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
 from app.errors import ShopError
-from app.plugins.admin import html, reports
+from app.plugins.admin import reports
 from app.plugins.admin.calls import Record, call, can
 from app.plugins.admin.frame import AdminBlueprint, render, see_other
 from app.plugins.admin.nouns.coupons import best_coupons
@@ -53,7 +53,7 @@ def show() -> Response:
         may_view=may_view,
         **(best_coupons(reports.period_query(days, with_interval=False)) if may_view else {}),
         orders=ORDERS.panel({}),
-        warnings=_warnings(),
+        warnings=current_warnings(current_principal()),
         sent=sales.request if sales else None,
     )
 
@@ -64,26 +64,6 @@ def _most_used_coupon() -> Record | None:
     query = {"fields": "id,code,usage_count", "orderby": "uses"}
     found = call("list_coupons", query=query).content
     return found[0] if found else None
-
-
-WARNINGS = {
-    "failing": ("Failing webhooks: %(count)s.", "admin_webhooks.show_list"),
-    "overdue": ("No worker seems to run: deliveries of webhooks are overdue.",
-                "admin_webhooks.show_list"),
-    "interrupted": ("Interrupted imports: %(count)s.", "admin_data.show"),
-    "incomplete": ("Imports with errors: %(count)s.", "admin_data.show"),
-}  # fmt: skip
-"""The texts of warnings and the endpoints of their pages, by their subjects."""
-
-
-def _warnings() -> list[tuple[str, str]]:
-    """Return what needs attention: text and the address of its page."""
-    found = current_warnings(current_principal())
-    return [
-        (_(text, count=html.number(found[subject])), url_for(endpoint))
-        for subject, (text, endpoint) in WARNINGS.items()
-        if subject in found
-    ]
 
 
 DEMO = {"customers": 200, "coupons": 60, "orders": 600}

@@ -18,8 +18,8 @@ from app.plugins.admin.calls import Record, Reply, call, can, loaded_query
 from app.plugins.admin.form_fields import specs_of
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import Listing, Noun
-from app.plugins.admin.nouns.coupon_texts import coupon_warnings, facts_of
-from app.plugins.admin.nouns.coupons import COUPONS, best_coupons, linked_campaign
+from app.plugins.admin.nouns.coupon_texts import coupon_warnings
+from app.plugins.admin.nouns.coupons import COUPONS, best_coupons
 from app.plugins.admin.pages import Button
 from app.plugins.admin.tables import Tab, Table, csv_file
 from app.plugins.admin.texts import gettext as _
@@ -97,7 +97,7 @@ class CampaignPages(Noun):
             **best_coupons(since),
             "first_day": html.short_date(first),
             "batches": BATCHES.panel(record["id"]),
-            "facts": facts_of(specs_of(CampaignUpdate), record, {"name", "active"}),
+            "fields": Form.of_record(specs_of(CampaignUpdate), self.name, record),
         }
 
 
@@ -179,7 +179,6 @@ class Batches(Noun):
 
     def values(self, record: Record) -> dict[str, object]:
         number, download = record["id"], self.endpoint("download")
-        campaign = record["campaign"]
         question = _(
             "Move %(count)s unused coupons to the trash?", count=html.number(record["unused"])
         )
@@ -191,7 +190,6 @@ class Batches(Noun):
                 self.button(_("Download codes"), "download", record, tone="primary"),
             ],
             "plots": reports.batch_plots(number) if record["used"] else [],
-            "campaign": campaign and linked_campaign(campaign),
             "dangers": [trash] if record["unused"] else [],
         }
 

@@ -1,6 +1,5 @@
 """What pages say about a coupon: its state, uses and fields, and warnings (admin 2 and 5)."""
 
-from collections.abc import Collection, Sequence
 from decimal import Decimal
 
 from markupsafe import Markup
@@ -8,7 +7,7 @@ from markupsafe import Markup
 from app.db.session import now
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record
-from app.plugins.admin.form_fields import COUPON_TYPES, FieldSpec, is_percent
+from app.plugins.admin.form_fields import COUPON_TYPES, is_percent
 from app.plugins.admin.forms import Form
 from app.plugins.admin.texts import gettext as _
 
@@ -83,50 +82,6 @@ def last_day(coupon: Record) -> str:
     """Return the last day on which a coupon works, or that it has none."""
     day = html.last_day(coupon["expiry_date"])
     return html.short_date(day) if day else html.NONE
-
-
-def facts_of(
-    specs: Sequence[FieldSpec], record: Record, without: Collection[str]
-) -> list[tuple[str, object]]:
-    """Return the fields of a record that differ from those of a plain one, by their labels."""
-    form = Form.of_record(specs, "", record)
-    found = [
-        (_("Works until") if spec.kind == "date" else _(spec.label), _fact(spec, text))
-        for spec in form.specs
-        if (text := form.texts[spec.name]) not in {"", "0", "0.00"} and spec.name not in without
-    ]
-    times = (_("Created"), "created_at"), (_("Changed"), "updated_at")
-    return [*found, *((label, html.time(record[name], utc=True)) for label, name in times)]
-
-
-def _fact(spec: FieldSpec, text: str) -> object:
-    if spec.kind == "checkbox":
-        return _("Yes")
-    if spec.kind == "select":
-        return spec.choices().get(text, text)
-    if spec.kind == "date":
-        return html.works_until(text)
-    if spec.kind == "time":
-        return html.time(html.parse_time(spec.value(text)), utc=True)
-    if spec.kind == "number":
-        return html.number(text)
-    return html.money(text) if spec.form.unit == "currency" else html.joined(text.split("\n"))
-
-
-def sentence(coupon: Record) -> str:
-    """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15% off``."""
-    code, day = coupon["code"].upper(), last_day(coupon)
-    if float(coupon["amount"]):
-        is_each = coupon["type"] == "fixed_product"
-        text = _("%(amount)s off each product") if is_each else _("%(amount)s off")
-        offer = text % {"amount": amount_of(coupon)}
-    elif coupon["enable_free_shipping"]:
-        offer = _("free shipping")
-    else:
-        return ""
-    if not coupon["expiry_date"]:
-        return _("Use %(code)s for %(offer)s", code=code, offer=offer)
-    return _("Use %(code)s until %(until)s for %(offer)s", code=code, until=day, offer=offer)
 
 
 def coupon_warnings(form: Form, prefix: str = "") -> list[str]:

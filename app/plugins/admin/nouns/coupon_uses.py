@@ -10,7 +10,7 @@ from app.conversions.numbers import whole_number
 from app.db.read_pool import RowStream
 from app.errors import ShopError
 from app.plugins.admin import html, texts
-from app.plugins.admin.calls import Record, call, can, loaded_query
+from app.plugins.admin.calls import call, can, loaded_query
 from app.plugins.admin.form_fields import FieldSpec, line_specs, specs_of
 from app.plugins.admin.forms import Form
 from app.plugins.admin.frame import render
@@ -164,20 +164,8 @@ def try_it(coupon_id: int) -> Response:
         evaluation=evaluation,
         order=request.args.get("order", ""),
         has_errors=bool(form.errors),
-        result=_result(evaluation) if evaluation else "",
-        fields=REASON_FIELDS,
         status=400 if form.errors and request.method == "POST" else 200,
     )
-
-
-REASON_FIELDS = {
-    "expired": "expiry_date", "usage_limit": "usage_limit",
-    "usage_limit_per_user": "usage_limit_per_user", "minimum_amount": "minimum_amount",
-    "maximum_amount": "maximum_amount", "email_not_allowed": "customer_emails",
-    "product_not_included": "product_ids", "product_excluded": "exclude_product_ids",
-    "sale_items_excluded": "exclude_sale_items", "individual_use": "individual_use",
-}  # fmt: skip
-"""The field that causes a reason of an evaluation, by its code."""
 
 
 def _specs(filled: int) -> list[FieldSpec]:
@@ -212,19 +200,3 @@ def _form_of_order() -> Form:
     form = Form.of_new(_specs(len(items)), "cart", {"items": items})
     form.errors = {"": message} if message else {}
     return form
-
-
-def _result(evaluation: Record) -> str:
-    """Return in one sentence what the customer would pay."""
-    total, discount = html.money(evaluation["total"]), html.money(evaluation["discount"])
-    subtotal = html.money(evaluation["subtotal"])
-    if not float(evaluation["subtotal"]):
-        return _("The cart is empty. Enter the price of an item.")
-    if total == subtotal:
-        return _("The customer would pay %(total)s: nothing is discounted.", total=total)
-    return _(
-        "The customer would pay %(total)s instead of %(subtotal)s: %(discount)s less.",
-        total=total,
-        subtotal=subtotal,
-        discount=discount,
-    )

@@ -19,18 +19,11 @@ from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import NOUNS, AnyResponse, Listing, Noun
 from app.plugins.admin.nouns.coupon_texts import (
     STATES,
-    amount_of,
     coupon_warnings,
-    facts_of,
-    last_day,
-    reserved_of,
-    sentence,
     state_of,
     type_of,
     uses_and_reserved,
-    uses_of,
 )
-from app.plugins.admin.nouns.refused_codes import refused_codes, user_of
 from app.plugins.admin.pages import Button, call_if_allowed
 from app.plugins.admin.selections import Action, selected_ids
 from app.plugins.admin.tables import CsvColumns, Tab, Table, page_number
@@ -41,6 +34,7 @@ from app.services.campaigns import queries as campaign_queries
 from app.services.coupons import queries
 from app.services.coupons.queries import CouponQuery
 from app.services.customers.queries import emails_of
+from app.services.reports.refusals import latest_refusals
 
 CSV_PART, CSV_IDS = 1000, 100_000
 """Numbers of coupons in a CSV file that are read at once, and of IDs that are found at once.
@@ -176,23 +170,22 @@ class CouponPages(Noun):
                 self.button(_("Try it"), "try_it", record),
                 self.button(_("Edit"), "edit", record, tone="primary"),
             ],
-            "amount": amount_of(record),
-            "number_of_uses": uses_of(record),
-            "reserved": reserved_of(record),
-            "last_day": last_day(record) if record["expiry_date"] else _("No end"),
             "plots": reports.coupon_plots(record["id"]),
             "uses": uses,
             "refused": refused_codes(code=record["code"]),
-            "facts": _facts(record),
-            "sentence": sentence(record),
+            "fields": Form.of_record(specs_of(CouponUpdate), self.name, record),
         }
+
+    def user_of(self, use: Record) -> str:
+        """Return the e-mail address of who used or tried a code, or what else is known."""
+        return use["email"] or (f"#{use['customer_id']}" if use["customer_id"] else _("Guest"))
 
     def _use_buttons(self, use: Record) -> list[Button]:
         if use["order_id"] or use["status"] == "released":
             return []
         path = {"coupon_id": use["coupon_id"], "redemption_id": use["id"]}
         confirm, release = (
-            Button(label, self.endpoint(way), path, name=user_of(use))
+            Button(label, self.endpoint(way), path, name=self.user_of(use))
             for way, label in (("confirm", _("Confirm")), ("release", _("Release")))
         )
         return [confirm, release] if use["status"] == "reserved" else [release]
@@ -236,17 +229,12 @@ class CouponPages(Noun):
             after = ids[-1]
 
 
-def _facts(coupon: Record) -> list[tuple[str, object]]:
-    campaign = coupon["campaign"]
-    own = [(_("Campaign"), linked_campaign(campaign))] if campaign else []
-    without = {"code", "amount", "active", "campaign_id"}
-    return [*own, *facts_of(specs_of(CouponUpdate), coupon, without)]
-
-
-def linked_campaign(campaign: Record) -> Markup:
-    """Return the link to a campaign, and its state."""
-    link = _campaigns().link_to(campaign["id"], campaign["name"])
-    return html.joined([link, _campaigns().badge(campaign)], " ")
+def refused_codes(*, code: str = "", customer: tuple[int, str] | None = None) -> Table | None:
+    """Return the latest refusals of a coupon or of a customer, if the key may read them."""
+    if not (can("list_refusal_reports") and can("list_customers") and can("list_coupons")):
+        return None
+    found = latest_refusals(current_principal(), code=code, customer=customer)
+    return Table(_("Refused in the last days"), [row._asdict() for row in found])
 
 
 def best_coupons(query: Mapping[str, str]) -> Record:

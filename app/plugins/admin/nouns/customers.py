@@ -16,8 +16,8 @@ from app.plugins.admin.calls import Record, Reply, api_request, call, can, form_
 from app.plugins.admin.form_fields import FieldSpec, spec_of
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import FORM, AnyResponse, Listing, Noun
+from app.plugins.admin.nouns.coupons import refused_codes
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
-from app.plugins.admin.nouns.refused_codes import refused_codes
 from app.plugins.admin.pages import Button, person_buttons, record_page
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import (
@@ -133,8 +133,6 @@ class CustomerPages(Noun):
             "most_files": MAX_DOWNLOADS,
             "support_note": text,
             "note_form": (address, (spec,), _("Save note"), {spec.name: text}),
-            "role": record["role"] and html.words(record["role"]),
-            "tags": html.joined(map(html.badge, record["tags"]), " "),
             "metadata": [
                 (key, history.shown(value))
                 for key, value in record.get("metadata", {}).items()
@@ -267,35 +265,15 @@ def _choices(kept: Record) -> Table:
     return table
 
 
-_SHOWN: dict[str, Callable[[Record], object]] = {
-    "Name": lambda each: f"{each['first_name']} {each['last_name']}".strip(),
-    "E-mail address": lambda each: each["email"],
-    "Username": lambda each: each["username"],
-    "Role": lambda each: each["role"] and html.words(each["role"]),
-    "Registered": lambda each: html.time(each["created_at"]),
-    "Orders": lambda each: html.number(each["orders_count"]),
-    "Spent": lambda each: html.money(each["total_spent"]),
-    "Last order": lambda each: html.time(each["last_order_date"]),
-    "Billing city": lambda each: each["billing_address"]["city"],
-    "Shipping city": lambda each: each["shipping_address"]["city"],
-}
-"""What the comparison shows of both accounts, by its label."""
-
-
 def _comparison(kept: Record, other: int) -> dict[str, object]:
     """Return both accounts side by side, what moves, and the reasons against it, if any."""
     reply = call("get_customer_merge", query={"customer_id": other}, customer_id=kept["id"])
     preview, removed = reply.content, call("get_customer", customer_id=other).content
-    rows = [
-        {"label": _(label), "kept": shown(kept), "removed": shown(removed)}
-        for label, shown in _SHOWN.items()
-    ]
     address = CUSTOMERS.url("merge", kept["id"], tag=reply.headers.get("ETag", ""))
     return {
-        "both": Table(_("Both accounts"), rows),
+        "removed": removed,
         "other_way": CUSTOMERS.url("merge", other) + f"?customer_id={kept['id']}",
         "preview": preview,
         "reasons": [each["message"] for each in preview["reasons"]],
-        "name": CUSTOMERS.name_of(removed),
         "form": (f"{address}&customer_id={other}", (), _("Merge")),
     }
