@@ -166,12 +166,8 @@ def order_customer(order: Record, site: Site) -> object:
     if account := order["customer"]:
         return _account_object(account, site)
     billing, shipping = orjson.loads(orjson.dumps([order["billing"], order["shipping"]]))
-    return {
-        "id": 0,
-        **{name: billing[name] for name in ("email", "first_name", "last_name")},
-        "billing": {part: billing[part] for part in BILLING_PARTS},
-        "shipping": {part: shipping[part] for part in SHIPPING_PARTS},
-    }
+    names = {name: billing[name] for name in ("email", "first_name", "last_name")}
+    return {"id": 0, **names, "billing": billing, "shipping": shipping}
 
 
 def _mark_changeable(records: Sequence[Object], actor: Principal | None) -> None:

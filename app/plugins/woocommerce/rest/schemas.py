@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
-from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.plugins.woocommerce.rest.site import STORED_DP, Object, Record, Site
 from app.schemas.base import Base
 
 Field = ma.fields.Field[Any]
@@ -46,6 +47,10 @@ def _field(
     return kind(required=required, allow_none=allow_none, metadata=metadata)
 
 
+def _amount(value: str, site: Site) -> str:
+    return site.amount(value)
+
+
 Text = partial(_field, ma.fields.String)
 Integer = partial(_field, ma.fields.Integer)
 Number = partial(_field, ma.fields.Float)
@@ -57,7 +62,7 @@ Texts = partial(_field, partial(ma.fields.List, ma.fields.String))
 Integers = partial(_field, partial(ma.fields.List, ma.fields.Integer))
 IntegerOrZero = partial(Integer, convert=lambda value, _: value or 0)
 TextOrEmpty = partial(Text, convert=lambda value, _: value or "")
-Sum = partial(Text, convert=lambda value, site: site.amount(value))
+Sum = partial(Text, convert=_amount)
 LocalTime = partial(Text, convert=lambda time, site: site.local(time))
 UtcTime = partial(Text, convert=lambda time, _: time and time[:19])
 
@@ -87,25 +92,33 @@ def links(of: str | Read = "") -> Field:
 
 
 def maker(schema: type[Base]) -> Callable[[Record, Site], Object]:
-    """Return the function that makes the objects of a schema."""
-    reads = [(name, _read(name, field)) for name, field in schema().fields.items()]
+    """Return the function that makes the objects of a schema.
+
+    What is copied from a record is copied together, because a call for each value takes half of the
+    time of a page of orders.
+    """
+    fields = {name: field.metadata for name, field in schema().fields.items()}
+    optional = [name for name, field in schema().fields.items() if not field.required]
+    reads = [(name, each["of"]) for name, each in fields.items() if callable(each["of"])]
+    converts = [(name, each["convert"]) for name, each in fields.items() if each["convert"]]
+    others = [(name, convert) for name, convert in converts if convert is not _amount]
+    keys = {name: each["of"] or name for name, each in fields.items() if not callable(each["of"])}
+    names, first = tuple(fields), next(iter(keys.values()))
+    # One more than there are names, so that the values are a tuple even of a single name.
+    values = itemgetter(*(keys.get(name, first) for name in names), first)
 
     def make(record: Record, site: Site) -> Object:
-        return {
-            name: value for name, read in reads if (value := read(record, site)) is not ma.missing
-        }
+        shown = dict(zip(names, values(record), strict=False))
+        for name, read in reads:
+            shown[name] = read(record, site)
+        for name in optional:
+            if shown[name] is ma.missing:
+                del shown[name]
+        for name, convert in others if site.dp == STORED_DP else converts:
+            shown[name] = convert(shown[name], site)
+        return shown
 
     return make
-
-
-def _read(name: str, field: Field) -> Read:
-    of, convert = field.metadata["of"], field.metadata["convert"]
-    if callable(of):
-        return (lambda record, site: convert(of(record, site), site)) if convert else of
-    key = of or name
-    if convert:
-        return lambda record, site: convert(record[key], site)
-    return lambda record, _: record[key]
 
 
 class RestTargetHints(Base):

@@ -23,6 +23,9 @@ NAMESPACE = "wc/v3"
 VERSION = "9.0.0"
 """The version of WooCommerce that this service claims to be, because programs check it."""
 
+STORED_DP = 2
+"""Decimals with which amounts are stored."""
+
 Entries = Sequence[tuple[int, str, object]]
 """Entries of metadata: ID, key and value."""
 
@@ -59,7 +62,7 @@ class Site:
 
     home: str  # the address of the shop, without a slash at the end
     zone: tzinfo | None = None  # the time zone of the shop; None for UTC
-    dp: int = 2  # decimals of amounts of orders
+    dp: int = STORED_DP  # decimals of amounts of orders
     has_customer: bool = False  # whether orders have ``customer``
     include_meta: frozenset[str] = frozenset()  # keys of metadata to show; empty for all
     exclude_meta: frozenset[str] = frozenset()  # keys not to show
@@ -73,7 +76,7 @@ class Site:
     @cached_property
     def amount(self) -> Callable[[str], str]:
         """Prints a stored amount with ``dp`` decimals."""
-        return str if self.dp == 2 else partial(_rounded, self.dp)
+        return str if self.dp == STORED_DP else partial(_rounded, self.dp)
 
     @cached_property
     def local(self) -> Callable[[str | None], str | None]:
