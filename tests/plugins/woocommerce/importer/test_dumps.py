@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.plugins.woocommerce.importer.dump import grammar as dump_grammar
-from app.plugins.woocommerce.importer.dump import scanner as dump_scanner
-from app.plugins.woocommerce.importer.dump import text as dump_text
+from app.plugins.woocommerce.importer.dump import scanner
 from app.plugins.woocommerce.importer.dump.grammar import plain_rows, row_pattern
 from app.plugins.woocommerce.importer.dump.scanner import DumpScanner
 from app.plugins.woocommerce.importer.dump.values import repaired, text_of
@@ -42,8 +41,8 @@ def rows_of(path):
 def test_rows_do_not_depend_on_chunks(tmp_path, monkeypatch, dialect, chunk):
     write_dump(tmp_path / "a.sql", HostileShop(), dialect)
     expected = rows_of(tmp_path / "a.sql")
-    monkeypatch.setattr(dump_text, "CHUNK", chunk)
-    monkeypatch.setattr(dump_scanner, "HEAD", 1500)
+    monkeypatch.setattr(scanner, "CHUNK", chunk)
+    monkeypatch.setattr(scanner, "HEAD", 1500)
     assert rows_of(tmp_path / "a.sql") == expected
     assert len(expected["users"]) == 10
 

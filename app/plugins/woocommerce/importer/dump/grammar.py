@@ -131,9 +131,8 @@ BLANK, BLANK_AT_END = (
 CONDITION = re.compile(r"/\*M?!")
 CONDITIONAL = re.compile(rf"/\*M?!{_IN_COMMENT}\*/")
 USE = re.compile(r"USE\s+" + NAME + r"\s*(?:;|\Z)", re.IGNORECASE)
-CREATE = re.compile(
-    r"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?" + QUALIFIED + r"\s*\(", re.IGNORECASE
-)
+_CREATE = r"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?" + QUALIFIED + r"\s*\("
+CREATE = re.compile(_CREATE, re.IGNORECASE)
 INSERT = re.compile(
     r"(?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+)*(?:INTO\s+)?"
     + QUALIFIED
@@ -143,26 +142,19 @@ INSERT = re.compile(
 DELIMITER = re.compile(r"DELIMITER\s+(\S+)[ \t]*(?:\r?\n|\Z)", re.IGNORECASE)
 END_OF_DELIMITER = re.compile(r"\n\s*DELIMITER\s+;", re.IGNORECASE)
 # Everything up to the next semicolon outside of strings, names and comments.
-REST = re.compile(
+_REST = (
     r"(?>(?:[^'\"`;/#-]++|" + STRING + r"|\"(?>(?:[^\"\\]++|\\.|\"\")*)\"|`[^`]*+`|"
-    rf"--(?=\s)[^\n]*+\n|\#[^\n]*+\n|/\*{_IN_COMMENT}\*/|-(?!-)|--(?=\S)|/(?!\*))*)",
-    re.DOTALL,
+    rf"--(?=\s)[^\n]*+\n|\#[^\n]*+\n|/\*{_IN_COMMENT}\*/|-(?!-)|--(?=\S)|/(?!\*))*)"
 )
+REST = re.compile(_REST, re.DOTALL)
+DEFINITION = re.compile(f"{_CREATE}({_REST});", re.IGNORECASE | re.DOTALL)
 COLUMN_NAME = re.compile(NAME)
-DEFINITION = re.compile(
+_COLUMN = re.compile(
     r"\s*(?:`((?:[^`]|``)+)`|(?!(?:PRIMARY|KEY|UNIQUE|CONSTRAINT|INDEX|"
     r"FULLTEXT|SPATIAL|CHECK|FOREIGN|PERIOD)\b)([\w$]+))\s+[A-Za-z]",
     re.IGNORECASE,
 )
 LATIN1 = re.compile(r"(?:CHARSET|CHARACTER\s+SET)\s*=?\s*'?latin1\b", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class Definition:
-    """The definition of a table in CREATE TABLE."""
-
-    columns: tuple[str, ...]
-    is_latin1: bool
 
 
 def end_of(pattern: re.Pattern[str], data: str, start: int, limit: int | None = None) -> int:
@@ -191,5 +183,5 @@ def column_names(body: str) -> tuple[str, ...]:
             start = found.end()
         if depth < 0:
             break
-    found_names = (DEFINITION.match(part) for part in parts)
+    found_names = (_COLUMN.match(part) for part in parts)
     return tuple(unquoted(found[1] or found[2]) for found in found_names if found)

@@ -5,22 +5,20 @@ with its meta rows. A SQL parser would take milliseconds. Dumps of mysqldump, ma
 phpMyAdmin and WP-CLI are supported. The tests compare the rows with those read from a server.
 """
 
+from __future__ import annotations
+
+import codecs
+import gzip
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 from app.plugins.woocommerce.importer.dump import grammar
-from app.plugins.woocommerce.importer.dump.grammar import (
-    PlainRows,
-    plain_rows,
-    reordered,
-    row_pattern,
-)
-from app.plugins.woocommerce.importer.dump.text import HEAD, DumpText, opened
 from app.plugins.woocommerce.importer.dump.values import text_of
 from app.plugins.woocommerce.importer.tables import Row, SourceError, SourceTable
 
@@ -29,6 +27,133 @@ BATCH = 2000
 
 _NEXT = 40
 """Number of characters that usually show whether a statement ends."""
+
+CHUNK = 1 << 20
+"""Number of bytes of a read. For a longer row, the size doubles with each read."""
+
+MAX_ROW = 1 << 28
+"""Maximum length of a row in bytes. A longer row means that a quote in the dump is not closed."""
+
+HEAD = 1 << 16
+"""Number of characters required to recognize the beginning of a statement."""
+
+_ENDS = 200
+"""Number of characters to keep from the beginning and the end of a file."""
+
+_GZIP = b"\x1f\x8b"
+_OTHERS = {
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd. Decompress it, or compress it with gzip.",
+    b"BZh": "is compressed with bzip2. Decompress it, or compress it with gzip.",
+    b"\xfd7zXZ\x00": "is compressed with xz. Decompress it, or compress it with gzip.",
+    b"PK\x03\x04": "is a ZIP archive. Unpack it first.",
+    b"\xff\xfe": "is UTF-16, which PowerShell writes. Create the dump with --result-file=FILE.",
+    b"\xfe\xff": "is UTF-16. Create the dump again, in UTF-8.",
+}
+"""Error messages for files in other formats, by their first bytes."""
+
+_PROGRAM = re.compile(r"-- (?:MySQL|MariaDB) dump ")
+_COMPLETED = "-- Dump completed"
+
+
+@contextmanager
+def opened(path: Path, progress: Callable[[int], None]) -> Iterator[DumpText]:
+    """Open a dump, compressed with gzip or not.
+
+    Args:
+        progress: called with the number of bytes of the file that have been read.
+
+    Raises:
+        SourceError: the file has another form, or its compressed data is cut off.
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        start = file.read(8)
+        file.seek(0)
+        for magic, what in _OTHERS.items():
+            if start.startswith(magic):
+                raise SourceError(f"{path} {what}")
+        is_compressed = start.startswith(_GZIP)
+        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if is_compressed else file
+        try:
+            yield DumpText(stream, lambda: progress(file.tell()))
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise SourceError(f"{path} is not a complete gzip file.") from error
+
+
+class DumpText:
+    """A sliding window on the text of a dump.
+
+    Bytes that are not valid UTF-8 are lone surrogates ("surrogateescape").
+
+    Args:
+        progress: called after each read.
+
+    Attributes:
+        data: the text in the window.
+        position: the position in the window. The text before it has been processed.
+        is_complete: whether the end of the file is in the window.
+    """
+
+    def __init__(self, stream: IO[bytes], progress: Callable[[], None]) -> None:
+        self._stream = stream
+        self._progress = progress
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
+        self._first = self._last = ""
+        self.data = ""
+        self.position = 0
+        self.is_complete = False
+
+    def have(self, number: int) -> None:
+        """Read until a number of characters follow the position, or until the end of the file."""
+        while len(self.data) - self.position < number and self.read():
+            pass
+
+    def read(self) -> bool:
+        """Read more and drop the processed text. Returns False at the end of the file.
+
+        Raises:
+            SourceError: the unprocessed text is longer than any row.
+        """
+        rest = self.data[self.position :]
+        if len(rest) > MAX_ROW:
+            raise self.cut_off()
+        # Double the size for a long row, so that it is not scanned again after each read.
+        chunk = self._stream.read(max(CHUNK, len(rest)))
+        text = self._decoder.decode(chunk, final=not chunk)
+        self.data, self.position = rest + text, 0
+        if not chunk:
+            self.is_complete = True
+            return False
+        if len(self._first) < _ENDS:
+            self._first += text[:_ENDS]
+        self._last = (self._last + text[-_ENDS:])[-_ENDS:]
+        self._progress()
+        return True
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Return the match at the position, up to which more is read, and move behind it.
+
+        Raises:
+            SourceError: the file ends before the end of the match.
+        """
+        while not (found := pattern.match(self.data, self.position)):
+            if not self.read():
+                raise self.cut_off()
+        self.position = found.end()
+        return found
+
+    @property
+    def lacks_its_end(self) -> bool:
+        """Whether the program that wrote the dump ends its dumps with a line that is missing."""
+        return bool(_PROGRAM.search(self._first)) and _COMPLETED not in self._last
+
+    def cut_off(self) -> SourceError:
+        """Return the error for a file that ends too early or contains an unreadable row."""
+        near = self.data[self.position : self.position + 60]
+        return SourceError(
+            "The dump ends within a statement, or contains a row that cannot be read, near: "
+            f"{near!r}. Create the dump again."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +164,7 @@ class _Form:
     pattern: re.Pattern[str]
     in_order: Callable[[Sequence[str | None]], Row]
     is_latin1: bool
-    plain: PlainRows | None
+    plain: grammar.PlainRows | None
 
 
 @dataclass(slots=True)
@@ -60,7 +185,7 @@ class DumpScanner:
     progress: Callable[[int], None] = lambda _: None
     names: dict[str, set[str]] = field(default_factory=dict)
     lacks_its_end: bool = False
-    _definitions: dict[tuple[str, str], grammar.Definition] = field(default_factory=dict)
+    _definitions: dict[tuple[str, str], tuple[tuple[str, ...], bool]] = field(default_factory=dict)
     _forms: dict[tuple[str, str, str | None], _Form] = field(default_factory=dict)
     _database: str = ""
     _text: DumpText = field(init=False)
@@ -90,12 +215,10 @@ class DumpScanner:
             text.position = grammar.end_of(blank, text.data, start)
             if text.position > start:
                 continue
-            if start == len(text.data):
-                if text.is_complete:
-                    return
-                text.read()
-                continue
-            self._statement()
+            if start < len(text.data):
+                self._statement()
+            elif not text.read():
+                return
 
     def _statement(self) -> None:
         text = self._text
@@ -105,17 +228,14 @@ class DumpScanner:
                 raise text.cut_off()
         elif data.startswith("/*", start):
             # Conditional comments contain settings and definitions, but no rows.
-            while not (found := grammar.CONDITIONAL.match(text.data, text.position)):
-                if not text.read():
-                    raise text.cut_off()
-            text.position = found.end()
+            text.take(grammar.CONDITIONAL)
         elif found := grammar.INSERT.match(data, start):
             self._insert(found)
         elif found := grammar.USE.match(data, start):
             self._database = grammar.unquoted(found[1] or found[2])
             text.position = found.end()
-        elif found := grammar.CREATE.match(data, start):
-            self._create(found)
+        elif grammar.CREATE.match(data, start):
+            self._create(text.take(grammar.DEFINITION))
         elif found := grammar.DELIMITER.match(data, start):
             text.position = found.end()
             while not (end := grammar.END_OF_DELIMITER.search(text.data, text.position - 1)):
@@ -128,20 +248,9 @@ class DumpScanner:
             self._skip()
 
     def _create(self, found: re.Match[str]) -> None:
-        text = self._text
         name = grammar.unquoted(found[1] or found[2])
-        start = found.end()
-        while not text.data.startswith(";", end := grammar.end_of(grammar.REST, text.data, start)):
-            shift = text.position
-            if not text.read():
-                raise text.cut_off()
-            start -= shift
-        body = text.data[start:end]
-        text.position = end
-        definition = grammar.Definition(
-            grammar.column_names(body), bool(grammar.LATIN1.search(body))
-        )
-        self._definitions[self._database, name] = definition
+        columns, is_latin1 = grammar.column_names(found[3]), bool(grammar.LATIN1.search(found[3]))
+        self._definitions[self._database, name] = columns, is_latin1
         self.names.setdefault(self._database, set()).add(name)
         self._forms.clear()
 
@@ -161,14 +270,11 @@ class DumpScanner:
         self._rows(form)
 
     def _form(self, table: SourceTable, database: str, name: str, listed: str | None) -> _Form:
-        definition = self._definitions.get((database, name))
+        columns, is_latin1 = self._definitions.get((database, name), ((), False))
         if listed:
-            columns = tuple(
-                grammar.unquoted(a or b) for a, b in grammar.COLUMN_NAME.findall(listed)
-            )
-        elif definition:
-            columns = definition.columns
-        else:
+            found = grammar.COLUMN_NAME.findall(listed)
+            columns = tuple(grammar.unquoted(quoted or plain) for quoted, plain in found)
+        if not columns:
             raise SourceError(
                 f"The dump has neither the columns nor the CREATE TABLE of {name}. Create it with "
                 "its tables, or with complete INSERT statements."
@@ -176,13 +282,12 @@ class DumpScanner:
         for column in (table.key, table.filtered):
             if column and column not in columns:
                 raise SourceError(f"The table {table.name} of the dump has no column {column}.")
-        is_latin1 = bool(definition and definition.is_latin1)
         return _Form(
             table,
-            row_pattern(table, columns),
-            reordered(table, columns),
+            grammar.row_pattern(table, columns),
+            grammar.reordered(table, columns),
             is_latin1,
-            plain_rows(table, columns),
+            grammar.plain_rows(table, columns),
         )
 
     def _rows(self, form: _Form) -> None:
