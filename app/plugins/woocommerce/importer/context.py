@@ -47,14 +47,9 @@ class ImportContext:
             try:
                 found.append(convert(record_id))
             except LeftOut as reason:
-                self.left_out(kind, table, record_id, str(reason))
+                self.report.add(kind.label, "left_out", table, record_id, str(reason))
         self.resolve(kind, found)
         return found
-
-    def left_out(self, kind: TargetKind, table: str, record_id: int, why: str) -> None:
-        """Report a record that is not imported."""
-        self.report.counts_of(kind.label).left_out += 1
-        self.report.line(table, record_id, "left_out", why)
 
     def resolve(self, kind: TargetKind, found: Sequence[Converted]) -> None:
         """Set the columns of references to the new IDs; to None where a record is unknown."""
@@ -70,10 +65,11 @@ class ImportContext:
 
     def of_orders(self, kind: TargetKind, found: Sequence[Converted]) -> list[Converted]:
         """Return the records whose order was imported, sorted by ID, and report the others."""
+        kept = [each for each in found if each.resolved["order_id"] is not None]
         for each in found:
             if each.resolved["order_id"] is None:
-                self.left_out(kind, each.table, each.source_id, "its order was not imported")
-        kept = [each for each in found if each.resolved["order_id"] is not None]
+                why = "its order was not imported"
+                self.report.add(kind.label, "left_out", each.table, each.source_id, why)
         return sorted(kept, key=lambda each: each.source_id)
 
     def report_missing(self, kind: TargetKind, name: str) -> None:
@@ -81,9 +77,8 @@ class ImportContext:
         table = name.partition(":")[0]
         for ids in self.writer.records.all_of(kind.name):
             for record_id in self.staging.missing(name, ids):
-                self.report.counts_of(kind.label).missing += 1
                 why = "it no longer exists at the source, and was kept in this shop"
-                self.report.line(table, record_id, "missing", why)
+                self.report.add(kind.label, "missing", table, record_id, why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,12 @@ class ImportReport:
         finally:
             counts.seconds += time.monotonic() - start
 
+    def add(self, kind: str, what: str, table: str, record_id: int, why: str) -> None:
+        """Count a record of a kind that is left out, kept or missing, and write its line."""
+        counts = self.counts_of(kind)
+        setattr(counts, what, getattr(counts, what) + 1)
+        self.line(table, record_id, what, why)
+
     def left_out_keys(self, keys: list[tuple[str, str, int, str]]) -> None:
         """Report metadata that is not imported, by its key."""
         self.keys = keys

@@ -196,6 +196,7 @@ class Pending:
     """A record that is about to be created, or updated if an earlier import created it."""
 
     converted: Converted
+    fingerprint: bytes
     values: Record
     imported: Imported | None = None
 

@@ -3,7 +3,7 @@
 The values are those that the legacy API of the source returns.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
@@ -25,6 +25,131 @@ from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Rows
 from app.plugins.woocommerce.importer.tables import ITEM_KEYS
 from app.services.orders.item_changes import MAX_QUANTITY
 from app.services.orders.items import META_IDS, amount_text, cents
+
+_TABLE = "woocommerce_order_itemmeta"
+_LISTS = ("line_items", "shipping_lines", "tax_lines", "fee_lines", "coupon_lines")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item of an order or of a refund, as the source stores it.
+
+    Attributes:
+        rows: keys, values and IDs of its metadata, alternating.
+        meta: the values of its metadata by key.
+        altered: alterations of the record, to which those of the item are added.
+    """
+
+    id: int
+    kind: str
+    name: str
+    rows: MetaRows
+    meta: Meta
+    products: Products
+    altered: Alterations
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the item is of a version before 3.0."""
+        return self.products.version < 3
+
+    def whole(self, key: str) -> int:
+        """Return an integer, or 0."""
+        return whole(self.meta.get(key))
+
+    def text(self, key: str) -> str:
+        """Return a text, or an empty text."""
+        return self.altered.text(self.meta.get(key))
+
+    def exact(self, key: str) -> Cents:
+        """Return an amount in cents with its fractions."""
+        return self.altered.exact(self.meta.get(key), key)
+
+    def amount(self, key: str, *, is_absolute: bool = False) -> str:
+        """Return an amount with two decimals, without its sign if ``is_absolute``."""
+        cents = self.altered.cents(self.meta.get(key), key)
+        return amount_text(abs(cents) if is_absolute else cents)
+
+    def tax_class(self) -> str | None:
+        """Return the tax class. An absent class is null before version 3.0, and empty since."""
+        return self.text("_tax_class") or (None if self.is_old else "")
+
+    def quantity(self, *, is_absolute: bool = False) -> int:
+        """Return the quantity without its fraction, as the legacy server reads it."""
+        text = self.meta.get("_qty") or ""
+        text = text.lstrip("-") if is_absolute else text
+        if not text:
+            return 0
+        if text.isascii() and text.isdigit() and len(text) < 10:
+            return int(text)
+        try:
+            exact = Decimal(text)
+            number = int(exact)
+        except (InvalidOperation, ValueError, OverflowError):
+            exact, number = None, 0
+        number = max(0, min(MAX_QUANTITY, number))
+        if exact != number:
+            self.altered.append(f"the quantity {text[:40]} was stored as {number}")
+        return number
+
+    def taxes(self, key: str) -> list[Record]:
+        """Return the taxes by tax rate.
+
+        They are a serialized array with amounts by rate in ``total`` and in ``subtotal``. Versions
+        before 2.7 store the amounts of shipping by rate.
+        """
+        try:
+            stored = unserialized(text) if (text := self.meta.get(key)) else {}
+        except UnreadableValue:
+            self.altered.append(f"{key} cannot be read, and was emptied")
+            return []
+        parts = stored if isinstance(stored, dict) else {}
+        if not parts.keys() & {"total", "subtotal"}:
+            parts = {"total": parts}
+        totals, subtotals = (
+            part if isinstance(part := parts.get(name), dict) else {}
+            for name in ("total", "subtotal")
+        )
+
+        def amount(amounts: dict[object, object], rate: object) -> str:
+            return amount_text(self.altered.cents(str(amounts.get(rate) or ""), key))
+
+        return [
+            {
+                "id": whole(str(rate)),
+                "total": amount(totals, rate),
+                "subtotal": amount(subtotals or totals, rate),
+            }
+            for rate in dict.fromkeys([*totals, *subtotals])
+            if not isinstance(totals.get(rate), dict)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItems:
+    """The items of some orders or refunds, as the source stores them.
+
+    Attributes:
+        rows: ID, name and kind of each item, by the ID of the order or refund.
+        metas: the metadata of the items, by their ID.
+    """
+
+    rows: Mapping[int, Rows]
+    metas: Mapping[int, MetaRows]
+    products: Products
+    metadata: MetadataConverter
+
+    def of(
+        self, record_id: int, altered: Alterations, kinds: Container[str] | None = None
+    ) -> Iterator[_Item]:
+        """Yield the items of an order or refund by their IDs, only those of ``kinds`` if given."""
+        for item_id, name, kind in sorted(
+            self.rows.get(record_id, ()), key=lambda row: int(row[0])
+        ):
+            if kinds is None or kind in kinds:
+                rows = self.metas.get(int(item_id), ())
+                text = altered.text(name)
+                yield _Item(int(item_id), kind, text, rows, meta_in(rows), self.products, altered)
 
 
 @dataclass(slots=True)
@@ -58,59 +183,47 @@ class Items:
         return sum(cents(Decimal(fee["total"])) for fee in self.lists["fee_lines"])
 
 
-def items_of_order(
-    rows: Rows,
-    metas: Mapping[int, MetaRows],
-    products: Products,
-    altered: Alterations,
-    metadata: MetadataConverter,
-) -> Items:
-    """Return the items of an order.
-
-    Args:
-        rows: ID, name and kind of each item.
-        metas: their metadata, by their ID.
-    """
+def items_of_order(stored: StoredItems, order_id: int, altered: Alterations) -> Items:
+    """Return the items of an order."""
     subtotal: Cents = 0
-    taxes: dict[str, _Tax] = {}
-    kinds = ("line_items", "shipping_lines", "tax_lines", "fee_lines", "coupon_lines")
-    items = Items({name: [] for name in kinds}, {})
-    for item_id_text, name, kind in sorted(rows, key=lambda row: int(row[0])):
-        item_id = int(item_id_text)
-        items.next_id = max(items.next_id, item_id + 1)
-        stored, name = metas.get(item_id, ()), altered.text(name)  # noqa: PLW2901  # without NUL
-        meta = meta_in(stored)
+    taxes: dict[str, Record] = {}
+    items = Items({name: [] for name in _LISTS}, {})
+    for item in stored.of(order_id, altered):
+        items.next_id = max(items.next_id, item.id + 1)
         shown: Collection[int] = ()
-        if kind == "line_item":
-            line, of_line = _line(item_id, name, meta, products, altered)
+        if item.kind == "line_item":
+            line, of_line = _line(item)
             subtotal += of_line
-            shown = _add_line(items, line, stored, products)
-        elif kind == "shipping":
-            items.lists["shipping_lines"].append(_shipping(item_id, name, meta, products, altered))
-        elif kind == "fee":
-            items.lists["fee_lines"].append(_fee(item_id, name, meta, products, altered))
-        elif kind == "tax":
-            taxes[name] = _tax(item_id, meta, taxes.get(name), altered)
-        elif kind == "coupon":
-            _add_coupon(items, item_id, name, meta, altered)
+            shown = _add_line(items, line, item)
+        elif item.kind == "shipping":
+            items.lists["shipping_lines"].append(_shipping(item))
+        elif item.kind == "fee":
+            items.lists["fee_lines"].append(_fee(item))
+        elif item.kind == "tax":
+            taxes[item.name] = _tax(item, taxes.get(item.name))
+        elif item.kind == "coupon":
+            _add_coupon(items, item)
         else:
-            altered.append(f"the item {item_id} of the kind {kind!r} was left out")
+            altered.append(f"the item {item.id} of the kind {item.kind!r} was left out")
             continue
-        others = [each for at, each in enumerate(stored) if at // 3 not in shown]
-        fields = ITEM_KEYS[kind]
-        if entries := metadata.entries("woocommerce_order_itemmeta", others, fields, altered):
-            items.metadata[item_id] = entries
+        others = [each for at, each in enumerate(item.rows) if at // 3 not in shown]
+        if entries := stored.metadata.entries(_TABLE, others, ITEM_KEYS[item.kind], altered):
+            items.metadata[item.id] = entries
     items.subtotal = rounded(subtotal)
-    items.lists["tax_lines"] = [tax.line(code) for code, tax in taxes.items() if tax.amount]
+    items.lists["tax_lines"] = [
+        {**tax, "total": amount_text(rounded(tax["total"]))}
+        for tax in taxes.values()
+        if tax["total"]
+    ]
     return items
 
 
-def _add_line(items: Items, line: Record, stored: MetaRows, products: Products) -> Collection[int]:
+def _add_line(items: Items, line: Record, item: _Item) -> Collection[int]:
     """Add a line with its attributes, and return the positions of these in the metadata."""
     product_id = line["variation_id"] or line["product_id"] or 0
-    line["meta"], shown = visible_meta(stored, product_id, line["name"], products)
+    line["meta"], shown = visible_meta(item.rows, product_id, item.name, item.products)
     items.lists["line_items"].append(line)
-    items.details[str(line["id"])] = {
+    items.details[str(item.id)] = {
         "product_category_ids": [],
         "on_sale": False,
         # The total was given, so a coupon does not change it (orders 9).
@@ -120,220 +233,121 @@ def _add_line(items: Items, line: Record, stored: MetaRows, products: Products) 
     return shown
 
 
-def refunded_items(
-    rows: Rows,
-    metas: Mapping[int, MetaRows],
-    products: Products,
-    altered: Alterations,
-    metadata: MetadataConverter,
-) -> tuple[list[Record], dict[int, list[SourceEntry]]]:
-    """Return the items of a refund, and their metadata by their own ID.
-
-    The source stores them as items with negative amounts. Taxes by rate have no item. The arguments
-    are those of ``items_of_order``.
-    """
-    items: list[Record] = []
-    of_items: dict[int, list[SourceEntry]] = {}
-    for item_id_text, name, kind in sorted(rows, key=lambda row: int(row[0])):
-        item_id = int(item_id_text)
-        if kind not in _REFUNDED:
-            continue
-        stored = metas.get(item_id, ())
-        meta = meta_in(stored)
-        text = altered.text(name)
-        items.append(
-            _refunded(item_id, kind, text, meta, products=products, altered=altered)
-            | {"meta_id": _id_of("_refunded_item_id", stored)}
-        )
-        entries = metadata.entries("woocommerce_order_itemmeta", stored, REPEATED, altered)
-        if entries:
-            of_items[item_id] = entries
-    return items, of_items
-
-
-def _id_of(key: str, stored: MetaRows) -> int:
-    """Return the ID of the first row of metadata with a key, or 0."""
-    ids = zip(stored[::3], stored[2::3], strict=True)
-    return next((int(row_id or 0) for name, row_id in ids if name == key), 0)
-
-
 _REFUNDED = {"line_item": "line_items", "shipping": "shipping_lines", "fee": "fee_lines"}
 """Lists of the items of an order that can be refunded, by the kind of the item."""
 
 
-def _refunded(
-    item_id: int, kind: str, name: str, meta: Meta, *, products: Products, altered: Alterations
-) -> Record:
-    total, tax = ("cost", "total_tax") if kind == "shipping" else ("_line_total", "_line_tax")
-    product_id, variation_id = (abs(whole(meta.get(key))) for key in _PRODUCT_KEYS)
+def refunded_items(
+    stored: StoredItems, refund_id: int, altered: Alterations
+) -> tuple[list[Record], dict[int, list[SourceEntry]]]:
+    """Return the items of a refund, and their metadata by their own ID.
+
+    The source stores them as items with negative amounts. Taxes by rate have no item.
+    """
+    items: list[Record] = []
+    of_items: dict[int, list[SourceEntry]] = {}
+    for item in stored.of(refund_id, altered, _REFUNDED):
+        items.append(_refunded(item))
+        if entries := stored.metadata.entries(_TABLE, item.rows, REPEATED, altered):
+            of_items[item.id] = entries
+    return items, of_items
+
+
+def _refunded(item: _Item) -> Record:
+    total, tax = ("cost", "total_tax") if item.kind == "shipping" else ("_line_total", "_line_tax")
+    product_id, variation_id = abs(item.whole("_product_id")), abs(item.whole("_variation_id"))
+    keys_and_ids = zip(item.rows[::3], item.rows[2::3], strict=True)
     return {
-        "id": abs(whole(meta.get("_refunded_item_id"))),
-        "item_id": item_id,
-        "quantity": _quantity((meta.get("_qty") or "").lstrip("-"), altered),
-        "total": amount_text(abs(altered.cents(meta.get(total), total))),
-        "total_tax": amount_text(abs(altered.cents(meta.get(tax), tax))),
-        "list": _REFUNDED[kind],
-        "name": name,
+        "id": abs(item.whole(_REFERENCE)),
+        "item_id": item.id,
+        "quantity": item.quantity(is_absolute=True),
+        "total": item.amount(total, is_absolute=True),
+        "total_tax": item.amount(tax, is_absolute=True),
+        "list": _REFUNDED[item.kind],
+        "name": item.name,
         "product_id": product_id or None,
         "variation_id": variation_id,
-        "sku": products.skus.get(variation_id or product_id) or None,
-        "tax_class": _tax_class(meta, products, altered) or None,
+        "sku": item.products.skus.get(variation_id or product_id) or None,
+        "tax_class": item.tax_class() or None,
+        "meta_id": next((int(row_id or 0) for key, row_id in keys_and_ids if key == _REFERENCE), 0),
     }
 
 
-_PRODUCT_KEYS = ("_product_id", "_variation_id")
+_REFERENCE = "_refunded_item_id"
 
 
-def _line(
-    item_id: int, name: str, meta: Meta, products: Products, altered: Alterations
-) -> tuple[Record, Cents]:
+def _line(item: _Item) -> tuple[Record, Cents]:
     """Return a line without its attributes, and its subtotal in cents."""
-    get, is_old = meta.get, products.version < 3
-    subtotal = altered.exact(get("_line_subtotal"), "_line_subtotal")
-    total = altered.exact(get("_line_total"), "_line_total")
-    if not is_old:
+    subtotal, total = item.exact("_line_subtotal"), item.exact("_line_total")
+    if not item.is_old:
         subtotal = max(subtotal, total)  # as WooCommerce reads it since 3.0
-    product_id, variation_id = whole(get("_product_id")), whole(get("_variation_id"))
-    quantity = _quantity(get("_qty"), altered)
-    price = quotient(total, quantity or 1) if quantity or is_old else 0
+    product_id, variation_id = item.whole("_product_id"), item.whole("_variation_id")
+    quantity = item.quantity()
+    price = quotient(total, quantity or 1) if quantity or item.is_old else 0
     line = {
-        "id": item_id,
+        "id": item.id,
         "subtotal": amount_text(rounded(subtotal)),
-        "subtotal_tax": amount_text(altered.cents(get("_line_subtotal_tax"), "_line_subtotal_tax")),
+        "subtotal_tax": item.amount("_line_subtotal_tax"),
         "total": amount_text(rounded(total)),
-        "total_tax": amount_text(altered.cents(get("_line_tax"), "_line_tax")),
+        "total_tax": item.amount("_line_tax"),
         "price": amount_text(price),
         "quantity": quantity,
-        "tax_class": _tax_class(meta, products, altered),
-        "name": name,
-        "product_id": product_id or (None if is_old else 0),
-        "sku": products.skus.get(variation_id or product_id),
+        "tax_class": item.tax_class(),
+        "name": item.name,
+        "product_id": product_id or (None if item.is_old else 0),
+        "sku": item.products.skus.get(variation_id or product_id),
         "variation_id": variation_id,
-        "taxes": _taxes(meta, "_line_tax_data", altered),
+        "taxes": item.taxes("_line_tax_data"),
     }
     return line, subtotal
 
 
-def _taxes(meta: Meta, key: str, altered: Alterations) -> list[Record]:
-    """Return the taxes of an item by tax rate.
+def _shipping(item: _Item) -> Record:
+    method = item.text("method_id")
+    # Versions before 3.4 also store the instance in the method: ``flat_rate:3``.
+    is_method = item.meta.get("instance_id") or item.is_old
+    return {
+        "id": item.id,
+        "method_id": method if is_method else method.partition(":")[0],
+        "method_title": item.name,
+        "total": item.amount("cost"),
+        "total_tax": item.amount("total_tax"),
+        "instance_id": item.text("instance_id"),
+        "taxes": item.taxes("taxes"),
+    }
 
-    They are a serialized array with amounts by rate in ``total`` and in ``subtotal``. Versions
-    before 2.7 store the amounts of shipping by rate.
+
+def _fee(item: _Item) -> Record:
+    return {
+        "id": item.id,
+        "title": item.name,
+        "tax_class": item.tax_class(),
+        "total": item.amount("_line_total"),
+        "total_tax": item.amount("_line_tax"),
+        "taxes": item.taxes("_line_tax_data"),
+    }
+
+
+def _tax(item: _Item, before: Record | None) -> Record:
+    """Return a tax line with its amount in cents.
+
+    Taxes with the same code share a line: the last one, with the amounts of all.
     """
-    try:
-        stored = unserialized(text) if (text := meta.get(key)) else {}
-    except UnreadableValue:
-        altered.append(f"{key} cannot be read, and was emptied")
-        return []
-    parts = stored if isinstance(stored, dict) else {}
-    if not parts.keys() & {"total", "subtotal"}:
-        parts = {"total": parts}
-    by_rate = [
-        part if isinstance(part := parts.get(name), dict) else {} for name in ("total", "subtotal")
-    ]
-
-    def amount(amounts: dict[object, object], rate: object) -> str:
-        return amount_text(altered.cents(str(amounts.get(rate) or ""), key))
-
-    totals, subtotals = by_rate
-    return [
-        {
-            "id": whole(str(rate)),
-            "total": amount(totals, rate),
-            "subtotal": amount(subtotals or totals, rate),
-        }
-        for rate in dict.fromkeys([*totals, *subtotals])
-        if not isinstance(totals.get(rate), dict)
-    ]
-
-
-def _shipping(
-    item_id: int, name: str, meta: Meta, products: Products, altered: Alterations
-) -> Record:
+    total: Cents = before["total"] if before else 0
+    total += item.exact("tax_amount") + item.exact("shipping_tax_amount")
     return {
-        "id": item_id,
-        "method_id": _method_id(meta, products, altered),
-        "method_title": name,
-        "total": amount_text(altered.cents(meta.get("cost"), "cost")),
-        "total_tax": amount_text(altered.cents(meta.get("total_tax"), "total_tax")),
-        "instance_id": altered.text(meta.get("instance_id")),
-        "taxes": _taxes(meta, "taxes", altered),
+        "id": item.id,
+        "rate_id": item.whole("rate_id"),
+        "code": item.name,
+        "title": item.text("label") or "Tax",
+        "total": total,
+        "compound": is_yes(item.meta.get("compound")),
     }
 
 
-def _fee(item_id: int, name: str, meta: Meta, products: Products, altered: Alterations) -> Record:
-    return {
-        "id": item_id,
-        "title": name,
-        "tax_class": _tax_class(meta, products, altered),
-        "total": amount_text(altered.cents(meta.get("_line_total"), "_line_total")),
-        "total_tax": amount_text(altered.cents(meta.get("_line_tax"), "_line_tax")),
-        "taxes": _taxes(meta, "_line_tax_data", altered),
-    }
-
-
-def _tax_class(meta: Meta, products: Products, altered: Alterations) -> str | None:
-    """Return the tax class. An absent class is null before version 3.0, and empty since."""
-    return altered.text(meta.get("_tax_class")) or (None if products.version < 3 else "")
-
-
-def _method_id(meta: Meta, products: Products, altered: Alterations) -> str:
-    """Return the shipping method. Versions before 3.4 also store its instance: ``flat_rate:3``."""
-    method = altered.text(meta.get("method_id"))
-    return method if meta.get("instance_id") or products.version < 3 else method.partition(":")[0]
-
-
-def _quantity(text: str | None, altered: Alterations) -> int:
-    """Return a quantity without its fraction, as the legacy server reads it."""
-    if not text:
-        return 0
-    if text.isascii() and text.isdigit() and len(text) < 10:
-        return int(text)
-    try:
-        exact = Decimal(text)
-        number = int(exact)
-    except (InvalidOperation, ValueError, OverflowError):
-        exact, number = None, 0
-    number = max(0, min(MAX_QUANTITY, number))
-    if exact != number:
-        altered.append(f"the quantity {text[:40]} was stored as {number}")
-    return number
-
-
-@dataclass(frozen=True, slots=True)
-class _Tax:
-    """A tax line. Taxes with the same code share a line. A line without tax is omitted."""
-
-    id: int
-    rate_id: int
-    title: str
-    amount: Cents
-    compound: bool
-
-    def line(self, code: str) -> Record:
-        """Return the line of an order."""
-        return {
-            "id": self.id,
-            "rate_id": self.rate_id,
-            "code": code,
-            "title": self.title,
-            "total": amount_text(rounded(self.amount)),
-            "compound": self.compound,
-        }
-
-
-def _tax(item_id: int, meta: Meta, before: _Tax | None, altered: Alterations) -> _Tax:
-    """Return a tax line: this item, with the amounts of earlier items with the same code."""
-    amount: Cents = before.amount if before else 0
-    for key in ("tax_amount", "shipping_tax_amount"):
-        amount += altered.exact(meta.get(key), key)
-    title = altered.text(meta.get("label")) or "Tax"
-    return _Tax(item_id, whole(meta.get("rate_id")), title, amount, is_yes(meta.get("compound")))
-
-
-def _add_coupon(items: Items, item_id: int, name: str, meta: Meta, altered: Alterations) -> None:
-    amount = altered.cents(meta.get("discount_amount"), "discount_amount")
-    code = code_of(name) or name
-    items.lists["coupon_lines"].append({"id": item_id, "code": code, "amount": amount_text(amount)})
-    items.details[str(item_id)] = {"applied": False}
-    items.coupons.append((item_id, code, amount))
+def _add_coupon(items: Items, item: _Item) -> None:
+    amount = item.altered.cents(item.meta.get("discount_amount"), "discount_amount")
+    code = code_of(item.name) or item.name
+    items.lists["coupon_lines"].append({"id": item.id, "code": code, "amount": amount_text(amount)})
+    items.details[str(item.id)] = {"applied": False}
+    items.coupons.append((item.id, code, amount))

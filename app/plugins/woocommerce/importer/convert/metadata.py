@@ -14,6 +14,7 @@ from app.plugins.woocommerce.importer.source.php_values import (
     unserialized,
 )
 from app.plugins.woocommerce.importer.source.staging import MetaRows
+from app.plugins.woocommerce.importer.tables import ITEM_KEYS
 from app.services.common.metadata_rules import FOUND_LENGTH, found_text
 
 POSTS, USERS = frozenset({"postmeta", "wc_orders_meta"}), frozenset({"usermeta"})
@@ -65,23 +66,10 @@ LEFT_OUT: tuple[tuple[frozenset[str], str, str], ...] = (
 )
 """Tables, patterns of keys that are not imported, and the reason (docs/moving-in.md)."""
 
-REPEATED = frozenset(
-    {
-        "_refunded_item_id",
-        "_qty",
-        "_line_total",
-        "_line_tax",
-        "_line_subtotal",
-        "_line_subtotal_tax",
-        "_product_id",
-        "_variation_id",
-        "_tax_class",
-        "method_id",
-        "instance_id",
-        "cost",
-        "total_tax",
-    }
-)
+REPEATED = (ITEM_KEYS["line_item"] | ITEM_KEYS["shipping"] | {"_refunded_item_id"}) - {
+    "_line_tax_data",
+    "taxes",
+}
 """Keys of items of refunds that are their fields, or repeat the refunded item."""
 
 HIDDEN = "_"

@@ -15,14 +15,12 @@ from app.plugins.woocommerce.importer.convert.converted import (
     LeftOut,
     whole,
 )
-from app.plugins.woocommerce.importer.convert.items import refunded_items
-from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
+from app.plugins.woocommerce.importer.convert.items import StoredItems, refunded_items
 from app.plugins.woocommerce.importer.kinds import DOWNLOAD, ORDER_NOTE, REFUND
 from app.plugins.woocommerce.importer.source.clock import EPOCH, ShopClock
-from app.plugins.woocommerce.importer.source.item_meta import Products
 from app.plugins.woocommerce.importer.source.order_layouts import SourceOrder
-from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Pages, Rows
-from app.plugins.woocommerce.importer.steps.orders import item_rows, meta_table, require_storable
+from app.plugins.woocommerce.importer.source.staging import Meta, Pages
+from app.plugins.woocommerce.importer.steps.orders import meta_table, require_storable, stored_items
 from app.services.orders.items import MAX_TOTAL, cents
 
 SYSTEM = "WooCommerce"
@@ -35,11 +33,10 @@ def refunds(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     """Convert refunds, and add up the refunded amounts."""
     layout = context.source.layout
     sources = {each.id: each for each in layout.read(layout.refunds, page)}
-    rows, metas, products = item_rows(context, list(page))
+    stored = stored_items(context, list(page))
 
     def convert(refund_id: int) -> Converted:
-        source = sources[refund_id]
-        return _refund(source, rows.get(refund_id, []), metas, products, context.metadata)
+        return _refund(sources[refund_id], stored)
 
     found = context.converted(REFUND, layout.refunds.partition(":")[0], page, convert)
     refunded = context.report.refunded
@@ -65,14 +62,8 @@ FORMER_REFUND = "refund"
 """Kind of the notes in the record map."""
 
 
-def _refund(
-    source: SourceOrder,
-    rows: Rows,
-    metas: Mapping[int, MetaRows],
-    products: Products,
-    metadata: MetadataConverter,
-) -> Converted:
-    """Return a refund. Its items are given as in ``items_of_order``.
+def _refund(source: SourceOrder, stored: StoredItems) -> Converted:
+    """Return a refund.
 
     Raises:
         LeftOut: the refund has no order, or no amount.
@@ -80,12 +71,12 @@ def _refund(
     if not source.parent_id:
         raise LeftOut("the refund has no order")
     altered = Alterations()
-    stored = source.meta.get("_refund_amount") or source.texts["total"]
-    amount = abs(altered.cents(stored, "_refund_amount"))
+    total = source.meta.get("_refund_amount") or source.texts["total"]
+    amount = abs(altered.cents(total, "_refund_amount"))
     if not amount:
         raise LeftOut("the amount of the refund is 0")
     require_storable("amount", amount, MAX_TOTAL)
-    items, of_items = refunded_items(rows, metas, products, altered, metadata)
+    items, of_items = refunded_items(stored, source.id, altered)
     altered.currency(source.texts["currency"] or "")
     created = source.created or source.updated or EPOCH
     values = {
@@ -104,7 +95,7 @@ def _refund(
         values,
         altered,
         references,
-        metadata=metadata.entries(meta_table(source), source.rows, source.fields, altered),
+        metadata=stored.metadata.entries(meta_table(source), source.rows, source.fields, altered),
         items_metadata=of_items,
     )
 

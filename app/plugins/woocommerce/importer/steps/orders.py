@@ -19,12 +19,11 @@ from app.plugins.woocommerce.importer.convert.converted import (
     is_yes,
     whole,
 )
-from app.plugins.woocommerce.importer.convert.items import Items, items_of_order
+from app.plugins.woocommerce.importer.convert.items import Items, StoredItems, items_of_order
 from app.plugins.woocommerce.importer.kinds import ORDER, ORDER_USE
 from app.plugins.woocommerce.importer.source.clock import EPOCH, from_unix
-from app.plugins.woocommerce.importer.source.item_meta import Products
 from app.plugins.woocommerce.importer.source.order_layouts import NUMBER_KEYS, SourceOrder
-from app.plugins.woocommerce.importer.source.staging import MetaRows, Pages, Rows
+from app.plugins.woocommerce.importer.source.staging import Pages
 from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS
 from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import MAX_CENTS
@@ -51,15 +50,13 @@ _CURRENCY = re.compile("[A-Za-z]{3}")
 def orders(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     """Convert orders with all their items, and import the coupon uses in their coupon lines."""
     layout = context.source.layout
-    rows, metas, products = item_rows(context, list(page))
+    stored = stored_items(context, list(page))
     sources = {each.id: each for each in layout.read(layout.orders, page)}
     items: dict[int, Items] = {}
 
     def convert(order_id: int) -> Converted:
         altered = Alterations()
-        items[order_id] = items_of_order(
-            rows.get(order_id, []), metas, products, altered, context.metadata
-        )
+        items[order_id] = items_of_order(stored, order_id, altered)
         return _order(context, sources[order_id], items[order_id], altered)
 
     found = context.converted(ORDER, layout.orders.partition(":")[0], page, convert)
@@ -135,10 +132,8 @@ def _make_keys_unique(context: ImportContext, orders: Sequence[Converted]) -> No
             )
 
 
-def item_rows(
-    context: ImportContext, ids: Sequence[int]
-) -> tuple[dict[int, Rows], dict[int, MetaRows], Products]:
-    """Return the items of orders or refunds, their metadata by their ID, and their products."""
+def stored_items(context: ImportContext, ids: Sequence[int]) -> StoredItems:
+    """Return the items of orders or refunds."""
     rows = context.staging.by_id("woocommerce_order_items", ids)
     item_ids = [int(row[0]) for items in rows.values() for row in items]
     metas = context.staging.meta_rows("woocommerce_order_itemmeta", item_ids)
@@ -148,7 +143,7 @@ def item_rows(
         for key, value in zip(stored[::3], stored[1::3], strict=True)
         if key in _PRODUCTS and (number := whole(value))
     )
-    return rows, metas, products
+    return StoredItems(rows, metas, products, context.metadata)
 
 
 def _status_of(order: SourceOrder, statuses: Mapping[str, object]) -> tuple[str, str | None]:

@@ -3,11 +3,23 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, insert, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_records
 from app.db.read_pool import ReadRow, fetch
+from app.db.records import Record
 from app.db.sequences import advance, new_ids
 from app.db.session import now, run_in_transaction, run_statement
 from app.db.sql.functions import is_one_of
@@ -18,6 +30,10 @@ from app.plugins.woocommerce.importer.convert.converted import Imported, Pending
 from app.plugins.woocommerce.importer.source.staging import Staging
 
 PAGE = 5000
+
+_IDS = bindparam("ids", type_=IdList)
+
+Row = tuple[Any, ...]
 
 
 class RecordMap:
@@ -92,19 +108,24 @@ class RecordMap:
         rows = fetch(select(*columns).where(self._is_entry(kind, ids)))
         return {row[0]: Imported(*row[1:]) for row in rows}
 
-    def add(self, session: Session, kind: str, records: Sequence[dict[str, object]]) -> None:
-        """Add imported records: source_id, target_id, fingerprint and the written values."""
-        rows = [{**record, "kind": kind, "import_source_id": self.source_id} for record in records]
-        insert_records(session, IMPORTED_RECORDS, rows)
-
-    def change(self, session: Session, kind: str, record: dict[str, object]) -> None:
-        """Update the entry of a record that an earlier import created."""
-        this = update(IMPORTED_RECORDS).where(
-            IMPORTED_RECORDS.c.import_source_id == self.source_id,
-            IMPORTED_RECORDS.c.kind == kind,
-            IMPORTED_RECORDS.c.source_id == record["source_id"],
-        )
-        session.execute(this.values(record))
+    def store(self, session: Session, kind: str, written: Sequence[Pending]) -> None:
+        """Add the entries of records that were written, or update those of an earlier import."""
+        created: list[Record] = []
+        for each in written:
+            entry = {
+                "source_id": each.converted.source_id,
+                "target_id": each.target_id,
+                "fingerprint": each.fingerprint,
+                "updated_at": each.values.get("updated_at"),
+                "usage_count": each.converted.values.get("usage_count"),
+            }
+            if each.imported:
+                this = self._is_entry(kind, [each.converted.source_id])
+                session.execute(update(IMPORTED_RECORDS).where(this).values(entry))
+            else:
+                created.append({**entry, "kind": kind, "import_source_id": self.source_id})
+        if created:
+            insert_records(session, IMPORTED_RECORDS, created)
 
     def stage(self, kind: str, pairs: Sequence[tuple[int, int]]) -> None:
         """Add the pairs of source and target IDs of a dry run to the staging file."""
@@ -219,3 +240,27 @@ class TargetIds:
         first = self._next.get(table.name, FIRST_OF_DRY_RUN)
         self._next[table.name] = first + number
         return list(range(first, first + number))
+
+    def distinct(self, session: Session, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return rows with new IDs in place of those that are in use, and with ``new_ids`` of all.
+
+        Args:
+            rows: values of columns of the table, beginning with the ID.
+        """
+        seen = {row[0] for row in rows}
+        if not self._new_ids:
+            of_range = exists().where(table.c.id.between(min(seen), max(seen)))
+            used = select(table.c.id).where(is_one_of(table.c.id, _IDS), of_range)
+            taken = session.scalars(used, {"ids": list(seen)}).all()
+            if not taken and 0 not in seen and len(seen) == len(rows):
+                return rows
+            seen = {0, *taken}
+        without = []
+        for place, row in enumerate(rows):
+            if row[0] in seen:
+                without.append(place)
+            seen.add(row[0])
+        found = list(rows)
+        for place, new in zip(without, self.new(session, table, len(without)), strict=True):
+            found[place] = (new, *found[place][1:])
+        return found
