@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,13 +62,32 @@ def stopping_between_batches() -> Iterator[Callable[[], None]]:
 
 
 if TYPE_CHECKING:
+    from app.plugins.woocommerce.importer.source.loading import Location
     from app.plugins.woocommerce.importer.verification import Verification
+    from app.services.common.progress import Progress
 
 _ROW = "{:<12}" + " {:>10}" * len(COLUMNS) + " {:>9}"
 
 
 def _of_source(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that locate a source."""
+    """Add the options that locate a source, and pass its Location to a command."""
+
+    @with_appcontext
+    @wraps(command)
+    def run(
+        *,
+        source: str,
+        prefix: str,
+        users_prefix: str | None,
+        database: str | None,
+        **others: object,
+    ) -> None:
+        # Import on first use, because only these commands need the drivers.
+        from app.plugins.woocommerce.importer.source.loading import Location
+
+        require_schema()
+        command(Location(source, prefix, users_prefix, database), **others)
+
     for option in (
         click.option(
             "--database", metavar="NAME", help="Database of the shop, if a dump has several."
@@ -86,8 +105,23 @@ def _of_source(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.argument("source"),
     ):
-        command = option(command)
-    return command
+        run = option(run)
+    return run
+
+
+@contextmanager
+def _running(when_stopped: Callable[[], None]) -> Iterator[Progress]:
+    """Yield the progress of a command, and end it if it is stopped or cannot read the source."""
+    from app.cli.progress import stoppable_progress  # its progress bars take time to import
+
+    with stopping_between_batches() as check:
+        try:
+            yield stoppable_progress(check)
+        except SourceError as error:
+            raise click.ClickException(str(error)) from None
+        except Stopped as stopped:
+            when_stopped()
+            sys.exit(stopped.exit_code)
 
 
 _NOTHING_WRITTEN = "Nothing was written (--dry-run)."
@@ -115,14 +149,10 @@ _say = partial(click.echo, err=True)
     "--same-shop", is_flag=True, help="The shop was imported before, under another address."
 )
 @click.option("--overwrite", is_flag=True, help="Replace records that were edited in this shop.")
-@with_appcontext
 def woocommerce(
-    source: str,
-    prefix: str,
-    users_prefix: str | None,
-    database: str | None,
-    report_file: Path | None,
+    location: Location,
     *,
+    report_file: Path | None,
     keep_keys: tuple[str, ...],
     dry_run: bool,
     new_ids: bool,
@@ -135,12 +165,8 @@ def woocommerce(
     mysql+pymysql://user:password@host/database. It is only read. Run the command again to import
     what has changed since, or to complete an interrupted import.
     """
-    # Import on first use, because only these commands need the drivers and the progress bars.
-    from app.cli.progress import stoppable_progress
-    from app.plugins.woocommerce.importer.importer import Location, Options, import_shop
+    from app.plugins.woocommerce.importer.importer import Options, import_shop  # see above
 
-    require_schema()
-    location = Location(source, prefix, users_prefix, database)
     options = Options(
         dry_run=dry_run,
         new_ids=new_ids,
@@ -148,19 +174,15 @@ def woocommerce(
         same_shop=same_shop,
         keep_keys=keep_keys,
     )
-    with (
-        report_file.open("w", encoding="utf-8") if report_file else nullcontext() as lines,
-        stopping_between_batches() as check,
-    ):
+
+    def show() -> None:
+        _show(report, report_file)
+        click.echo(f"Stopped. {_NOTHING_WRITTEN if dry_run else _CONTINUE}")
+
+    with report_file.open("w", encoding="utf-8") if report_file else nullcontext() as lines:
         report = ImportReport(lines)
-        try:
-            import_shop(location, options, report, progress=stoppable_progress(check), say=_say)
-        except SourceError as error:
-            raise click.ClickException(str(error)) from None
-        except Stopped as stopped:
-            _show(report, report_file)
-            click.echo(f"Stopped. {_NOTHING_WRITTEN if dry_run else _CONTINUE}")
-            sys.exit(stopped.exit_code)
+        with _running(show) as progress:
+            import_shop(location, options, report, progress=progress, say=_say)
     _show(report, report_file)
     if dry_run:
         click.echo(_NOTHING_WRITTEN)
@@ -176,43 +198,23 @@ def woocommerce(
     help="Records of each kind that are compared field by field.",
 )
 @click.option("--seed", type=int, help="Seed of the random sample.")
-@with_appcontext
 def verify(
-    source: str,
-    prefix: str,
-    users_prefix: str | None,
-    *,
-    database: str | None,
-    keep_keys: tuple[str, ...],
-    sample: int,
-    seed: int | None,
+    location: Location, *, keep_keys: tuple[str, ...], sample: int, seed: int | None
 ) -> None:
     """Compare this shop with the WooCommerce database SOURCE that was imported.
 
     Compares numbers of records, sums of money of each status, and a random sample field by field.
     The exit status is 1 if there are differences.
     """
-    from app.cli.progress import stoppable_progress  # see above
-    from app.plugins.woocommerce.importer.source.loading import Location
-    from app.plugins.woocommerce.importer.verification import verify_shop
+    from app.plugins.woocommerce.importer.verification import verify_shop  # see above
 
-    require_schema()
-    location = Location(source, prefix, users_prefix, database)
-    with stopping_between_batches() as check:
-        try:
-            found = verify_shop(
-                location,
-                progress=stoppable_progress(check),
-                say=_say,
-                sample=sample,
-                seed=seed,
-                keep_keys=keep_keys,
-            )
-        except SourceError as error:
-            raise click.ClickException(str(error)) from None
-        except Stopped as stopped:
-            click.echo("Stopped. The comparison is not complete.")
-            sys.exit(stopped.exit_code)
+    def show() -> None:
+        click.echo("Stopped. The comparison is not complete.")
+
+    with _running(show) as progress:
+        found = verify_shop(
+            location, progress=progress, say=_say, sample=sample, seed=seed, keep_keys=keep_keys
+        )
     _show_verification(found)
 
 

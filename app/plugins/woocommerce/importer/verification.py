@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from app.catalog import current_catalog
 from app.db.read_pool import fetch
@@ -60,22 +60,6 @@ class Verification:
             self.differences.append(difference)
 
 
-@dataclass(slots=True)
-class _Compared:
-    """Counts of the comparison of one kind of records."""
-
-    source: int = 0
-    found: int = 0
-    edited: int = 0
-    sample: int = 0
-    source_sums: Counter[str] = field(default_factory=Counter)
-    sums: Counter[str] = field(default_factory=Counter)
-    source_numbers: Counter[str] = field(default_factory=Counter)
-    numbers: Counter[str] = field(default_factory=Counter)
-    source_entries: int = 0
-    entries: int = 0
-
-
 class RecordComparer:
     """Compares records. It replaces the writer of an import.
 
@@ -85,6 +69,9 @@ class RecordComparer:
         seed: the seed of the random sample.
 
     Attributes:
+        compared: for each kind the numbers of records and of entries of metadata.
+        there: number and sum in cents of the orders of each status at the source.
+        here: the same in this shop.
         totals: number of records of each kind, from which the sample is taken.
     """
 
@@ -92,7 +79,8 @@ class RecordComparer:
         self, records: RecordMap, result: Verification, sample: int, seed: int | None
     ) -> None:
         self.records = records
-        self.compared: dict[str, _Compared] = {}
+        self.compared: dict[str, Counter[str]] = {}
+        self.there, self.here = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         self._result = result
         self._sample = sample
         self.totals: dict[str, int] = {}
@@ -101,7 +89,7 @@ class RecordComparer:
     def write(self, kind: TargetKind, converted: Sequence[Converted]) -> None:
         """Compare records of a kind."""
         label = kind.label
-        compared = self.compared.setdefault(label, _Compared())
+        counts = self.compared.setdefault(label, Counter())
         known = self.records.known(fetch, kind.name, [each.source_id for each in converted])
         stored = self._stored(kind, [imported.target_id for imported in known.values()])
         entries = self._entries(kind, list(stored))
@@ -109,29 +97,25 @@ class RecordComparer:
             imported = known.get(each.source_id)
             if imported is None and each.is_absent:
                 continue
-            compared.source += 1
+            counts["source"] += 1
             record = stored.get(imported.target_id) if imported else None
             if record is None or imported is None:
                 self._result.add(f"{label}: {each.table} {each.source_id} is not in this shop")
                 continue
-            compared.found += 1
+            counts["found"] += 1
             if imported.updated_at is not None and record["updated_at"] != imported.updated_at:
-                compared.edited += 1
+                counts["edited"] += 1
                 continue
             if kind is ORDER:
-                status = each.values["status"]
-                compared.source_sums[status] += cents(each.values["total"])
-                compared.source_numbers[status] += 1
-                compared.sums[record["status"]] += cents(record["total"])
-                compared.numbers[record["status"]] += 1
+                for side, order in ((self.there, each.values), (self.here, record)):
+                    side[order["status"], "number"] += 1
+                    side[order["status"], "cents"] += cents(order["total"])
             if kind.metadata:
                 here = entries.get(imported.target_id, [])
-                items = each.items_metadata.values()
-                compared.source_entries += len(each.metadata) + sum(map(len, items))
-                compared.entries += len(here)
-                self._compare_metadata(label, each, here)
+                counts["entries"] += len(here)
+                counts["entries there"] += self._compare_metadata(label, each, here)
             if self._random.random() * self.totals.get(label, 0) < self._sample:
-                compared.sample += 1
+                counts["sample"] += 1
                 self._compare(label, each, record)
 
     def _compare(self, label: str, converted: Converted, record: Record) -> None:
@@ -147,25 +131,22 @@ class RecordComparer:
 
     def _compare_metadata(
         self, label: str, converted: Converted, here: Sequence[tuple[int, str, str]]
-    ) -> None:
-        """Compare the metadata of a record and of its items, in the order of their IDs."""
-        there = sorted(
-            [(0, *entry[:3]) for entry in converted.metadata]
-            + [
-                (item_id, *entry[:3])
-                for item_id, entries in converted.items_metadata.items()
-                for entry in entries
-            ]
+    ) -> int:
+        """Compare the metadata of a record and of its items. Return its number at the source."""
+        by_item = {0: converted.metadata, **converted.items_metadata}
+        expected = sorted(
+            (item_id, key, value)
+            for item_id, entries in by_item.items()
+            for _, key, value, *_ in entries
         )
-        expected = sorted((item, key, value) for item, _, key, value in there)
         if expected != sorted(here):
-            missing = Counter(expected) - Counter(here)
-            further = Counter(here) - Counter(expected)
+            missing, further = Counter(expected) - Counter(here), Counter(here) - Counter(expected)
             keys = sorted({key for _, key, _ in [*missing, *further]})
             self._result.add(
                 f"{label}: {converted.table} {converted.source_id}, metadata: "
                 f"{_short(', '.join(keys))} differ"
             )
+        return len(expected)
 
     def _entries(
         self, kind: TargetKind, ids: Sequence[int]
@@ -178,16 +159,17 @@ class RecordComparer:
             found.setdefault(record_id, []).append((0, key, value))
         if not kind.items_of:
             return found
-        orders = {record_id: record_id for record_id in ids}
-        items: dict[int, int] = {}
-        of_ids = is_one_of(ORDER_REFUNDS.c.id, bindparam(None, list(ids), type_=IdList))
-        columns = (ORDER_REFUNDS.c.id, ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.line_items)
+        items: dict[int, int] = {}  # the refunds by the IDs of their items
+        of_refunds: set[int] = set()
+        wanted = ids
         if kind is REFUND:
-            rows = fetch(select(*columns).where(of_ids))
-            orders = {row.id: row.order_id for row in rows}
+            columns = (ORDER_REFUNDS.c.id, ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.line_items)
+            rows = fetch(select(*columns).where(_has_id(ORDER_REFUNDS, ids)))
             items = {item["item_id"]: row.id for row in rows for item in row.line_items}
-        wanted = sorted({*orders.values()})
-        of_refunds = set(items_of_refunds(fetch, wanted)) if kind is ORDER else ()
+            wanted = [row.order_id for row in rows]
+        else:
+            of_refunds = set(items_of_refunds(fetch, ids))
+        wanted = sorted(set(wanted))
         for order_id, item_id, _, key, value, _ in fetch(ITEM.select_rows, {"ids": wanted}):
             record_id = items.get(item_id) if kind is REFUND else order_id
             if record_id is not None and item_id not in of_refunds:
@@ -195,12 +177,13 @@ class RecordComparer:
         return found
 
     def _stored(self, kind: TargetKind, ids: Sequence[int]) -> dict[int, Record]:
-        table = kind.table
-        rows = fetch(
-            select(table).where(is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList)))
-        )
+        rows = fetch(select(kind.table).where(_has_id(kind.table, ids)))
         records = [dict(row._mapping) for row in rows]
         return {each["id"]: each | {"updated_at": edited_at(each)} for each in records}
+
+
+def _has_id(table: Table, ids: Sequence[int]) -> ColumnElement[bool]:
+    return is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList))
 
 
 def verify_shop(
@@ -244,27 +227,33 @@ def verify_shop(
 
 
 def _summarise(result: Verification, comparer: RecordComparer, report: ImportReport) -> None:
-    for label, compared in comparer.compared.items():
+    for label, counts in comparer.compared.items():
         left_out = report.counts_of(label).left_out
         result.lines.append(
-            f"{label}: {compared.source:,} at the source, {compared.found:,} here, "
-            f"{left_out:,} left out, {compared.edited:,} edited here, "
-            f"{compared.sample:,} compared field by field"
+            f"{label}: {counts['source']:,} at the source, {counts['found']:,} here, "
+            f"{left_out:,} left out, {counts['edited']:,} edited here, "
+            f"{counts['sample']:,} compared field by field"
         )
-        if compared.source_entries or compared.entries:
+        if counts["entries there"] or counts["entries"]:
             result.lines.append(
-                f"  metadata: {compared.source_entries:,} at the source, {compared.entries:,} here"
+                f"  metadata: {counts['entries there']:,} at the source, {counts['entries']:,} here"
             )
-        statuses = sorted({*compared.source_numbers, *compared.numbers})
-        for status in statuses:
-            there = (compared.source_numbers[status], compared.source_sums[status])
-            here = (compared.numbers[status], compared.sums[status])
-            text = f"{label}, {status}: {here[0]:,}, {amount_text(here[1])}"
-            result.lines.append(f"  {text}")
-            if here != there:
-                result.add(f"{text} here; {there[0]:,}, {amount_text(there[1])} at the source")
+        if label == ORDER.label:
+            _summarise_orders(result, comparer)
     for currency, refunded in report.refunded.items():
         result.lines.append(f"refunded (in no total above): {amount_text(refunded)} {currency}")
+
+
+def _summarise_orders(result: Verification, comparer: RecordComparer) -> None:
+    for status in sorted({status for status, _ in (*comparer.there, *comparer.here)}):
+        here, there = (
+            f"{side[status, 'number']:,}, {amount_text(side[status, 'cents'])}"
+            for side in (comparer.here, comparer.there)
+        )
+        text = f"{ORDER.label}, {status}: {here}"
+        result.lines.append(f"  {text}")
+        if here != there:
+            result.add(f"{text} here; {there} at the source")
 
 
 def _short(value: object) -> str:
