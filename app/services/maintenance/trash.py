@@ -16,6 +16,7 @@ from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPONS, ORDERS
 from app.models.coupon import CouponRow, CouponStatus
+from app.services.common.bulk import Precondition
 from app.services.coupons.queries import PUBLISHED, TRASHED
 from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.writes import edited_now, require_own
@@ -30,12 +31,14 @@ from app.services.orders.refunds import stored_refunds
 from app.services.redemptions.changes import notify_with_coupons
 
 
-def restore_coupon(actor: Principal, coupon_id: int) -> Record:
+def restore_coupon(
+    actor: Principal, coupon_id: int, precondition: Precondition | None = None
+) -> Record:
     """Publish a coupon that is in the trash; return it by its column names.
 
     Raises:
-        ShopError: the coupon is not in the trash, the capability is missing, or a published coupon
-            has the code.
+        ShopError: the coupon is not in the trash, the capability is missing, the precondition
+            fails, or a published coupon has the code.
     """
 
     def work(session: Session) -> Record:
@@ -46,6 +49,8 @@ def restore_coupon(actor: Principal, coupon_id: int) -> Record:
             raise ShopError("shop_api_invalid_coupon_id", message=message)
         (coupon,) = coupons
         require_own(actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon")
+        if precondition:
+            precondition(coupon)
         same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
         if session.execute(same_code).first():
             raise ShopError("shop_api_coupon_code_already_exists")
@@ -59,12 +64,14 @@ def restore_coupon(actor: Principal, coupon_id: int) -> Record:
 
 
 @counting_refusals()
-def restore_order(actor: Principal, order_id: int) -> Record:
+def restore_order(
+    actor: Principal, order_id: int, precondition: Precondition | None = None
+) -> Record:
     """Restore an order with its former status and return it by its column names (orders 4).
 
     Raises:
-        ShopError: the order is not in the trash, the capability is missing, or a use of a coupon
-            cannot be taken again.
+        ShopError: the order is not in the trash, the capability is missing, the precondition
+            fails, or a use of a coupon cannot be taken again.
     """
 
     def work(session: Session) -> Record:
@@ -73,6 +80,8 @@ def restore_order(actor: Principal, order_id: int) -> Record:
             message = "No order in the trash has this ID."
             raise ShopError("shop_api_invalid_order_id", message=message)
         actor.require("shop_api_user_cannot_edit_order")
+        if precondition:
+            precondition(with_total_tax(order))
         restored = {
             "status": order["status_before_trash"],
             "status_before_trash": None,

@@ -61,7 +61,7 @@ class Resource:
     deleted: Arguments = DELETION
     # The functions of the service that delete and restore a record, of a kind with a trash.
     erase: Callable[..., None]
-    restore: Callable[[Principal, int], object]
+    restore: Callable[[Principal, int, Precondition | None], object]
     # The function of the service that writes several records. Without, batches write each alone.
     save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]] | None = None
     site = staticmethod(site_of)  # the site with the options of a request
@@ -120,7 +120,7 @@ class Resource:
                     raise self.unknown(call, 400)
                 if _is_moved(call, before[at]) and not is_alone:
                     raise _MustBeAlone
-                accepted[at] = self.item(call, data[at], self._restored(call, before[at]), check)
+                accepted[at] = self._item(call, data[at], before[at], check)
         written = self.save(calls[0].actor, [*accepted.values()]) if self.save and accepted else ()
         for at, result in zip(accepted, written, strict=True):
             with _failing(results, at):
@@ -143,12 +143,14 @@ class Resource:
             self.erase(call.actor, result["id"], force=False)
         return int(result["id"])
 
-    def _restored(self, call: Call, before: Record | None) -> Record | None:
-        """Return the stored record, which a status takes out of the trash."""
+    def _item(
+        self, call: Call, data: Object, before: Record | None, check: Precondition | None
+    ) -> BulkItem:
+        """Return the write of a record, which a status has taken out of the trash."""
         if not _is_trashed(before) or call.given.get("status", TRASH) == TRASH:
-            return before
-        self.restore(call.actor, call.ids["id"])
-        return self.record(call)
+            return self.item(call, data, before, check)
+        self.restore(call.actor, call.ids["id"], check)
+        return self.item(call, data, self.record(call), None)  # the restore changed the tag
 
     def record(self, call: Call, status: int = 404) -> Record:
         """Return a record as changes read it, or raise RestError."""

@@ -176,6 +176,15 @@ def test_entity_tags(shop):
     )
 
 
+@pytest.mark.parametrize(("path", "status"), [("/coupons/16", "publish"), ("/orders/41", "failed")])
+def test_if_match_of_a_restore_is_the_tag_of_the_trash(shop, path, status):
+    shop.ok("DELETE", path)
+    tag = shop.send("GET", path).headers["ETag"]
+    stale = shop.send("PUT", path, {"status": status}, **{"If-Match": '"other"'})
+    assert (stale.status_code, shop.ok("GET", path)["status"]) == (412, "trash")
+    assert shop.ok("PUT", path, {"status": status}, **{"If-Match": tag})["status"] == status
+
+
 def test_idempotency_key(shop):
     key = {"Idempotency-Key": "one"}
     first, again = (shop.send("POST", "/coupons", {"code": "once"}, **key) for _ in range(2))
