@@ -160,7 +160,8 @@ class RecordSerializer:
         serializer = serializer.for_schemas((dialect or current_dialect()).schemas)
         self._kind = kind
         self._wanted = WantedMetadata(serializer, query)
-        self._serializer = serializer.only(self._wanted.selection)
+        selection = self._wanted.selection
+        self._serializer = serializer if selection is None else serializer.only(selection)
         self.columns = self._serializer.columns
 
     def rows(self, rows: Sequence[Row]) -> list[Object]:

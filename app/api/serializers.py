@@ -6,7 +6,7 @@ output of a serializer equals ``Schema().dump()``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from operator import itemgetter
@@ -55,6 +55,8 @@ class Serializer:
         lists_with_metadata: the names of the lists of items that have metadata.
         names: the names of the columns, in the order of a row.
         columns: the columns to select.
+        rows: function that converts rows with values in the order of ``columns``.
+        records: function that converts records with values by column name.
     """
 
     def __init__(self, schema: type[ma.Schema], columns: NamedColumns) -> None:
@@ -82,8 +84,8 @@ class Serializer:
 
     def _select(self, selection: Mapping[str, object] | None) -> None:
         self.names: list[str] = []
-        self._convert = self._converter(self._fields, selection, self._of_row, self._all_columns)
-        self._convert_records = self._converter(self._fields, selection, self._of_record, {})
+        self.rows = self._converter(self._fields, selection, self._of_row, self._all_columns)
+        self.records = self._converter(self._fields, selection, self._of_record, {})
         self.columns = tuple(self._all_columns[name] for name in self.names)
 
     def only(self, selection: Mapping[str, object] | None) -> Serializer:
@@ -112,21 +114,13 @@ class Serializer:
             self._substitutes[schema] = Serializer(schema, self._all_columns)
         return self._substitutes[schema]
 
-    def rows(self, rows: Iterable[Row]) -> list[Object]:
-        """Convert several rows with values in the order of ``columns``."""
-        return self._convert(list(rows))
-
     def row(self, row: Row) -> Object:
         """Convert a row with values in the order of ``columns``."""
-        return self._convert([row])[0]
-
-    def records(self, records: Sequence[Mapping[str, object]]) -> list[Object]:
-        """Convert several records with values by column name."""
-        return self._convert_records(records)
+        return self.rows([row])[0]
 
     def record(self, record: Mapping[str, object]) -> Object:
         """Convert a record with values by column name."""
-        return self._convert_records([record])[0]
+        return self.records([record])[0]
 
     def requested(self, record: Mapping[str, object]) -> Object:
         """Convert only the values of a record that are shown on request."""

@@ -54,7 +54,7 @@ def customers_of(
     ids = {order["customer_id"] for order in found if 0 < order["customer_id"] <= INT64_MAX}
     serializer = CUSTOMER.for_schemas(schemas or {})
     rows = order_queries.customers_by_id(list(ids), serializer.columns) if ids else {}
-    customers = dict(zip(rows, serializer.rows(rows.values()), strict=True))
+    customers = dict(zip(rows, serializer.rows(list(rows.values())), strict=True))
     return [customers.get(order["customer_id"]) or _guest(order) for order in found]
 
 

@@ -76,7 +76,7 @@ def write_records(
         key: a column with unique values among the new records.
     """
     if updated:
-        session.execute(
+        session.connection().execute(
             update(table).where(table.c.id == bindparam("this")),
             [{**record, "this": record["id"]} for record in updated],
         )

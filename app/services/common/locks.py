@@ -70,5 +70,5 @@ def hold_accounts(session: Session, given: Iterable[int]) -> dict[int, AccountRo
     ids = {customer_id for customer_id in given if 0 < customer_id <= INT64_MAX}
     if not ids:
         return {}
-    held = session.execute(_HELD, {WANTED: list(ids)})
+    held = session.connection().execute(_HELD, {WANTED: list(ids)})
     return {row.id: AccountRow(*row) for row in held}

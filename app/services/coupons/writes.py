@@ -288,8 +288,8 @@ def _named(
     ids = {item.id for item in items if item.id and 0 < item.id <= INT64_MAX}
     codes = [item.data["code"] for item in items if "code" in item.data]
     if codes:
-        ids.update(session.scalars(_WITH_CODES, {"codes": codes}))
-    return row_dicts(session.execute(statement, {WANTED: ids})) if ids else []
+        ids.update(session.connection().scalars(_WITH_CODES, {"codes": codes}))
+    return row_dicts(session.connection().execute(statement, {WANTED: ids})) if ids else []
 
 
 def columns_of(

@@ -208,9 +208,11 @@ def _terms_for_new_line(plan: CouponPlan, line: Item, coupon: FoundCoupon) -> Co
 
     If the line takes a use, the budget is checked then: other lines can give back a part before.
     """
+    if plan.before is None:
+        return coupon.terms
     released = any(redemption["coupon_id"] == coupon.id for redemption in plan.removed)
     campaign = coupon.terms.campaign
-    is_later = plan.before is not None and plan.status_of(line) != RELEASED
+    is_later = plan.status_of(line) != RELEASED
     if campaign:
         freed = [each for each in plan.removed if each["campaign_id"] == campaign.id]
         amounts = sum((counted_amount(each["amount"]) for each in freed), Decimal(0))

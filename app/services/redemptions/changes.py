@@ -102,9 +102,11 @@ def notify_with_coupons(session: Session, cause: Cause | None, changes: Sequence
     Raises:
         ShopError: a hook rejects the changes.
     """
-    rest = iter(described(cause, [change for change in changes if not _is_use(change)]))
-    changes = [change if _is_use(change) else next(rest) for change in changes]
-    notify(session, cause, _with_coupons(session, changes))
+    if any(map(_is_use, changes)):
+        rest = iter(described(cause, [change for change in changes if not _is_use(change)]))
+        changes = [change if _is_use(change) else next(rest) for change in changes]
+        changes = _with_coupons(session, changes)
+    notify(session, cause, changes)
 
 
 def _with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
