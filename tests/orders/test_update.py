@@ -273,6 +273,6 @@ def test_a_status_change_takes_four_statements(admin, statements):
     admin.get("/orders/statuses")  # the key is remembered
     statements.clear()
     change(admin, order["id"], status="completed")
-    assert [statement.split()[0] for statement in without_key(statements)] == [
-        "SELECT", "UPDATE", "INSERT", "INSERT",  # the order, the note, the events
-    ]  # fmt: skip
+    *of_order, events = (statement.split()[0] for statement in without_key(statements))
+    assert of_order == ["SELECT", "UPDATE", "INSERT"]  # the order, the note
+    assert events in {"INSERT", "COPY"}  # on PostgreSQL
