@@ -9,7 +9,6 @@ from decimal import Decimal
 from functools import partial
 
 import marshmallow as ma
-from flask import Response
 from sqlalchemy import ColumnElement, bindparam, case, select
 from sqlalchemy.orm import Session
 
@@ -19,26 +18,15 @@ from app.conversions.dates import in_zone, parse_date
 from app.conversions.expiry import end_of_expiry, expiry_at, expiry_before
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.read_pool import Fetch, fetch
-from app.db.session import reading_own_writes
 from app.db.sql.functions import is_one_of, is_selected
 from app.db.sql.types import IdList
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import RedemptionStatus
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import errors, schemas
+from app.plugins.woocommerce.rest import errors, lists, schemas
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
 from app.plugins.woocommerce.rest.errors import RestError, invalid
 from app.plugins.woocommerce.rest.frame import Call
-from app.plugins.woocommerce.rest.lists import (
-    METADATA_KEYS,
-    collection,
-    conditions_of,
-    fetch_records,
-    page,
-    query_of,
-    records_with_ids,
-    words_of,
-)
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.stored_keys import COUPON_KEYS
@@ -55,7 +43,6 @@ from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.queries import COUNTED, PUBLISHED, TRASHED
 from app.services.maintenance import trash
 
-COLUMNS = tuple(COUPONS.c)
 MAX_USES = 1000
 """Uses of a coupon that a record names."""
 _CONFIRMED = REDEMPTIONS.alias()
@@ -86,21 +73,6 @@ _KEYS: Mapping[str, ColumnElement[object]] = {
     "title": COUPONS.c.code,
     "slug": COUPONS.c.code,
 }
-
-
-def records_by_id(ids: Sequence[int]) -> list[Object]:
-    """Return coupons in the order of their IDs in ``ids``, also those in the trash."""
-    return _completed(fetch, records_with_ids(COLUMNS, COUPONS.c.id, ids))
-
-
-def _completed(fetch: Fetch, records: list[Object]) -> list[Object]:
-    """Return records with ``metadata`` and ``used_by``."""
-    metadata = entries_of(fetch, COUPON, [each["id"] for each in records])
-    uses = _uses(fetch, [each["id"] for each in records if each["usage_count"]])
-    for each in records:
-        each["metadata"] = metadata.get(each["id"], [])
-        each["used_by"] = uses.get(each["id"], [])
-    return records
 
 
 def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
@@ -204,9 +176,6 @@ class RestCoupon(Base):
     )
 
 
-coupon_object = schemas.maker(RestCoupon)
-
-
 def _data(call: Call, schema: type[ma.Schema]) -> Object:
     """Return the fields of a request as the services take them."""
     given: Object = {NAMES[name]: value for name, value in call.given.items() if name in NAMES}
@@ -225,7 +194,7 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
         raise RestError("woocommerce_rest_empty_coupon_code", message)
     if Decimal(given.get("amount", 0)) < 0:
         raise RestError("coupon_invalid_amount", "Invalid discount amount.")
-    _limit_percentage({"discount_type": given.get("type")}, given)
+    _limit_percentage({"type": given.get("type")}, given)
     data: Object = instance_of(schema).load(given)
     for name in ("date_expires", "date_expires_gmt"):
         if call.args.get(name) is not None:
@@ -250,7 +219,7 @@ def _addresses(entries: Sequence[str]) -> list[str]:
 
 def _limit_percentage(before: Record, data: Object) -> None:
     """Reject a percentage above 100. A stored amount becomes 0.00 (surface 7)."""
-    if data.get("type", before["discount_type"]) != "percent":
+    if data.get("type", before["type"]) != "percent":
         return
     if Decimal(data.get("amount") or 0) > MAX_PERCENTAGE:
         raise RestError("coupon_invalid_amount", "Invalid discount amount.")
@@ -279,6 +248,7 @@ class Coupons(Resource):
     """The coupons of the shop."""
 
     noun, kind, result = "coupon", "shop_coupon", RestCoupon
+    table, columns, keys = COUPONS, tuple(COUPONS.c), _KEYS
     needs = (
         Capability.READ_PRIVATE_SHOP_COUPONS,
         Capability.PUBLISH_SHOP_COUPONS,
@@ -286,10 +256,10 @@ class Coupons(Resource):
         Capability.DELETE_SHOP_COUPONS,
     )
     listed = {
-        **collection("Coupon", "date", "id", "include", "title", "slug", "modified"),
+        **lists.collection("Coupon", "date", "id", "include", "title", "slug", "modified"),
         "code": arg.TEXT,
         "status": arg.choice("CouponListStatus", ["publish", "trash", "any"], note=_NO_STATUS),
-        **METADATA_KEYS,
+        **lists.METADATA_KEYS,
     }
     created = {**FIELDS, "code": arg.NEEDED}
     edited = FIELDS
@@ -297,31 +267,29 @@ class Coupons(Resource):
     restore = staticmethod(trash.restore_coupon)
     save = staticmethod(partial(writes.save_coupons, trashed_too=True))
 
-    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
-        with reading_own_writes():
-            records = records_by_id(ids)
-        return [coupon_object(record, site) for record in records]
-
-    def page(self, call: Call) -> Response:
-        """Return a page of published coupons, or of those in the trash."""
-        args, query = call.args, query_of(call)
+    def query(self, call: Call) -> lists.RecordListQuery:
+        query = super().query(call)
         if query.include:
-            query = replace(query, exclude=())
-        elif query.orderby == "include":
-            query = replace(query, orderby="date")
-        search, compared = words_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
-        conditions = [*conditions_of(query, COUPONS.c), *compared]
-        if code := args.get("code"):
+            return replace(query, exclude=())
+        return replace(query, orderby="date") if query.orderby == "include" else query
+
+    def matching(self, call: Call, query: lists.RecordListQuery) -> Matching:
+        """Return published coupons, or those in the trash."""
+        search, compared = lists.words_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
+        conditions = [*lists.conditions_of(query, COUPONS.c), *compared]
+        if code := call.args.get("code"):
             conditions.append(COUPONS.c.code == coupon_code(code))
-        if args.get("status") == TRASH:
-            matching = Matching(COUPONS.c.id, conditions, TRASHED, search=search)
-        else:
-            matching = Matching(COUPONS.c.id, conditions, PUBLISHED, COUNTED, search, TRASHED)
-        may_read = call.actor.can(Capability.READ_PRIVATE_SHOP_COUPONS)
-        records, total = fetch_records(COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
-        site = self.site(call)
-        shown = (coupon_object(record, site) for record in _completed(fetch, records))
-        return page(call, shown, total)
+        if call.args.get("status") == TRASH:
+            return Matching(COUPONS.c.id, conditions, TRASHED, search=search)
+        return Matching(COUPONS.c.id, conditions, PUBLISHED, COUNTED, search, TRASHED)
+
+    def completed(self, records: list[Object], site: Site) -> list[Object]:
+        metadata = entries_of(fetch, COUPON, [each["id"] for each in records])
+        uses = _uses(fetch, [each["id"] for each in records if each["usage_count"]])
+        for each in records:
+            each["metadata"] = metadata.get(each["id"], [])
+            each["used_by"] = uses.get(each["id"], [])
+        return records
 
     def data(self, call: Call) -> Object:
         return _data(call, CouponUpdate if call.ids else CouponCreate)

@@ -5,23 +5,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import marshmallow as ma
 import orjson
 from flask import Response
 from sqlalchemy.orm import Session
 
-from app.auth.principals import ROLES, Capability, Principal, capabilities_of
-from app.conversions.emails import is_email
+from app.auth.principals import ROLES, Capability, capabilities_of
+from app.conversions.emails import comparable_email, is_email
 from app.conversions.text import clean
+from app.db.read_pool import fetch
 from app.db.records import Row
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
+from app.models import USERS
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import schemas
+from app.plugins.woocommerce.rest import lists, schemas, stored_customers
 from app.plugins.woocommerce.rest.errors import RestError, forbidden
 from app.plugins.woocommerce.rest.frame import Call, Operation, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, listed, page, query_of
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import (
     ITEM_METHODS,
@@ -31,22 +33,18 @@ from app.plugins.woocommerce.rest.site import (
     Site,
     metadata_list,
 )
-from app.plugins.woocommerce.rest.stored_customers import (
-    BILLING_PARTS,
-    SHIPPING_PARTS,
-    list_records,
-    records_by_id,
-    roles_of,
-)
 from app.plugins.woocommerce.rest.stored_orders import product_names
 from app.plugins.woocommerce.stored_keys import USER_KEYS
 from app.schemas.base import Base, excluding
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.filtering import Find
 from app.services.common.locks import hold_accounts
+from app.services.common.metadata import CUSTOMER, entries_of
 from app.services.customers import columns, writes
 from app.services.customers.columns import NEW_ROLE
+from app.services.customers.queries import of_role
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 
 EMAIL = arg.Argument("string", format="email")
@@ -59,8 +57,8 @@ def _address(component: str, parts: Sequence[str]) -> arg.ObjectArgument:
     return arg.ObjectArgument(component, "Parts of an address to write.", **arg.nullable(**texts))
 
 
-BILLING = _address("BillingCreate", BILLING_PARTS)
-SHIPPING = _address("ShippingCreate", SHIPPING_PARTS)
+BILLING = _address("BillingCreate", stored_customers.BILLING_PARTS)
+SHIPPING = _address("ShippingCreate", stored_customers.SHIPPING_PARTS)
 FIELDS: arg.Arguments = {
     "email": EMAIL,
     "first_name": arg.TEXT,
@@ -155,7 +153,6 @@ class RestOrderCustomer(RestCustomer):
 
 
 _OF_GUESTS = {"id", "email", "first_name", "last_name", "billing", "shipping"}
-customer_object = schemas.maker(RestCustomer)
 _account_object = schemas.maker(RestOrderCustomer)
 
 
@@ -170,29 +167,8 @@ def order_customer(order: Record, site: Site) -> object:
     return {"id": 0, **names, "billing": billing, "shipping": shipping}
 
 
-def _mark_changeable(records: Sequence[Object], actor: Principal | None) -> None:
-    """Note whether a caller may change accounts.
-
-    Administrators may change all, others those of customers whose roles have no other rights.
-    """
-    held = actor.capabilities if actor else _EVERY_RIGHT
-    roles = {} if held == _EVERY_RIGHT else roles_of([each["id"] for each in records])
-    for each in records:
-        own = roles.get(each["id"], [])
-        each["is_changeable"] = held == _EVERY_RIGHT or (
-            NEW_ROLE in own and capabilities_of(own) <= held
-        )
-
-
 _DELETABLE = ("customer", "subscriber", "")
 _EVERY_RIGHT = capabilities_of(["administrator"])
-
-
-def _records(ids: Sequence[int], actor: Principal | None) -> list[Object]:
-    with reading_own_writes():
-        records = records_by_id(ids)
-        _mark_changeable(records, actor)
-    return records
 
 
 def name_of_account(user_id: int) -> str:
@@ -203,7 +179,7 @@ def name_of_account(user_id: int) -> str:
     """
     run_in_transaction(lambda session: hold_accounts(session, [user_id]))
     with reading_own_writes():
-        found = records_by_id([user_id])
+        found = stored_customers.records_without_metadata([user_id])
     if not found:
         return ""
     name = f"{found[0]['first_name']} {found[0]['last_name']}".strip()
@@ -266,6 +242,7 @@ class Customers(Resource):
     """The accounts of the shop. The orders of a deleted one become orders of guests."""
 
     noun, kind, existing, result = "customer", "customer", "resource", RestCustomer
+    table, columns, keys = USERS, stored_customers.COLUMNS, stored_customers.KEYS
     needs = (
         Capability.LIST_USERS,
         Capability.CREATE_USERS,
@@ -273,10 +250,10 @@ class Customers(Resource):
         Capability.DELETE_USERS,
     )
     listed = {
-        **collection("Customer", *_ORDERS, default="name", order="asc"),
+        **lists.collection("Customer", *_ORDERS, default="name", order="asc"),
         "email": EMAIL,
         "role": arg.choice("CustomerListRole", ALL_ROLES, default="customer"),
-        **METADATA_KEYS,
+        **lists.METADATA_KEYS,
     }
     created = {
         **FIELDS,
@@ -288,23 +265,37 @@ class Customers(Resource):
     deleted = {"force": arg.FORCE, "reassign": arg.INTEGER}
     save = staticmethod(writes.save_customers)
 
-    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
-        return [customer_object(record, site) for record in _records(ids, site.actor)]
-
     def unknown(self, call: Call, status: int) -> RestError:  # always 404
         return RestError("wc_user_invalid_id", "Invalid user ID.", 404)
 
-    def page(self, call: Call) -> Response:
-        role, email = call.args["role"] or "customer", call.args.get("email")
-        query = query_of(call)
-        if query.include:
-            query = replace(query, exclude=())
+    def query(self, call: Call) -> lists.RecordListQuery:
+        query = super().query(call)
         if query.offset is not None:
             call.args = {**call.args, "page": -(-query.offset // call.args["per_page"]) + 1}
-        records, total = list_records(call.actor, query, role, email)
-        _mark_changeable(records, call.actor)
-        site = self.site(call)
-        return page(call, (customer_object(record, site) for record in records), total)
+        return replace(query, exclude=()) if query.include else query
+
+    def matching(self, call: Call, query: lists.RecordListQuery) -> Find:
+        search = lists.phrase_of(query.search, USERS.c.search_text, USERS.c.id)
+        conditions = lists.conditions_of(query, USERS.c)
+        if (email := call.args.get("email")) is not None:
+            conditions.append(USERS.c.email_normalized == comparable_email(email))
+        return partial(of_role, call.args["role"] or "customer", conditions, search)
+
+    def completed(self, records: list[Object], site: Site) -> list[Object]:
+        """Return accounts with their metadata, and whether the caller may change them.
+
+        Administrators may change all, others those of customers whose roles have no other rights.
+        """
+        ids = [each["id"] for each in records]
+        held = site.actor.capabilities if site.actor else _EVERY_RIGHT
+        roles = {} if held == _EVERY_RIGHT else stored_customers.roles_of(ids)
+        metadata = entries_of(fetch, CUSTOMER, ids)
+        for each in records:
+            own = roles.get(each["id"], [])
+            is_below = NEW_ROLE in own and capabilities_of(own) <= held
+            each["is_changeable"] = held == _EVERY_RIGHT or is_below
+            each["metadata"] = metadata.get(each["id"], [])
+        return records
 
     def data(self, call: Call) -> Object:
         if call.ids:
@@ -326,9 +317,6 @@ class Customers(Resource):
     def lock(self, session: Session, calls: Sequence[Call]) -> None:
         if items := [BulkItem(call.ids["id"], call.given) for call in calls if call.ids]:
             writes.lock_accounts(session, items)
-
-    def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
-        return _records(ids, call.actor)
 
     def item(
         self, call: Call, data: Object, before: Record | None, check: Precondition | None
@@ -376,7 +364,7 @@ def list_downloads(call: Call) -> Response:
             each["customer_id"] = call.ids["id"]
         return [_download_object(each, call.site) for each in shown]
 
-    return listed(call, downloads_of_customer(call.actor, call.ids["id"], columns), made)
+    return lists.listed(call, downloads_of_customer(call.actor, call.ids["id"], columns), made)
 
 
 def _download_links(record: Record, site: Site) -> Object:

@@ -393,9 +393,6 @@ class RestOrder(Base):
     _links = schemas.links(_order_links)
 
 
-order_object = schemas.maker(RestOrder)
-
-
 # --- notes and refunds ---
 
 _BELOW = ("GET", "DELETE")
@@ -449,7 +446,9 @@ class RestRefund(Base):
     """Refund. In the list of all refunds it names its order."""
 
     id = schemas.Integer()
-    parent_id = schemas.Integer(required=False)
+    parent_id = schemas.Integer(
+        lambda record, _: record.get("parent_id", ma.missing), required=False
+    )
     date_created, date_created_gmt = schemas.times("created_at")
     amount, reason = schemas.Sum(), schemas.Text()
     refunded_by = schemas.IntegerOrZero()
@@ -469,14 +468,9 @@ class RestRefund(Base):
 _refund, _tax_line = schemas.maker(RestRefund), schemas.maker(RestTaxLine)
 
 
-def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> Object:
-    """Return a refund of this dialect.
-
-    Args:
-        with_parent: whether it has ``parent_id``, as in the list of all refunds.
-    """
-    parent_id = record["order_id"] if with_parent else ma.missing
-    own = {"items_metadata": _with_references(record), "parent_id": parent_id}
+def refund_object(record: Record, site: Site) -> Object:
+    """Return a refund of this dialect."""
+    own = {"items_metadata": _with_references(record)}
     return _refund({**record, **_refunded_lists(record), **own}, site)
 
 

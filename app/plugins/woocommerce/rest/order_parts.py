@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -15,11 +15,13 @@ from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
 from app.db.session import reading_own_writes
 from app.errors import InvalidInputs
+from app.models import ORDER_REFUNDS
 from app.plugins.woocommerce.rest import arguments as arg
+from app.plugins.woocommerce.rest import stored_orders
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, listed, page, query_of
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, RecordListQuery, collection, listed
 from app.plugins.woocommerce.rest.order_objects import (
     REFUNDABLE,
     TAXES,
@@ -28,28 +30,21 @@ from app.plugins.woocommerce.rest.order_objects import (
     note_object,
     refund_object,
 )
+from app.plugins.woocommerce.rest.orders import ORDERS
 from app.plugins.woocommerce.rest.resources import Resource
-from app.plugins.woocommerce.rest.site import Object, Record
-from app.plugins.woocommerce.rest.stored_orders import (
-    list_notes,
-    list_refunds,
-    note_by_id,
-    note_records,
-    records_by_id,
-    refund_by_id,
-)
+from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.loading import instance_of
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.bulk import Precondition
+from app.services.common.filtering import Matching
 from app.services.orders import notes, refunds
 from app.services.orders.locks import lock_orders
 
 
 def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
     """Return the order of a note or refund."""
-    with reading_own_writes():
-        found = records_by_id([call.ids["order_id"]], with_customers=False)
+    found = ORDERS.stored([call.ids["order_id"]], call)
     if not found or (found[0]["status"] == TRASH and not trashed_too):
         raise RestError(code, "Invalid order ID.", 404)
     return found[0]
@@ -85,14 +80,18 @@ class Notes(Resource):
         """Return all notes of an order, newest first."""
         _order(call, "woocommerce_rest_shop_order_invalid_id", trashed_too=True)
         wanted = {"customer": True, "internal": False}.get(call.args.get("type") or "any")
-        rows = list_notes(call.ids["order_id"], for_customer=wanted)
+        rows = stored_orders.list_notes(call.ids["order_id"], for_customer=wanted)
         return listed(
-            call, rows, lambda batch: [note_object(each, call.site) for each in note_records(batch)]
+            call,
+            rows,
+            lambda batch: [
+                note_object(each, call.site) for each in stored_orders.note_records(batch)
+            ],
         )
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
         with reading_own_writes():
-            found = note_by_id(call.ids["order_id"], record_id)
+            found = stored_orders.note_by_id(call.ids["order_id"], record_id)
         if found is None:
             raise RestError("woocommerce_rest_invalid_id", "Invalid resource ID.", status)
         return note_object(found, call.site)
@@ -156,6 +155,7 @@ class Refunds(Resource):
     """The refunds of an order."""
 
     noun, kind, result = "refund", "shop_order_refund", RestRefund
+    table, columns, keys = ORDER_REFUNDS, tuple(ORDER_REFUNDS.c), stored_orders.REFUND_KEYS
     path = "/orders/<id:order_id>/refunds"
     summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
     needs = (
@@ -182,22 +182,28 @@ class Refunds(Resource):
     }
     deleted = {"force": arg.Argument("boolean", default=True)}
 
-    def page(self, call: Call) -> Response:
-        """Return a page of the refunds of an order, or of all orders."""
-        order_id, site = call.ids.get("order_id"), self.site(call)
-        found, total = list_refunds(call.actor, query_of(call), order_id)
-        shown = (refund_object(each, site, with_parent=order_id is None) for each in found)
-        return page(call, shown, total, {"dp": 2})
+    def matching(self, call: Call, query: RecordListQuery) -> Matching:
+        """Return the refunds of an order, or of all orders."""
+        return stored_orders.matching_refunds(query, call.ids.get("order_id"))
+
+    def completed(self, records: list[Object], site: Site) -> list[Object]:
+        return stored_orders.completed_refunds(records)
+
+    def made(self, record: Record, site: Site) -> Object:
+        return refund_object(record, site)
+
+    def defaults(self, call: Call) -> Mapping[str, object]:
+        return {"dp": 2}
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
-        with reading_own_writes():
-            found = refund_by_id(record_id)
-        if found is None:
+        site = self.site(call)
+        if not (records := self.records([record_id], site)):
             raise self.unknown(call, status)
+        (found,) = records
         if found["order_id"] != call.ids["order_id"]:
             message = "Invalid order refund ID."
             raise RestError("woocommerce_rest_invalid_order_refund_id", message, status)
-        return refund_object(found, self.site(call))
+        return self.made(found, site)
 
     def view(self, call: Call) -> Object:
         _order(call, "woocommerce_rest_invalid_order_id")
@@ -271,8 +277,18 @@ def _invalid_refund(error: InvalidInputs) -> RestError:
     return RestError(code, message)
 
 
+class AllRefunds(Refunds):
+    """The refunds of all orders, each with the ID of its order."""
+
+    def made(self, record: Record, site: Site) -> Object:
+        return super().made({**record, "parent_id": record["order_id"]}, site)
+
+
 NOTES, REFUNDS = Notes(), Refunds()
 _ALL_REFUNDS = replace(
-    REFUNDS.operations["list"], summary="List all refunds", name="list_all_refunds"
+    REFUNDS.operations["list"],
+    call=AllRefunds().page,
+    summary="List all refunds",
+    name="list_all_refunds",
 )
 ROUTES = (*NOTES.routes, *REFUNDS.routes, Route("/refunds", {"GET": _ALL_REFUNDS}))

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from flask import Response, current_app
+from flask import current_app
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
@@ -16,27 +17,27 @@ from app.catalog import TRASH, current_catalog
 from app.conversions.emails import is_email
 from app.conversions.numbers import INT64_MAX, whole_number
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
-from app.db.session import reading_own_writes, run_in_transaction
+from app.db.session import run_in_transaction
 from app.errors import InvalidOrderItems, ShopError
+from app.models import ORDERS as ORDER_TABLE
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import customers, schemas
+from app.plugins.woocommerce.rest import customers, schemas, stored_orders
 from app.plugins.woocommerce.rest.attributes import change_attributes
 from app.plugins.woocommerce.rest.errors import RestError, as_rest_error
 from app.plugins.woocommerce.rest.frame import Call, Operation, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, collection, page, query_of
+from app.plugins.woocommerce.rest.lists import METADATA_KEYS, RecordListQuery, collection
 from app.plugins.woocommerce.rest.order_objects import (
     KNOWN_CURRENCIES,
     RestOrder,
     fee_tax_status,
-    order_object,
     symbol_of,
 )
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
-from app.plugins.woocommerce.rest.stored_orders import list_records, records_by_id
 from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.filtering import Matching
 from app.services.common.locks import hold_accounts
 from app.services.coupons.refusals import CouponRefused
 from app.services.maintenance import trash
@@ -164,6 +165,7 @@ class Orders(Resource):
     """The orders of the shop."""
 
     noun, kind, result = "order", "shop_order", RestOrder
+    table, columns, keys = ORDER_TABLE, stored_orders.COLUMNS, stored_orders.KEYS
     needs = (
         Capability.READ_PRIVATE_SHOP_ORDERS,
         Capability.PUBLISH_SHOP_ORDERS,
@@ -177,21 +179,31 @@ class Orders(Resource):
     restore = staticmethod(trash.restore_order)
     save = staticmethod(partial(writes.save_orders, trashed_too=True))
 
-    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
-        with reading_own_writes():
-            records = records_by_id(ids, with_customers=site.has_customer)
-        return [order_object(record, site) for record in records]
-
-    def page(self, call: Call) -> Response:
-        args, site, query = call.args, self.site(call), query_of(call)
+    def query(self, call: Call) -> RecordListQuery:
+        query = super().query(call)
         if query.orderby in {"title", "slug"}:
-            query = replace(query, order="asc")  # as on the original, where all titles are equal
-        has_customer = site.has_customer
-        records, total = list_records(call.actor, query, args, with_customers=has_customer)
-        shown = (order_object(record, site) for record in records)
-        # After the parameters of the request.
-        status = {"status": ["any"] if args.get("status") is None else args["status"]}
-        return page(call, shown, total, {**status, "dp": 2, "context": "view"})
+            return replace(query, order="asc")  # as on the original, where all titles are equal
+        return query
+
+    def matching(self, call: Call, query: RecordListQuery) -> Matching:
+        return stored_orders.matching(query, call.args)
+
+    def completed(self, records: list[Object], site: Site) -> list[Object]:
+        return stored_orders.completed(records, with_customers=site.has_customer)
+
+    def records(self, ids: Sequence[int], site: Site) -> list[Object]:
+        """Return orders by their IDs.
+
+        Metadata is in the order of its keys, and in a list in that of its IDs, as on the original.
+        """
+        records = super().records(ids, site)
+        for each in records:
+            each["metadata"] = sorted(each["metadata"], key=itemgetter(1))
+        return records
+
+    def defaults(self, call: Call) -> Mapping[str, object]:
+        status = call.args.get("status")
+        return {"status": ["any"] if status is None else status, "dp": 2, "context": "view"}
 
     def data(self, call: Call) -> Object:
         """Return nothing, because all depends on the stored order (see ``item``)."""
@@ -202,8 +214,7 @@ class Orders(Resource):
             lock_orders(session, ids)
 
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
-        with reading_own_writes():
-            return records_by_id(ids, with_customers=False)
+        return self.records(ids, replace(call.site, has_customer=False))
 
     def item(
         self, call: Call, data: Object, before: Record | None, check: Precondition | None

@@ -7,21 +7,23 @@ changes and deletes records in one request, each checked like a single one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from flask import Response
+from sqlalchemy import Table
 from sqlalchemy.orm import Session
 
 from app.api.etags import precondition
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
-from app.db.session import run_in_transaction, savepoint
+from app.db.records import Columns, NamedColumns
+from app.db.session import reading_own_writes, run_in_transaction, savepoint
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import errors
+from app.plugins.woocommerce.rest import errors, lists
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list
 from app.plugins.woocommerce.rest.errors import Failure, RestError
 from app.plugins.woocommerce.rest.frame import (
@@ -31,11 +33,11 @@ from app.plugins.woocommerce.rest.frame import (
     checked_arguments,
     in_context,
 )
-from app.plugins.woocommerce.rest.lists import site_of
-from app.plugins.woocommerce.rest.schemas import name_of
+from app.plugins.woocommerce.rest.schemas import maker, name_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.base import Base
 from app.services.common.bulk import BulkItem, Precondition, WriteResult
+from app.services.common.filtering import Find
 
 Item = tuple[int, Object]
 """An item of a list of a batch: its ID, 0 for a new record, and its fields."""
@@ -53,6 +55,9 @@ class Resource:
     existing = ""  # a record in the error of a create with an ID, by default its kind
     path = ""  # of the list, by default that of the noun
     result: type[Base]  # the schema of a record
+    table: Table
+    columns: Columns  # of the table, and what else is read of a record
+    keys: NamedColumns = {}  # the sort keys of the list
     summaries: Mapping[str, str] = {}  # of operations, if they need other words
     listed: Arguments = {}  # the parameters of the list
     created: Arguments = {}  # those of a create
@@ -64,17 +69,29 @@ class Resource:
     restore: Callable[[Principal, int, Precondition | None], object]
     # The function of the service that writes several records. Without, batches write each alone.
     save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]] | None = None
-    site = staticmethod(site_of)  # the site with the options of a request
+    site = staticmethod(lists.site_of)  # the site with the options of a request
 
     # What subclasses do
 
-    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
-        """Return the records with these IDs in the form of this dialect."""
+    def matching(self, call: Call, query: lists.RecordListQuery) -> Find:
+        """Return which records a list contains."""
         raise NotImplementedError
 
-    def page(self, call: Call) -> Response:
-        """Return a page of records, or all."""
-        raise NotImplementedError
+    def query(self, call: Call) -> lists.RecordListQuery:
+        """Return the order and the page of a list, and what all lists compare."""
+        return lists.query_of(call)
+
+    def completed(self, records: list[Object], site: Site) -> list[Object]:
+        """Return records with what is stored in other tables."""
+        return records
+
+    def made(self, record: Record, site: Site) -> Object:
+        """Return a record in the form of this dialect."""
+        return self.maker(record, site)
+
+    def defaults(self, call: Call) -> Mapping[str, object]:
+        """Return the parameters that links to other pages have in any case."""
+        return {}
 
     def data(self, call: Call) -> Object:
         """Return the fields of a request as far as they do not depend on stored records."""
@@ -158,9 +175,18 @@ class Resource:
             return found[0]
         raise self.unknown(call, status)
 
+    def records(self, ids: Sequence[int], site: Site) -> list[Object]:
+        """Return the records with these IDs in the order of the IDs, also those in the trash."""
+        with reading_own_writes():
+            return self.completed(lists.records_with_ids(self.columns, self.table.c.id, ids), site)
+
+    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
+        """Return the records with these IDs in the form of this dialect."""
+        return [self.made(each, site) for each in self.records(ids, site)]
+
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
         """Return records as changes of a kind with ``save`` read them."""
-        return self.objects(ids, call.site)
+        return self.records(ids, call.site)
 
     def item(
         self, call: Call, data: Object, before: Record | None, check: Precondition | None
@@ -201,6 +227,21 @@ class Resource:
         return RestError(f"woocommerce_rest_{self.kind}_invalid_id", "Invalid ID.", status)
 
     # Operations
+
+    @cached_property
+    def maker(self) -> Callable[[Record, Site], Object]:
+        """The function that makes the objects."""
+        return maker(self.result)
+
+    def page(self, call: Call) -> Response:
+        """Return a page of records, or all."""
+        query, site = self.query(call), self.site(call)
+        may_read, find = call.actor.can(self.needs[0]), self.matching(call, query)
+        found, total = lists.fetch_records(
+            self.columns, find, query, keys=self.keys, may_read=may_read
+        )
+        shown = (self.made(each, site) for each in self.completed(found, site))
+        return lists.page(call, shown, total, self.defaults(call))
 
     def condition(self, call: Call) -> Precondition | None:
         """Return the check of ``If-Match``, which compares a record with a read of it."""
@@ -247,14 +288,14 @@ class Resource:
 
     def batch(self, call: Call) -> object:
         """Create, change and delete several records. A failed item changes nothing."""
-        lists = {name: _items(call.args.get(name)) for name in _ACTIONS}
-        if sum(map(len, lists.values())) > LIMIT:
+        given = {name: _items(call.args.get(name)) for name in _ACTIONS}
+        if sum(map(len, given.values())) > LIMIT:
             message = f"Unable to accept more than {LIMIT} items for this request."
             raise RestError("woocommerce_rest_request_entity_too_large", message, 413)
         items = {
-            "create": [(0, item) for item in _objects(lists["create"])],
-            "update": [(_id_of(item.get("id")), item) for item in _objects(lists["update"])],
-            "delete": [(found, _DELETION) for found in map(_deleted_id, lists["delete"]) if found],
+            "create": [(0, item) for item in _objects(given["create"])],
+            "update": [(_id_of(item.get("id")), item) for item in _objects(given["update"])],
+            "delete": [(found, _DELETION) for found in map(_deleted_id, given["delete"]) if found],
         }
         results = {
             name: self._results(call, self.operations[_ACTIONS[name]], given)
@@ -271,54 +312,52 @@ class Resource:
 
     def _results(self, call: Call, operation: Operation, items: Sequence[Item]) -> list[object]:
         """Return the object of each item of a list of a batch, or its error."""
-        found = self._outcomes(call, operation, items)
-        return [
-            _failure(operation, item_id, result) if isinstance(result, Failure) else result
-            for (item_id, _), result in zip(items, found, strict=True)
-        ]
-
-    def _outcomes(self, call: Call, operation: Operation, items: Sequence[Item]) -> list[object]:
-        if not self.save or operation.action == "delete" or len(items) < 2:
-            return [_outcome(call, operation, item) for item in items]
-        with suppress(_MustBeAlone):
-            return self._written_together(call, operation, items)
-        # Each half, in their order, so that one such item leaves most others together.
-        middle = len(items) // 2
-        halves = items[:middle], items[middle:]
-        return [each for half in halves for each in self._outcomes(call, operation, half)]
-
-    def _written_together(
-        self, call: Call, operation: Operation, items: Sequence[Item]
-    ) -> list[object]:
-        """Write the items of a list of a batch like a bulk request of the native API.
-
-        Raises:
-            _MustBeAlone: items change the same record, or one needs more than one write. Nothing is
-                written.
-        """
         results: list[object] = [None] * len(items)
-        calls, data = dict[int, Call](), list[Object]()
+        ready = dict[int, tuple[Call, Object]]()
         for at, item in enumerate(items):
             with _failing(results, at):
                 own = _call_of(call, operation, item)
-                data.append(self._given(own))
-                calls[at] = own
-        ids = [own.ids["id"] for own in calls.values() if own.ids]
-        if len(set(ids)) < len(ids):
-            raise _MustBeAlone
+                if self.save and operation.action != "delete":
+                    ready[at] = own, self._given(own)  # before the transaction, as in a request
+                else:
+                    results[at] = _alone(partial(operation.call, own))
 
         def work(session: Session) -> list[object]:
-            own = list(calls.values())
-            with savepoint(session):
-                self.lock(session, own)
-                written = self._write_all(own, data)
-                saved = [result for result in written if isinstance(result, int)]
-                shown = {each["id"]: each for each in self.objects(saved, self.site(own[0]))}
-            for at, result in zip(calls, written, strict=True):
-                results[at] = shown[result] if isinstance(result, int) else result
-            return results
+            self.lock(session, [own for own, _ in ready.values()])
+            return self._written_together(session, [*ready.values()])
 
-        return run_in_transaction(work) if calls else results
+        written = run_in_transaction(work) if ready else ()
+        for at, result in zip(ready, written, strict=True):
+            results[at] = result
+        return [
+            _failure(operation, item_id, result) if isinstance(result, Failure) else result
+            for (item_id, _), result in zip(items, results, strict=True)
+        ]
+
+    def _written_together(
+        self, session: Session, items: Sequence[tuple[Call, Object]]
+    ) -> list[object]:
+        """Write items of a list of a batch like a bulk request of the native API.
+
+        If items change the same record, or one needs more than one write, each half is written in
+        its order, so that one such item leaves most others together.
+        """
+        if len(items) == 1:
+            return [_alone(partial(self._write, *items[0]))]
+        calls, data = zip(*items, strict=True)
+        ids = [call.ids["id"] for call in calls if call.ids]
+        try:
+            with savepoint(session):
+                if len(set(ids)) < len(ids):
+                    raise _MustBeAlone
+                written = self._write_all(calls, data)
+        except _MustBeAlone:
+            middle = len(items) // 2
+            halves = items[:middle], items[middle:]
+            return [each for half in halves for each in self._written_together(session, half)]
+        saved = [result for result in written if isinstance(result, int)]
+        shown = {each["id"]: each for each in self.objects(saved, self.site(calls[0]))}
+        return [shown[result] if isinstance(result, int) else result for result in written]
 
     # Routes
 
@@ -406,13 +445,13 @@ class _MustBeAlone(Exception):  # no error
     """An item of a batch cannot be written together with others."""
 
 
-def _outcome(call: Call, operation: Operation, item: Item) -> object:
-    """Return the object of an item, or its error. A failed item changes nothing."""
+def _alone(write: Callable[[], object]) -> object:
+    """Return the object that a write returns, or its error. A failed write changes nothing."""
     results: list[object] = [None]
 
     def work(session: Session) -> object:
         with savepoint(session):
-            return operation.call(_call_of(call, operation, item))
+            return write()
 
     with _failing(results, 0):
         results[0] = run_in_transaction(work)

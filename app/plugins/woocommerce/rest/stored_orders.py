@@ -1,11 +1,9 @@
 """Complete orders, notes and refunds, also of the trash, as other dialects show them."""
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 
 from sqlalchemy import ColumnElement, Select, bindparam, exists, literal, or_, select
 
-from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch, RowStream, every_row, fetch
@@ -15,23 +13,15 @@ from app.db.sql.functions import MAX_INDEXED, is_indexed, is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
 from app.models.address import ADDRESS_COLUMNS, BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
-from app.plugins.woocommerce.rest.lists import (
-    RecordListQuery,
-    address,
-    as_records,
-    conditions_of,
-    fetch_records,
-    phrase_of,
-    records_with_ids,
-)
+from app.plugins.woocommerce.rest import lists
 from app.plugins.woocommerce.rest.site import Object, Record
 from app.plugins.woocommerce.rest.stored_customers import records_without_metadata as accounts_by_id
 from app.services.common.erased import ORDER_COLUMNS, belongs_to
 from app.services.common.filtering import Matching
 from app.services.common.metadata import CUSTOMER, ITEM, ORDER, REFUND, fetch_entries
-from app.services.common.pagination import Total
+from app.services.orders import queries
 from app.services.orders.items import COUPON_ID
-from app.services.orders.queries import COLUMNS, of_statuses
+from app.services.orders.queries import of_statuses
 
 _UNUSED = {
     "search_text",
@@ -46,11 +36,11 @@ _UNUSED = {
     *ADDRESS_COLUMNS,
     SHIPPING_PHONE,
 }
-_COLUMNS = (
+COLUMNS = (
     *(column.label(name) for name, column in ORDER_COLUMNS.items() if name not in _UNUSED),
-    address(ORDERS.c, "billing", BILLING_PARTS),
-    address(ORDERS.c, "shipping", (*SHIPPING_PARTS, "phone")),
-    COLUMNS["total_tax"].label("total_tax"),
+    lists.address(ORDERS.c, "billing", BILLING_PARTS),
+    lists.address(ORDERS.c, "shipping", (*SHIPPING_PARTS, "phone")),
+    queries.COLUMNS["total_tax"].label("total_tax"),
 )
 _REFUND = tuple(ORDER_REFUNDS.c)
 _NOTE = tuple(ORDER_NOTES.c)
@@ -66,33 +56,33 @@ _COUPONS: object = select(
 _NONE: Mapping[int, object] = {0: ()}
 _DESCRIBED = (ORDERS.c.id, ORDERS.c.tax_lines, ORDERS.c.shipping_lines)
 
-_KEYS: Mapping[str, ColumnElement[object]] = {
+KEYS: Mapping[str, ColumnElement[object]] = {
     "date": ORDERS.c.created_at,
     "modified": ORDERS.c.updated_at,
     "id": ORDERS.c.id,
     "title": ORDERS.c.id,
     "slug": ORDERS.c.id,
 }
+REFUND_KEYS: Mapping[str, ColumnElement[object]] = {
+    "date": ORDER_REFUNDS.c.created_at,
+    "modified": ORDER_REFUNDS.c.updated_at,
+    **dict.fromkeys(("id", "title", "slug"), ORDER_REFUNDS.c.id),
+}
 
 
-def list_records(
-    actor: Principal, query: RecordListQuery, args: Record, *, with_customers: bool
-) -> tuple[list[Object], Total]:
-    """Return a page of orders, with customers if wanted, and the number of all that match.
+def matching(query: lists.RecordListQuery, args: Record) -> Matching:
+    """Return the orders of a list.
 
     Args:
         args: the parameters, by which statuses, customers, parents and products are compared.
             Without a status, the list shows all orders but those in the trash.
     """
-    phrase = phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
+    phrase = lists.phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
     with_product, created_via = _with_product(args.get("product")), _created_via(args)
     search = narrowed(narrowed(phrase, with_product), created_via)
-    conditions = [*conditions_of(query, ORDERS.c), *_own_conditions(args)]
+    conditions = [*lists.conditions_of(query, ORDERS.c), *_own_conditions(args)]
     statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
-    matching = of_statuses(None if "any" in statuses else statuses, conditions, search)
-    may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
-    records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
-    return _completed(records, with_customers=with_customers), total
+    return of_statuses(None if "any" in statuses else statuses, conditions, search)
 
 
 def _own_conditions(args: Record) -> list[ColumnElement[bool]]:
@@ -130,18 +120,7 @@ def _created_via(args: Record) -> Search | None:
     return Search(is_wanted, is_wanted, select(ORDERS.c.id).where(is_wanted), most=None)
 
 
-def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Object]:
-    """Return orders in the order of ``ids``, also those in the trash.
-
-    Metadata is in the order of its keys, and in a list in that of its IDs, as on the original.
-    """
-    records = records_with_ids(_COLUMNS, ORDERS.c.id, ids)
-    for each in _completed(records, with_customers=with_customers):
-        each["metadata"] = sorted(each["metadata"], key=itemgetter(1))
-    return records
-
-
-def _completed(records: list[Object], *, with_customers: bool) -> list[Object]:
+def completed(records: list[Object], *, with_customers: bool) -> list[Object]:
     """Return records with what is stored in other tables.
 
     ``metadata`` has entries, ``items_metadata`` entries by item, ``refunds`` the refunds, newest
@@ -170,7 +149,7 @@ def _completed(records: list[Object], *, with_customers: bool) -> list[Object]:
 def _refunds_of(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[Object]]:
     found: dict[int, list[Object]] = {}
     if ids:
-        for each in as_records(_REFUND, fetch(_OF_ORDERS, {"ids": ids})):
+        for each in lists.as_records(_REFUND, fetch(_OF_ORDERS, {"ids": ids})):
             found.setdefault(each["order_id"], []).append(each)
     return found
 
@@ -213,7 +192,7 @@ def list_notes(order_id: int, *, for_customer: bool | None) -> Sequence[Row] | R
 
 def note_records(rows: Sequence[Row]) -> list[Object]:
     """Return notes by the names of their columns."""
-    return as_records(_NOTE, rows)
+    return lists.as_records(_NOTE, rows)
 
 
 def note_by_id(order_id: int, note_id: int) -> Object | None:
@@ -226,34 +205,20 @@ def _notes_of(order_id: int) -> Select[object]:
     return select(*map(as_printed, _NOTE)).where(ORDER_NOTES.c.order_id == order_id)
 
 
-def list_refunds(
-    actor: Principal, query: RecordListQuery, order_id: int | None = None
-) -> tuple[list[Object], Total]:
-    """Return a page of refunds and the number of all that match. A search is that of their orders.
-
-    Args:
-        order_id: only refunds of this order.
-    """
+def matching_refunds(query: lists.RecordListQuery, order_id: int | None) -> Matching:
+    """Return the refunds of a list, of one order or of all. A search is that of their orders."""
     is_trashed = exists(
         select(literal(1)).where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, ORDERS.c.status == TRASH)
     )
-    conditions = [*conditions_of(query, ORDER_REFUNDS.c), ~is_trashed]
+    conditions = [*lists.conditions_of(query, ORDER_REFUNDS.c), ~is_trashed]
     if order_id is not None:
         conditions.append(ORDER_REFUNDS.c.order_id == min(order_id, INT64_MAX))
-    if search := phrase_of(query.search, ORDERS.c.search_text, ORDER_REFUNDS.c.order_id):
+    if search := lists.phrase_of(query.search, ORDERS.c.search_text, ORDER_REFUNDS.c.order_id):
         conditions.append(search.by_index)
-    keys = {
-        "date": ORDER_REFUNDS.c.created_at,
-        "modified": ORDER_REFUNDS.c.updated_at,
-        **dict.fromkeys(("id", "title", "slug"), ORDER_REFUNDS.c.id),
-    }
-    matching = Matching(ORDER_REFUNDS.c.id, conditions)
-    may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
-    refunds, total = fetch_records(_REFUND, matching, query, keys=keys, may_read=may_read)
-    return _with_metadata(refunds), total
+    return Matching(ORDER_REFUNDS.c.id, conditions)
 
 
-def _with_metadata(refunds: list[Object]) -> list[Object]:
+def completed_refunds(refunds: list[Object]) -> list[Object]:
     """Add the entries of refunds, and the entries, taxes and shipping lines of their orders."""
     orders = sorted({each["order_id"] for each in refunds})
     metadata = fetch_entries(fetch, {REFUND: [each["id"] for each in refunds], ITEM: orders})
@@ -262,7 +227,7 @@ def _with_metadata(refunds: list[Object]) -> list[Object]:
         for each in refunds
         if any(i["total_tax"] != "0.00" or i["list"] != "line_items" for i in each["line_items"])
     }
-    found = records_with_ids(_DESCRIBED, ORDERS.c.id, sorted(described)) if described else []
+    found = lists.records_with_ids(_DESCRIBED, ORDERS.c.id, sorted(described)) if described else []
     by_id = {each["id"]: each for each in found}
     for each in refunds:
         each["metadata"] = metadata[REFUND].get(each["id"], _NONE)[0]
@@ -270,9 +235,3 @@ def _with_metadata(refunds: list[Object]) -> list[Object]:
         order = by_id.get(each["order_id"], {})
         each |= {name: order.get(name, []) for name in ("tax_lines", "shipping_lines")}
     return refunds
-
-
-def refund_by_id(refund_id: int) -> Object | None:
-    """Return a refund, or None."""
-    found = _with_metadata(records_with_ids(_REFUND, ORDER_REFUNDS.c.id, [refund_id]))
-    return found[0] if found else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,23 +14,13 @@ from sqlalchemy import ColumnElement, asc, desc, func, select
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import snapshot
 from app.db.records import as_printed
-from app.db.session import reading_own_writes
 from app.errors import ShopError
 from app.models import WEBHOOKS
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import schemas
+from app.plugins.woocommerce.rest import lists, schemas
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call
-from app.plugins.woocommerce.rest.lists import (
-    RecordListQuery,
-    as_records,
-    collection,
-    conditions_of,
-    page,
-    query_of,
-    records_with_ids,
-)
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
@@ -52,13 +42,13 @@ _KEYS: Mapping[str, ColumnElement[object]] = {
 
 
 def list_records(
-    actor: Principal, query: RecordListQuery, status: str | None
+    actor: Principal, query: lists.RecordListQuery, status: str | None
 ) -> tuple[list[Object], int]:
     """Return a page of webhooks and the number of all that match.
 
     Webhooks with equal keys are in the order of their IDs in both directions, as in WooCommerce.
     """
-    conditions = [has_form(BARE_ONLY), *conditions_of(query, WEBHOOKS.c)]
+    conditions = [has_form(BARE_ONLY), *lists.conditions_of(query, WEBHOOKS.c)]
     if status is not None:
         conditions.append(WEBHOOKS.c.status == status)
     if query.search:
@@ -76,12 +66,7 @@ def list_records(
     )
     number = select(func.count()).select_from(WEBHOOKS).where(*conditions)
     with snapshot() as fetch:
-        return as_records(_COLUMNS, fetch(found)), fetch(number)[0][0]
-
-
-def records_by_id(ids: Sequence[int]) -> list[Object]:
-    """Return webhooks in the order of ``ids``."""
-    return [each for each in records_with_ids(_COLUMNS, WEBHOOKS.c.id, ids) if each["is_bare"]]
+        return lists.as_records(_COLUMNS, fetch(found)), fetch(number)[0][0]
 
 
 HOOKS: Mapping[str, list[str]] = {
@@ -132,30 +117,25 @@ class RestWebhook(Base):
     _links = schemas.links(lambda record, site: site.links("webhooks", record["id"]))
 
 
-_object = schemas.maker(RestWebhook)
-
-
-def webhook_object(record: Record, site: Site) -> Object:
-    """Return a webhook of this dialect."""
-    return _object({**record, **webhook_fields(record, HOOKS.get(record["topics"][0], []))}, site)
-
-
 class Webhooks(Resource):
     """The webhooks of this dialect. Those of the native API are not shown."""
 
     noun, kind, result = "webhook", "shop_webhook", RestWebhook
+    table, columns = WEBHOOKS, _COLUMNS
     needs = (Capability.MANAGE_WEBHOOKS,) * 4
     listed = {
-        **collection("Webhook", "date", "id", "title", times=("after", "before")),
+        **lists.collection("Webhook", "date", "id", "title", times=("after", "before")),
         "status": arg.choice("WebhookListStatus", ["all", *_STATUSES], default="all"),
     }
     created = {**FIELDS, "topic": arg.NEEDED, "delivery_url": arg.NEEDED}
     edited = FIELDS
 
-    def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
-        with reading_own_writes():
-            records = records_by_id(ids)
-        return [webhook_object(record, site) for record in records]
+    def completed(self, records: list[Object], site: Site) -> list[Object]:
+        return [
+            {**each, **webhook_fields(each, HOOKS.get(each["topics"][0], []))}
+            for each in records
+            if each["is_bare"]
+        ]
 
     def unknown(self, call: Call, status: int) -> RestError:
         error = super().unknown(call, status)
@@ -164,11 +144,12 @@ class Webhooks(Resource):
         return error
 
     def page(self, call: Call) -> Response:
-        query, status = query_of(call), call.args.get("status")
+        query, status = lists.query_of(call), call.args.get("status")
         query = replace(query, include=tuple(filter(None, query.include)))
         wanted = None if status in {None, "all"} else status
         found, total = list_records(call.actor, query, wanted)
-        return page(call, (webhook_object(each, call.site) for each in found), Total(total))
+        shown = (self.made(each, call.site) for each in self.completed(found, call.site))
+        return lists.page(call, shown, Total(total))
 
     def data(self, call: Call) -> Object:
         """Return the fields of a webhook. Those of a change that are empty keep their values."""
