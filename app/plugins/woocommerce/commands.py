@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,17 +48,14 @@ def stopping_between_batches() -> Iterator[Callable[[], None]]:
         if received:
             raise Stopped(received[0])
 
-    before = {}
-    try:
+    with ExitStack() as stack:
         for number in SIGNALS:
             try:
-                before[number] = signal.signal(number, note)
+                before = signal.signal(number, note)
             except ValueError:  # not in the main thread
                 break
+            stack.callback(signal.signal, number, before)
         yield check
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 if TYPE_CHECKING:
@@ -221,22 +218,20 @@ def verify(
 def _show(report: ImportReport, report_file: Path | None) -> None:
     click.echo(_ROW.format("", *(name.replace("_", " ") for name in COLUMNS), "seconds"))
     for label, counts in report.counts.items():
-        numbers = (f"{getattr(counts, name):,}" for name in COLUMNS)
-        click.echo(_ROW.format(label, *numbers, f"{counts.seconds:,.1f}"))
+        numbers = (f"{counts[name]:,}" for name in COLUMNS)
+        click.echo(_ROW.format(label, *numbers, f"{report.seconds.get(label, 0):,.1f}"))
     for currency, cents in report.refunded.items():
         click.echo(f"Refunded: {amount_text(cents)} {currency}")
     if report.keys:
         number = sum(rows for _, _, rows, _ in report.keys)
         click.echo(f"Metadata left out: {number:,} rows with {len(report.keys):,} keys.")
-    kept = sum(counts.kept for counts in report.counts.values())
-    missing = sum(counts.missing for counts in report.counts.values())
-    if kept:
+    if kept := report.total("kept"):
         click.echo(f"Edited in this shop and kept: {kept:,}. Replace them with --overwrite.")
-    if missing:
+    if missing := report.total("missing"):
         click.echo(f"No longer at the source, and kept: {missing:,}.")
     if report_file:
         click.echo(f"Details: {report_file}")
-    elif any(counts.altered or counts.left_out for counts in report.counts.values()):
+    elif report.total("altered") or report.total("left_out"):
         click.echo("Add --report FILE for a line about each record altered or left out.")
 
 

@@ -28,19 +28,12 @@ from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
 from app.auth.principals import Credentials, InvalidCredentials, Principal
 from app.db.session import run_in_transaction
 from app.models.oauth_nonce import CLOCK_SKEW, OAuthNonce
-from app.plugins.woocommerce.oauth1 import (
-    ALGORITHMS,
-    MAX_FORM_FIELDS,
-    MAX_FORMS,
-    MAX_PARAMETERS,
-    Signature,
-    SignedRequest,
-)
+from app.plugins.woocommerce import oauth1
 
 FEW_FORMS = 12
 """Number of signature forms to try for an address with many failed logins."""
 
-UNKNOWN_METHOD = f"Sign with one of {', '.join(ALGORITHMS)}."
+UNKNOWN_METHOD = f"Sign with one of {', '.join(oauth1.ALGORITHMS)}."
 NO_TIMESTAMP = "The timestamp must be a number of seconds."
 WRONG_TIMESTAMP = "The timestamp differs from the server time by more than 15 minutes."
 USED_NONCE = "The nonce has already been used."
@@ -50,9 +43,9 @@ USED_NONCE = "The nonce has already been used."
 class SignedCredentials:
     """A one-legged OAuth 1.0a signature, and the number of its forms to try."""
 
-    request: SignedRequest
-    signature: Signature
-    forms: int = MAX_FORMS
+    request: oauth1.SignedRequest
+    signature: oauth1.Signature
+    forms: int = oauth1.MAX_FORMS
 
     @property
     def consumer_key(self) -> str:
@@ -62,7 +55,7 @@ class SignedCredentials:
     def principal(self) -> Principal:
         """Return the principal of the signing key, or raise InvalidCredentials."""
         signature = self.signature
-        if signature.method not in ALGORITHMS:
+        if signature.method not in oauth1.ALGORITHMS:
             raise InvalidCredentials(UNKNOWN_METHOD)
         # Eleven digits reach beyond the year 5000.
         now, sent = time.time(), signature.timestamp
@@ -129,16 +122,16 @@ def from_header_or_query(
     parameters = given.parameters if given is not None and given.type == "oauth" else {}
     sent: OriginalRequest = request.environ[ORIGINAL_REQUEST]
     # Before any parameter is decoded, and including those that are ignored (decisions 17).
-    if len(parameters) + 1 + sent.query.count("&") > MAX_PARAMETERS:
+    if len(parameters) + 1 + sent.query.count("&") > oauth1.MAX_PARAMETERS:
         return MalformedCredentials("The request has too many parameters.")
     signed = _signed(request, sent, parameters)
-    if not _has_pair(request):
+    if not {"consumer_key", "consumer_secret"} & request.args.keys():
         signed = replace(signed, form=form_of(request))
     signature = signed.signature()
     if isinstance(signature, str):
         return MalformedCredentials(f"The parameter {signature} is missing.", "parameter")
     if signature is not None:
-        if signed.form.count("&") >= MAX_FORM_FIELDS:
+        if signed.form.count("&") >= oauth1.MAX_FORM_FIELDS:
             return MalformedCredentials("The request has too many parameters.")
         override = request.headers.get("X-HTTP-Method-Override", "").strip().upper()
         if override and override.replace("HEAD", "GET") != request.method:
@@ -146,7 +139,7 @@ def from_header_or_query(
         # A signature does not cover the order of parameters, and only the last one has an effect.
         if len(set(sent.overrides)) > 1:
             return MalformedCredentials("The request has several values of _method.")
-        return SignedCredentials(signed, signature, FEW_FORMS if is_blocked() else MAX_FORMS)
+        return SignedCredentials(signed, signature, FEW_FORMS if is_blocked() else oauth1.MAX_FORMS)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
         reason = unsupported_scheme(header, or_oauth=True)
@@ -158,13 +151,9 @@ def from_header_or_query(
     return ApiKeyCredentials(key or "", secret or "")
 
 
-def _has_pair(request: Request) -> bool:
-    return bool({"consumer_key", "consumer_secret"} & request.args.keys())
-
-
 def _signed(
     request: Request, sent: OriginalRequest, parameters: Mapping[str, str | None]
-) -> SignedRequest:
+) -> oauth1.SignedRequest:
     environ = request.environ
     # gunicorn sets RAW_URI, other servers set REQUEST_URI. Both can be a full URL.
     raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
@@ -172,7 +161,7 @@ def _signed(
     # Parameters in the header do not take effect. Ignore others than oauth_*, because otherwise a
     # signed filter or `_method` could be moved there without invalidating the signature.
     header = [pair for pair in decoded if pair[0].startswith("oauth_")]
-    return SignedRequest(
+    return oauth1.SignedRequest(
         methods=_methods(request, sent),
         origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
         path=(raw if raw.startswith("/") else urlsplit(raw).path)

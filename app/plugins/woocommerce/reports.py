@@ -20,15 +20,7 @@ from app.conversions.intervals import DAY, MONTH
 from app.db.read_pool import Fetch
 from app.db.session import now
 from app.db.sql.types import Id, IdList
-from app.models import (
-    COUPONS,
-    ORDER_PRODUCTS,
-    ORDER_REFUNDS,
-    ORDERS,
-    ROW_COUNTS,
-    USER_ROLES,
-    USERS,
-)
+from app.models import COUPONS, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS, ROW_COUNTS, USER_ROLES, USERS
 from app.services.common.row_counts import RowCountFilter
 from app.services.coupons.queries import PUBLISHED, TRASHED
 from app.services.orders.items import amount_text, cents, divided

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 ACTION = "action"
 HOOKS: Mapping[str, list[str]] = {
@@ -47,22 +46,6 @@ def is_topic(topic: str) -> bool:
     Topics of events that do not exist here are accepted, but never delivered (events 3).
     """
     return _TOPIC.fullmatch(topic) is not None
-
-
-def webhook_fields(webhook: Mapping[str, Any], hooks: list[str]) -> dict[str, Any]:
-    """Return the fields of a webhook that all APIs of WooCommerce show, except for its times."""
-    topic = webhook["topics"][0]
-    resource, _, event = topic.partition(".")
-    return {
-        "id": webhook["id"],
-        "name": webhook["name"],
-        "status": webhook["status"],
-        "topic": topic,
-        "resource": resource,
-        "event": event,
-        "hooks": hooks,
-        "delivery_url": webhook["delivery_url"],
-    }
 
 
 def hooks_of(topic: str) -> list[str]:

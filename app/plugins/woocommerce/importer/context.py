@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.catalog import Catalog
-from app.plugins.woocommerce.importer.convert.converted import Converted, LeftOut
+from app.plugins.woocommerce.importer.convert import Converted, LeftOut
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.report import ImportReport
 from app.plugins.woocommerce.importer.source.shop import ShopSource
@@ -43,7 +43,7 @@ class ImportContext:
         """Return the records that can be imported, and report the others."""
         counts, found = self.report.counts_of(kind.label), list[Converted]()
         for record_id in ids:
-            counts.read += 1
+            counts["read"] += 1
             try:
                 found.append(convert(record_id))
             except LeftOut as reason:

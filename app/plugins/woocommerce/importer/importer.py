@@ -3,25 +3,16 @@
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-
-from sqlalchemy.orm import Session
+from dataclasses import dataclass
 
 from app.auth.principal_cache import note_revocation
 from app.catalog import current_catalog
 from app.db.session import run_in_transaction
-from app.models import (
-    COUPON_METADATA,
-    CUSTOMER_METADATA,
-    ITEM_IDS,
-    ITEM_METADATA,
-    ORDER_METADATA,
-    REFUND_METADATA,
-)
+from app.models import ITEM_IDS
 from app.plugins.woocommerce.importer import kinds
 from app.plugins.woocommerce.importer.context import ImportContext, Step
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter, reasons_by_key
-from app.plugins.woocommerce.importer.report import ImportReport
+from app.plugins.woocommerce.importer.report import COUNTS, ImportReport
 from app.plugins.woocommerce.importer.source.loading import Location, Say, load
 from app.plugins.woocommerce.importer.source.shop import ShopSource
 from app.plugins.woocommerce.importer.source.staging import SourceIndex, staging
@@ -29,6 +20,7 @@ from app.plugins.woocommerce.importer.steps import accounts, coupons, order_part
 from app.plugins.woocommerce.importer.tables import SourceError
 from app.plugins.woocommerce.importer.target.record_map import RecordMap, is_empty
 from app.plugins.woocommerce.importer.target.writer import RecordWriter
+from app.services.common import metadata
 from app.services.common.progress import Progress
 from app.services.maintenance.import_runs import record_import
 
@@ -37,10 +29,11 @@ REPORTED = (kinds.CUSTOMER, kinds.COUPON, kinds.ORDER, kinds.REFUND, kinds.API_K
 
 RESERVED = {
     ITEM_IDS: ("woocommerce_order_items",),
-    ITEM_METADATA: ("woocommerce_order_itemmeta",),
-    CUSTOMER_METADATA: ("usermeta",),
+    metadata.ITEM.table: ("woocommerce_order_itemmeta",),
+    metadata.CUSTOMER.table: ("usermeta",),
     **dict.fromkeys(
-        (COUPON_METADATA, ORDER_METADATA, REFUND_METADATA), ("postmeta", "wc_orders_meta")
+        [kind.table for kind in (metadata.COUPON, metadata.ORDER, metadata.REFUND)],
+        ("postmeta", "wc_orders_meta"),
     ),
 }
 """Tables whose new IDs are above those of tables of the source."""
@@ -124,9 +117,9 @@ def import_shop(
         was_known = records.is_known
         records.begin()
         writer = RecordWriter(records, report, overwrite=options.overwrite, new_ids=options.new_ids)
-        metadata = MetadataConverter(options.keep_keys)
+        converter = MetadataConverter(options.keep_keys)
         index = SourceIndex(source.staging)
-        context = ImportContext(source, writer, report, current_catalog(), index, metadata)
+        context = ImportContext(source, writer, report, current_catalog(), index, converter)
         plan = plan_of(context)
         last_ids = {step.kind.name: source.staging.last_id(step.table) for step in plan}
         if is_empty([kind.table for kind in ONE_SEQUENCE]):
@@ -146,7 +139,7 @@ def import_shop(
             if was_known and step.kind in REPORTED:
                 context.report_missing(step.kind, step.table)
         records.finish()
-        report.left_out_keys(reasons_by_key(metadata.left_out))
+        report.left_out_keys(reasons_by_key(converter.left_out))
         if rules := source.staging.count("wdr_rules"):
             why = f"{rules} discount rules without codes are not mapped"
             report.line("wdr_rules", None, "left_out", why)
@@ -195,17 +188,17 @@ def plan_of(context: ImportContext) -> list[Step]:
 
 
 def _record_event(records: RecordMap, report: ImportReport) -> None:
-    counts = {label: asdict(each) for label, each in report.counts.items()}
-    created, updated = (
-        sum(getattr(each, name) for each in report.counts.values())
-        for name in ("created", "updated")
-    )
+    counts = {
+        label: {**{name: each[name] for name in COUNTS}, "seconds": report.seconds.get(label, 0.0)}
+        for label, each in report.counts.items()
+    }
     summary = {"records": counts}
-
-    def work(session: Session) -> None:
-        record_import(session, records.name, summary, created=created, updated=updated)
-
-    run_in_transaction(work)
+    created, updated = report.total("created"), report.total("updated")
+    run_in_transaction(
+        lambda session: record_import(
+            session, records.name, summary, created=created, updated=updated
+        )
+    )
 
 
 __all__ = ["Location", "Options", "SourceError", "import_shop", "staged_shop"]

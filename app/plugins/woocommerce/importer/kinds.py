@@ -1,8 +1,8 @@
 """The kinds of records that are imported, and how conflicts with stored records are resolved."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from sqlalchemy import bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import Column, ColumnElement, bindparam, case, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.conversions.emails import comparable_email
@@ -28,12 +28,20 @@ from app.models import (
 )
 from app.models.coupon import CouponStatus
 from app.models.user import role_of, with_normalized
-from app.plugins.woocommerce.importer.convert.converted import Pending
+from app.plugins.woocommerce.importer.convert import Pending
 from app.plugins.woocommerce.importer.target.writer import TargetKind
 from app.services.campaigns.writes import count_again
 from app.services.common import metadata
 from app.services.events.sequence import last_event_id
 from app.services.orders.columns import new_key
+
+
+def _owners(
+    session: Session, column: Column[str], values: Iterable[str], *conditions: ColumnElement[bool]
+) -> dict[str, int]:
+    """Return the stored records that have one of some values in a column: their IDs by value."""
+    found = select(column, column.table.c.id).where(column.in_(list(values)), *conditions)
+    return dict(map(tuple, session.execute(found)))
 
 
 def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:
@@ -47,25 +55,18 @@ def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:
         session.execute(
             update(USERS).where(USERS.c.id.in_(changed)).values(email="", email_normalized="")
         )
-    rows = session.execute(
-        select(USERS.c.id, USERS.c.email_normalized, USERS.c.username_normalized).where(
-            or_(
-                USERS.c.email_normalized.in_(list(emails)),
-                USERS.c.username_normalized.in_(list(names)),
-            )
-        )
-    ).all()
-    for row in rows:
-        if (each := emails.get(row.email_normalized)) and each.target_id != row.id:
+    for key, owner in _owners(session, USERS.c.email_normalized, emails).items():
+        if (each := emails[key]).target_id != owner:
             each.converted.altered.append(
-                f"account {row.id} of this shop has the e-mail {each.values['email']!r}, "
+                f"account {owner} of this shop has the e-mail {each.values['email']!r}, "
                 "which was emptied"
             )
             each.values["email"] = ""
-        if (each := names.get(row.username_normalized)) and each.target_id != row.id:
+    for key, owner in _owners(session, USERS.c.username_normalized, names).items():
+        if (each := names[key]).target_id != owner:
             name = _free_username(session, each.values["username"], names)
             each.converted.altered.append(
-                f"account {row.id} of this shop has the username {each.values['username']!r}; "
+                f"account {owner} of this shop has the username {each.values['username']!r}; "
                 f"the new username is {name!r}"
             )
             each.values["username"] = name
@@ -105,17 +106,14 @@ def _resolve_coupons(session: Session, pending: Sequence[Pending]) -> None:
         for each in pending
         if each.values["status"] == CouponStatus.PUBLISHED
     }
-    rows = session.execute(
-        select(COUPONS.c.id, COUPONS.c.code).where(
-            COUPONS.c.code.in_(list(published)), COUPONS.c.status == CouponStatus.PUBLISHED
-        )
-    ).all()
-    for row in rows:
-        each = published[row.code]
-        if each.target_id != row.id and row.id not in {other.target_id for other in pending}:
+    ids = {each.target_id for each in pending}
+    is_published = COUPONS.c.status == CouponStatus.PUBLISHED
+    for code, owner in _owners(session, COUPONS.c.code, published, is_published).items():
+        each = published[code]
+        if owner not in ids:
             each.values |= {"status": CouponStatus.TRASH, "trashed_at": each.values["updated_at"]}
             each.converted.altered.append(
-                f"coupon {row.id} of this shop has the code, so the coupon was moved to the trash"
+                f"coupon {owner} of this shop has the code, so the coupon was moved to the trash"
             )
     # Two coupons of one import can exchange their codes.
     moved = [each.target_id for each in pending if each.imported]
@@ -131,10 +129,7 @@ def _resolve_orders(session: Session, pending: Sequence[Pending]) -> None:
     Order keys are unique, because download links contain them.
     """
     keys = {each.values["order_key"] for each in pending} - {""}
-    rows = session.execute(
-        select(ORDERS.c.id, ORDERS.c.order_key).where(ORDERS.c.order_key.in_(list(keys)))
-    ).all()
-    owners = {row.order_key: row.id for row in rows}
+    owners = _owners(session, ORDERS.c.order_key, keys)
     without = [each.target_id for each in pending if each.imported and not each.values["order_key"]]
     stored = session.execute(
         select(ORDERS.c.id, ORDERS.c.order_key).where(ORDERS.c.id.in_(without))

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,24 +11,12 @@ from typing import IO
 COLUMNS = ("read", "created", "updated", "unchanged", "altered", "left_out")
 
 
-@dataclass(slots=True)
-class KindCounts:
-    """Counts of the records of one kind.
+COUNTS = (*COLUMNS, "kept", "missing")
+"""What is counted of each kind of records.
 
-    Attributes:
-        kept: records that changed at the source but keep their edits in this shop.
-        missing: records that an earlier import created and that no longer exist at the source.
-    """
-
-    read: int = 0
-    created: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    altered: int = 0
-    left_out: int = 0
-    kept: int = 0
-    missing: int = 0
-    seconds: float = 0.0
+``kept``: records that changed at the source but keep their edits in this shop; ``missing``: records
+that an earlier import created and that no longer exist at the source.
+"""
 
 
 @dataclass(slots=True)
@@ -37,33 +26,39 @@ class ImportReport:
     Attributes:
         lines: file for one JSON object for each record that is left out, altered, kept or missing;
             None to write no file.
-        counts: the counts of each kind by its name, in the order of the import.
+        counts: the COUNTS of each kind by its name, in the order of the import.
+        seconds: the time of each kind.
         refunded: sum of the refunds in cents, by currency.
         keys: table, key, number and reason of the metadata that was left out.
     """
 
     lines: IO[str] | None = None
-    counts: dict[str, KindCounts] = field(default_factory=dict)
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
     refunded: dict[str, int] = field(default_factory=dict)
     keys: list[tuple[str, str, int, str]] = field(default_factory=list)
 
-    def counts_of(self, kind: str) -> KindCounts:
+    def counts_of(self, kind: str) -> Counter[str]:
         """Return the counts of a kind."""
-        return self.counts.setdefault(kind, KindCounts())
+        return self.counts.setdefault(kind, Counter())
+
+    def total(self, what: str) -> int:
+        """Return the number of records of all kinds."""
+        return sum(counts[what] for counts in self.counts.values())
 
     @contextmanager
-    def timed(self, kind: str) -> Iterator[KindCounts]:
+    def timed(self, kind: str) -> Iterator[None]:
         """Measure the time of a step."""
-        counts, start = self.counts_of(kind), time.monotonic()
+        self.counts_of(kind)
+        start = time.monotonic()
         try:
-            yield counts
+            yield
         finally:
-            counts.seconds += time.monotonic() - start
+            self.seconds[kind] = time.monotonic() - start + self.seconds.get(kind, 0.0)
 
     def add(self, kind: str, what: str, table: str, record_id: int, why: str) -> None:
         """Count a record of a kind that is left out, kept or missing, and write its line."""
-        counts = self.counts_of(kind)
-        setattr(counts, what, getattr(counts, what) + 1)
+        self.counts_of(kind)[what] += 1
         self.line(table, record_id, what, why)
 
     def left_out_keys(self, keys: list[tuple[str, str, int, str]]) -> None:

@@ -18,7 +18,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDER_REFUNDS
 from app.plugins.woocommerce.importer.context import ImportContext
-from app.plugins.woocommerce.importer.convert.converted import Converted, edited_at
+from app.plugins.woocommerce.importer.convert import Converted, edited_at
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.importer import plan_of, staged_shop
 from app.plugins.woocommerce.importer.kinds import ORDER, REFUND
@@ -228,7 +228,7 @@ def verify_shop(
 
 def _summarise(result: Verification, comparer: RecordComparer, report: ImportReport) -> None:
     for label, counts in comparer.compared.items():
-        left_out = report.counts_of(label).left_out
+        left_out = report.counts_of(label)["left_out"]
         result.lines.append(
             f"{label}: {counts['source']:,} at the source, {counts['found']:,} here, "
             f"{left_out:,} left out, {counts['edited']:,} edited here, "

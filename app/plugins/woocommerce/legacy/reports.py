@@ -5,12 +5,7 @@ from flask import Response
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
 from app.api.responses import json_response
-from app.plugins.woocommerce.reports import (
-    SELLERS,
-    top_sellers,
-    woocommerce_period,
-    woocommerce_sales,
-)
+from app.plugins.woocommerce import reports
 from app.schemas import queries
 from app.schemas.base import Base, list_response, response
 from app.schemas.fields import output as fields
@@ -100,7 +95,7 @@ blp = Blueprint(
 
 
 def _period(query: Query) -> Period:
-    return woocommerce_period(query["period"], query["first"], query["last"])
+    return reports.woocommerce_period(query["period"], query["first"], query["last"])
 
 
 @blp.route("")
@@ -121,7 +116,7 @@ def get_sales(query: Query) -> Response:
 
     Orders count that are processing, completed, on hold or refunded, in the currency of the shop.
     """
-    return json_response({"sales": woocommerce_sales(current_principal(), _period(query))})
+    return json_response({"sales": reports.woocommerce_sales(current_principal(), _period(query))})
 
 
 @blp.route("/sales/top_sellers")
@@ -130,7 +125,9 @@ def get_sales(query: Query) -> Response:
 @blp.response(200, TopSellerList)
 def list_top_sellers(query: Query) -> Response:
     """List the products that sold best."""
-    sellers = top_sellers(current_principal(), _period(query), query["limit"] or SELLERS)
+    sellers = reports.top_sellers(
+        current_principal(), _period(query), query["limit"] or reports.SELLERS
+    )
     shown: list[dict[str, object]] = [
         {"title": each["name"], "product_id": each["product_id"], "quantity": each["quantity"]}
         for each in sellers

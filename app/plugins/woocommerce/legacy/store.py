@@ -17,11 +17,7 @@ from app.api.smorest import Api
 from app.config import VERSION
 from app.plugins.woocommerce.credentials import from_header_or_query
 from app.plugins.woocommerce.legacy.reports import blp as reports
-from app.plugins.woocommerce.legacy.schemas.orders import (
-    ORDERS,
-    REFUNDS,
-    LegacyOrderRefundV3Schema,
-)
+from app.plugins.woocommerce.legacy.schemas.orders import ORDERS, REFUNDS, LegacyOrderRefundV3Schema
 from app.plugins.woocommerce.legacy.schemas.records import RECORDS, CustomerV3Schema
 from app.plugins.woocommerce.legacy.schemas.requests import (
     QUERIES,

@@ -211,20 +211,16 @@ def _once(
     """
     resource = route.resource
 
-    def named(body: object) -> object:
+    def named(body: Any) -> object:
+        if route.path.endswith("/batch"):
+            return {name: {resource: items} for name, items in body.items()} if body else {}
         return {resource: {"id": ids.get("order_id") or results[-1]["id"], "part": body}}
 
     def bare(stored: Any) -> object:
+        if route.path.endswith("/batch"):
+            return {name: items[resource] for name, items in stored.items()} or []
         return stored[resource]["part"]
 
-    def named_batch(body: Any) -> object:
-        return {name: {resource: items} for name, items in body.items()} if body else {}
-
-    def bare_batch(stored: Any) -> object:
-        return {name: items[resource] for name, items in stored.items()} or []
-
-    if route.path.endswith("/batch"):
-        return idempotent_in_form(run, named_batch, bare_batch)()
     return idempotent_in_form(run, named, bare)()
 
 
@@ -399,8 +395,10 @@ def _arguments(
     return found
 
 
-def in_context(error: ShopError | ma.ValidationError, operation: Operation) -> RestError:
+def in_context(error: errors.Failure, operation: Operation) -> RestError:
     """Return an error of a service: an unknown record is 400 in an update (wc-v3, Lists)."""
+    if isinstance(error, RestError):
+        return error
     shown = errors.as_rest_error(error)
     is_unknown = shown.code.endswith("_invalid_id") and not shown.code.startswith("wc_user")
     if operation.action == "edit" and is_unknown and shown.status == 404:

@@ -420,9 +420,6 @@ class RestOrderNote(Base):
     _links = schemas.links(partial(_links_below, "notes"))
 
 
-note_object = schemas.maker(RestOrderNote)
-
-
 def _refunded_tax_lines(record: Record, site: Site) -> list[Object]:
     """Return the tax lines of the order, each with what a refund has of its rate."""
     sums: dict[tuple[int, bool], Decimal] = {}

@@ -13,22 +13,20 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
-from app.db.session import reading_own_writes
+from app.db.records import Row
 from app.errors import InvalidInputs
-from app.models import ORDER_REFUNDS
+from app.models import ORDER_NOTES, ORDER_REFUNDS
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import stored_orders
+from app.plugins.woocommerce.rest import order_objects, stored_orders
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, Route
-from app.plugins.woocommerce.rest.lists import METADATA_KEYS, RecordListQuery, collection, listed
-from app.plugins.woocommerce.rest.order_objects import (
-    REFUNDABLE,
-    TAXES,
-    RestOrderNote,
-    RestRefund,
-    note_object,
-    refund_object,
+from app.plugins.woocommerce.rest.lists import (
+    METADATA_KEYS,
+    RecordListQuery,
+    as_records,
+    collection,
+    listed,
 )
 from app.plugins.woocommerce.rest.orders import ORDERS
 from app.plugins.woocommerce.rest.resources import Resource
@@ -56,7 +54,8 @@ _AUDIENCES = ["any", "customer", "internal"]
 class Notes(Resource):
     """The notes of an order."""
 
-    noun, kind, result = "note", "shop_order", RestOrderNote
+    noun, kind, result = "note", "shop_order", order_objects.RestOrderNote
+    table, columns = ORDER_NOTES, tuple(ORDER_NOTES.c)
     path = "/orders/<id:order_id>/notes"
     summaries = {"list": "List the notes of an order", "create": "Add a note to an order"}
     needs = (
@@ -81,20 +80,17 @@ class Notes(Resource):
         _order(call, "woocommerce_rest_shop_order_invalid_id", trashed_too=True)
         wanted = {"customer": True, "internal": False}.get(call.args.get("type") or "any")
         rows = stored_orders.list_notes(call.ids["order_id"], for_customer=wanted)
-        return listed(
-            call,
-            rows,
-            lambda batch: [
-                note_object(each, call.site) for each in stored_orders.note_records(batch)
-            ],
-        )
+
+        def made(batch: Sequence[Row]) -> list[Object]:
+            return [self.made(each, call.site) for each in as_records(self.columns, batch)]
+
+        return listed(call, rows, made)
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
-        with reading_own_writes():
-            found = stored_orders.note_by_id(call.ids["order_id"], record_id)
-        if found is None:
+        found = self.records([record_id], call.site)
+        if not found or found[0]["order_id"] != call.ids["order_id"]:
             raise RestError("woocommerce_rest_invalid_id", "Invalid resource ID.", status)
-        return note_object(found, call.site)
+        return self.made(found[0], call.site)
 
     def view(self, call: Call) -> Object:
         _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)
@@ -154,7 +150,7 @@ _REFUNDED = arg.ObjectArgument("RefundLineItemCreate", "Refunded item.", **_ITEM
 class Refunds(Resource):
     """The refunds of an order."""
 
-    noun, kind, result = "refund", "shop_order_refund", RestRefund
+    noun, kind, result = "refund", "shop_order_refund", order_objects.RestRefund
     table, columns, keys = ORDER_REFUNDS, tuple(ORDER_REFUNDS.c), stored_orders.REFUND_KEYS
     path = "/orders/<id:order_id>/refunds"
     summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
@@ -190,7 +186,7 @@ class Refunds(Resource):
         return stored_orders.completed_refunds(records)
 
     def made(self, record: Record, site: Site) -> Object:
-        return refund_object(record, site)
+        return order_objects.refund_object(record, site)
 
     def defaults(self, call: Call) -> Mapping[str, object]:
         return {"dp": 2}
@@ -231,7 +227,7 @@ class Refunds(Resource):
             raise RestError("woocommerce_rest_invalid_order_refund", message)
         given = call.given
         native: Object = {name: given[name] for name in ("amount", "reason") if name in given}
-        known = {item["id"] for name in REFUNDABLE for item in order[name]}
+        known = {item["id"] for name in order_objects.REFUNDABLE for item in order[name]}
         native["line_items"] = [
             _native_item(each)
             for each in given.get("line_items") or ()
@@ -262,7 +258,7 @@ def _native_item(given: Record) -> Object:
     }
     if taxes:
         by_rate = {rate: str(-amount) for rate, amount in taxes if amount}
-        native["metadata"] = {TAXES: {"total": by_rate}}
+        native["metadata"] = {order_objects.TAXES: {"total": by_rate}}
     return native
 
 

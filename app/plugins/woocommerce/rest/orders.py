@@ -21,17 +21,11 @@ from app.db.session import run_in_transaction
 from app.errors import InvalidOrderItems, ShopError
 from app.models import ORDERS as ORDER_TABLE
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import customers, schemas, stored_orders
+from app.plugins.woocommerce.rest import customers, order_objects, schemas, stored_orders
 from app.plugins.woocommerce.rest.attributes import change_attributes
 from app.plugins.woocommerce.rest.errors import RestError, as_rest_error
 from app.plugins.woocommerce.rest.frame import Call, Operation, Route
 from app.plugins.woocommerce.rest.lists import METADATA_KEYS, RecordListQuery, collection
-from app.plugins.woocommerce.rest.order_objects import (
-    KNOWN_CURRENCIES,
-    RestOrder,
-    fee_tax_status,
-    symbol_of,
-)
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.loading import instance_of
@@ -87,7 +81,7 @@ _OTHER_CURRENCIES = (
     "SLL",
     "VEF",
 )
-CURRENCIES = sorted({*KNOWN_CURRENCIES, *_OTHER_CURRENCIES})
+CURRENCIES = sorted({*order_objects.KNOWN_CURRENCIES, *_OTHER_CURRENCIES})
 
 _PRODUCT = arg.Argument("integer", "string")
 
@@ -164,7 +158,7 @@ _LIST = {
 class Orders(Resource):
     """The orders of the shop."""
 
-    noun, kind, result = "order", "shop_order", RestOrder
+    noun, kind, result = "order", "shop_order", order_objects.RestOrder
     table, columns, keys = ORDER_TABLE, stored_orders.COLUMNS, stored_orders.KEYS
     needs = (
         Capability.READ_PRIVATE_SHOP_ORDERS,
@@ -296,18 +290,12 @@ def _not_applicable(error: CouponRefused, currency: str) -> RestError:
     template = _REASONS.get(error.first.code)
     if template is None:
         return shown
-    money = f"{symbol_of(currency)}{error.first.amount}"
+    money = f"{order_objects.symbol_of(currency)}{error.first.amount}"
     return RestError(shown.code, template.format(error.coupon, money), 400, shown.data)
 
 
-NAMES: Mapping[str, str] = {
-    "customer_note": "note",
-    "customer_id": "customer_id",
-    "transaction_id": "transaction_id",
-    "parent_id": "parent_id",
-    "currency": "currency",
-    "created_via": "created_via",
-}
+_SAME = ("customer_id", "transaction_id", "parent_id", "currency", "created_via")
+NAMES: Mapping[str, str] = {"customer_note": "note", **dict(zip(_SAME, _SAME, strict=True))}
 """Native names of fields that need no conversion."""
 
 _NEW: Record = {
@@ -346,7 +334,10 @@ def _data(call: Call, before: Record) -> tuple[Object, StatusChange | None]:
         lists["coupon_lines"] = _native_coupons(given["coupon_lines"], before)
         _discount_lines(lists, before)
     pays = _pay(native, details, lists, before, is_asked=bool(given.get("set_paid")))
-    native |= {name: [_without_metadata(item) for item in items] for name, items in lists.items()}
+    native |= {
+        name: [{key: item[key] for key in item if key != "meta_data"} for item in items]
+        for name, items in lists.items()
+    }
     if details:
         native["payment_details"] = details
     data: Object = instance_of(OrderCreate if before is _NEW else OrderUpdate).load(native)
@@ -369,10 +360,6 @@ def _require_valid(native: Record, given: Record) -> None:
     billing = (given.get("billing") or {}).get("email")
     if billing is not None and not is_email(billing):
         raise RestError("order_invalid_billing_email", "Invalid billing email address")
-
-
-def _without_metadata(item: Object) -> Object:
-    return {name: value for name, value in item.items() if name != "meta_data"}
 
 
 def _with_account_email(data: Object) -> Object:
@@ -470,7 +457,9 @@ def _metadata_of(name: str, item: Record, before: Record) -> list[Object]:
     """Return the metadata of an item, with the tax status of a fee that gets another one."""
     status = item.get("tax_status") if name == "fee_lines" else None
     # An erased order accepts what a program has read, but no new metadata.
-    is_read = bool(item.get("id")) and status == fee_tax_status({**item, "order": before})
+    is_read = bool(item.get("id")) and status == order_objects.fee_tax_status(
+        {**item, "order": before}
+    )
     own = [{"key": "_tax_status", "value": status}] if status and not is_read else []
     return [*(item.get("meta_data") or ()), *own]
 

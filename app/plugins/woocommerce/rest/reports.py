@@ -7,14 +7,7 @@ from datetime import date
 
 from app.auth.principals import Capability
 from app.catalog import current_catalog
-from app.plugins.woocommerce.reports import (
-    coupons_by_type,
-    orders_by_status,
-    paying_customers,
-    top_sellers,
-    woocommerce_period,
-    woocommerce_sales,
-)
+from app.plugins.woocommerce import reports
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.frame import Call, Operation, Route
@@ -52,19 +45,19 @@ def _period_of(call: Call) -> Period:
         date.fromisoformat(call.given[name]) if name in call.given else None
         for name in ("date_min", "date_max")
     ]
-    return woocommerce_period(None if any(days) else call.args.get("period"), *days)
+    return reports.woocommerce_period(None if any(days) else call.args.get("period"), *days)
 
 
 def get_sales(call: Call) -> list[Object]:
     """Return the sales of a period, in a list with one object."""
     require_reports(call.actor)
-    sales = woocommerce_sales(call.actor, _period_of(call))
+    sales = reports.woocommerce_sales(call.actor, _period_of(call))
     return [{**sales, "_links": {"about": [{"href": call.site.url("reports")}]}}]
 
 
 def get_top_sellers(call: Call) -> list[Object]:
     """Return the products of which most units were sold in a period."""
-    url, sellers = call.site.url, top_sellers(call.actor, _period_of(call))
+    url, sellers = call.site.url, reports.top_sellers(call.actor, _period_of(call))
     about = [{"href": url("reports")}]
     products = ([{"href": url("products", each["product_id"])}] for each in sellers)
     links = ({"about": about, "product": product} for product in products)
@@ -73,7 +66,7 @@ def get_top_sellers(call: Call) -> list[Object]:
 
 def get_order_totals(call: Call) -> list[Object]:
     """Return the number of orders in each status."""
-    found = orders_by_status(call.actor)
+    found = reports.orders_by_status(call.actor)
     statuses = current_catalog().order_statuses.items()
     return [_total(slug, label, found.get(slug, 0)) for slug, label in statuses]
 
@@ -81,13 +74,13 @@ def get_order_totals(call: Call) -> list[Object]:
 def get_customer_totals(call: Call) -> list[Object]:
     """Return the number of customers with and without a completed order."""
     kinds = (("paying", "Paying customer"), ("non_paying", "Non-paying customer"))
-    found = zip(kinds, paying_customers(call.actor), strict=True)
+    found = zip(kinds, reports.paying_customers(call.actor), strict=True)
     return [_total(slug, name, number) for (slug, name), number in found]
 
 
 def get_coupon_totals(call: Call) -> list[Object]:
     """Return the number of coupons of each type."""
-    found = coupons_by_type(call.actor, _TYPES)
+    found = reports.coupons_by_type(call.actor, _TYPES)
     return [_total(slug, name, found.get(slug, 0)) for slug, name in _TYPES.items()]
 
 

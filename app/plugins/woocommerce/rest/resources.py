@@ -26,13 +26,7 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import errors, lists
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list
 from app.plugins.woocommerce.rest.errors import Failure, RestError
-from app.plugins.woocommerce.rest.frame import (
-    Call,
-    Operation,
-    Route,
-    checked_arguments,
-    in_context,
-)
+from app.plugins.woocommerce.rest.frame import Call, Operation, Route, checked_arguments, in_context
 from app.plugins.woocommerce.rest.schemas import maker, name_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.base import Base
@@ -330,7 +324,9 @@ class Resource:
         for at, result in zip(ready, written, strict=True):
             results[at] = result
         return [
-            _failure(operation, item_id, result) if isinstance(result, Failure) else result
+            {"id": item_id, "error": in_context(result, operation).body}
+            if isinstance(result, Failure)
+            else result
             for (item_id, _), result in zip(items, results, strict=True)
         ]
 
@@ -465,12 +461,6 @@ def _failing(results: list[Any], at: int) -> Iterator[None]:
         yield
     except (*errors.FAILURES, RestError) as error:
         results[at] = error
-
-
-def _failure(operation: Operation, item_id: int, error: Failure) -> Object:
-    """Return the error of an item as a batch shows it."""
-    shown = error if isinstance(error, RestError) else in_context(error, operation)
-    return {"id": item_id, "error": shown.body}
 
 
 def _call_of(call: Call, operation: Operation, item: Item) -> Call:

@@ -44,18 +44,6 @@ _OF_CUSTOMERS = {
 """Resources with the addresses of customers, and the capabilities that read them."""
 
 
-def _methods(held: frozenset[Capability] | None) -> Mapping[str, Sequence[str]]:
-    """Return the methods of records for these capabilities; None for all."""
-    return {
-        noun: tuple(
-            method
-            for method in ITEM_METHODS
-            if held is None or method == "GET" or (delete if method == "DELETE" else edit) in held
-        )
-        for noun, (edit, delete) in _RIGHTS.items()
-    }
-
-
 @dataclass(frozen=True)
 class Site:
     """The shop as objects name it."""
@@ -86,7 +74,15 @@ class Site:
     @cached_property
     def methods(self) -> Mapping[str, Sequence[str]]:
         """The methods of a record that the caller has the capabilities for, by its noun."""
-        return _methods(self.actor.capabilities if self.actor else None)
+        held = self.actor.capabilities if self.actor else None
+        return {
+            noun: tuple(
+                method
+                for method in ITEM_METHODS
+                if held is None or method == "GET" or {"DELETE": delete}.get(method, edit) in held
+            )
+            for noun, (edit, delete) in _RIGHTS.items()
+        }
 
     @cached_property
     def shows_customers(self) -> bool:

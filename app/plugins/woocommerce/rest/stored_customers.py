@@ -19,18 +19,8 @@ _SHOWN = {
     and not name.endswith(("_normalized", "_sort"))
     and not name.startswith(("billing_", "shipping_"))
 }
-SHIPPING_PARTS = (
-    "first_name",
-    "last_name",
-    "company",
-    "address_1",
-    "address_2",
-    "city",
-    "postcode",
-    "country",
-    "state",
-    "phone",
-)
+_NAME_AND_STREET = ("first_name", "last_name", "company", "address_1", "address_2", "city")
+SHIPPING_PARTS = (*_NAME_AND_STREET, "postcode", "country", "state", "phone")
 BILLING_PARTS = (*SHIPPING_PARTS[:9], "email", "phone")
 """Addresses in the order of other dialects."""
 _HAS_PAID = exists().where(ORDERS.c.customer_id == USERS.c.id, ORDERS.c.completed_at.is_not(None))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Select, bindparam, exists, literal, or_, select
+from sqlalchemy import ColumnElement, bindparam, exists, literal, or_, select
 
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
@@ -43,7 +43,6 @@ COLUMNS = (
     queries.COLUMNS["total_tax"].label("total_tax"),
 )
 _REFUND = tuple(ORDER_REFUNDS.c)
-_NOTE = tuple(ORDER_NOTES.c)
 _IDS = bindparam("ids", type_=IdList)
 _OF_ORDERS: object = (
     select(*map(as_printed, _REFUND))
@@ -179,30 +178,15 @@ def product_names(order_ids: Sequence[int]) -> dict[tuple[int, int], str]:
 
 
 def list_notes(order_id: int, *, for_customer: bool | None) -> Sequence[Row] | RowStream:
-    """Return the notes of an order, newest first, for ``note_records``.
+    """Return the notes of an order, newest first.
 
     Args:
         for_customer: only notes that the customer sees, or only others; None for all.
     """
-    found = _notes_of(order_id)
+    found = select(*map(as_printed, ORDER_NOTES.c)).where(ORDER_NOTES.c.order_id == order_id)
     if for_customer is not None:
         found = found.where(ORDER_NOTES.c.customer_note.is_(for_customer))
     return every_row(found.order_by(ORDER_NOTES.c.created_at.desc(), ORDER_NOTES.c.id.desc()))
-
-
-def note_records(rows: Sequence[Row]) -> list[Object]:
-    """Return notes by the names of their columns."""
-    return lists.as_records(_NOTE, rows)
-
-
-def note_by_id(order_id: int, note_id: int) -> Object | None:
-    """Return a note of an order, or None."""
-    found = _notes_of(order_id).where(ORDER_NOTES.c.id == min(note_id, INT64_MAX))
-    return next(iter(note_records(fetch(found))), None)
-
-
-def _notes_of(order_id: int) -> Select[object]:
-    return select(*map(as_printed, _NOTE)).where(ORDER_NOTES.c.order_id == order_id)
 
 
 def matching_refunds(query: lists.RecordListQuery, order_id: int | None) -> Matching:

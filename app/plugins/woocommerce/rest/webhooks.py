@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -24,7 +23,6 @@ from app.plugins.woocommerce.rest.frame import Call
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
-from app.plugins.woocommerce.topics import webhook_fields
 from app.schemas.base import Base
 from app.services.common.bulk import Precondition
 from app.services.common.pagination import Total
@@ -104,8 +102,11 @@ class RestWebhook(Base):
     """Webhook."""
 
     id = schemas.Integer()
-    name = status = topic = resource = event = schemas.Text()
-    hooks = schemas.Texts()
+    name = status = schemas.Text()
+    topic = schemas.Text("topics", lambda topics, _: topics[0])
+    resource = schemas.Text("topics", lambda topics, _: topics[0].partition(".")[0])
+    event = schemas.Text("topics", lambda topics, _: topics[0].partition(".")[2])
+    hooks = schemas.Texts("topics", lambda topics, _: HOOKS.get(topics[0], []))
     delivery_url = schemas.Text()
     date_created, date_created_gmt = schemas.times("created_at")
     date_modified, date_modified_gmt = schemas.times(
@@ -131,11 +132,7 @@ class Webhooks(Resource):
     edited = FIELDS
 
     def completed(self, records: list[Object], site: Site) -> list[Object]:
-        return [
-            {**each, **webhook_fields(each, HOOKS.get(each["topics"][0], []))}
-            for each in records
-            if each["is_bare"]
-        ]
+        return [each for each in records if each["is_bare"]]
 
     def unknown(self, call: Call, status: int) -> RestError:
         error = super().unknown(call, status)
@@ -148,7 +145,7 @@ class Webhooks(Resource):
         query = replace(query, include=tuple(filter(None, query.include)))
         wanted = None if status in {None, "all"} else status
         found, total = list_records(call.actor, query, wanted)
-        shown = (self.made(each, call.site) for each in self.completed(found, call.site))
+        shown = (self.made(each, call.site) for each in found)
         return lists.page(call, shown, Total(total))
 
     def data(self, call: Call) -> Object:
@@ -164,12 +161,19 @@ class Webhooks(Resource):
     def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
         if call.ids:
             self.shown(call.ids["id"], call, 400)
-        with _url_errors():
+        try:
             webhook = (
                 writes.update_webhook(call.actor, call.ids["id"], data, check, BARE_ONLY)
                 if call.ids
                 else writes.create_webhook(call.actor, data, WebhookFormat.BARE)
             )
+        except ShopError as error:
+            is_invalid = error.code == "shop_api_invalid_webhook_delivery_url"
+            if not is_invalid or "refused" in error.details:
+                raise
+            code = "woocommerce_rest_shop_webhook_invalid_delivery_url"
+            message = "Webhook delivery URL must be a valid URL starting with http:// or https://."
+            raise RestError(code, message) from None
         return int(webhook["id"])
 
     def require_deletable(self, call: Call) -> None:
@@ -198,17 +202,3 @@ def _new(given: Record) -> Object:
 def _require_topic(topic: str, message: str) -> None:
     if topic not in HOOKS:
         raise RestError("woocommerce_rest_shop_webhook_invalid_topic", message)
-
-
-@contextmanager
-def _url_errors() -> Iterator[None]:
-    """Raise the error of this dialect for a URL that is not one."""
-    try:
-        yield
-    except ShopError as error:
-        is_invalid = error.code == "shop_api_invalid_webhook_delivery_url"
-        if not is_invalid or "refused" in error.details:
-            raise
-        code = "woocommerce_rest_shop_webhook_invalid_delivery_url"
-        message = "Webhook delivery URL must be a valid URL starting with http:// or https://."
-        raise RestError(code, message) from None

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.conversions.numbers import money
 from app.models.coupon import CouponOptions
-from app.plugins.woocommerce.importer.convert.converted import Alterations, is_yes
+from app.plugins.woocommerce.importer.convert import Alterations, is_yes
 from app.plugins.woocommerce.importer.source.clock import ShopClock
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized
 from app.plugins.woocommerce.importer.source.staging import Meta

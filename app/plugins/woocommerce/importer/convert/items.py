@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from app.db.records import Record
-from app.plugins.woocommerce.importer.convert.converted import (
+from app.plugins.woocommerce.importer.convert import (
     Alterations,
     Cents,
     SourceEntry,
@@ -21,7 +21,13 @@ from app.plugins.woocommerce.importer.convert.converted import (
 from app.plugins.woocommerce.importer.convert.metadata import REPEATED, MetadataConverter
 from app.plugins.woocommerce.importer.source.item_meta import Products, visible_meta
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized
-from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Rows, meta_in
+from app.plugins.woocommerce.importer.source.staging import (
+    Meta,
+    MetaRows,
+    Rows,
+    entries_in,
+    meta_in,
+)
 from app.plugins.woocommerce.importer.tables import ITEM_KEYS
 from app.services.orders.item_changes import MAX_QUANTITY
 from app.services.orders.items import META_IDS, amount_text, cents
@@ -256,7 +262,9 @@ def refunded_items(
 def _refunded(item: _Item) -> Record:
     total, tax = ("cost", "total_tax") if item.kind == "shipping" else ("_line_total", "_line_tax")
     product_id, variation_id = abs(item.whole("_product_id")), abs(item.whole("_variation_id"))
-    keys_and_ids = zip(item.rows[::3], item.rows[2::3], strict=True)
+    of_reference = (
+        int(row_id or 0) for key, _, row_id in entries_in(item.rows) if key == _REFERENCE
+    )
     return {
         "id": abs(item.whole(_REFERENCE)),
         "item_id": item.id,
@@ -269,7 +277,7 @@ def _refunded(item: _Item) -> Record:
         "variation_id": variation_id,
         "sku": item.products.skus.get(variation_id or product_id) or None,
         "tax_class": item.tax_class() or None,
-        "meta_id": next((int(row_id or 0) for key, row_id in keys_and_ids if key == _REFERENCE), 0),
+        "meta_id": int(next(of_reference, None) or 0),
     }
 
 

@@ -6,14 +6,14 @@ from functools import lru_cache
 
 import orjson
 
-from app.plugins.woocommerce.importer.convert.converted import Alterations, SourceEntry
+from app.plugins.woocommerce.importer.convert import Alterations, SourceEntry
 from app.plugins.woocommerce.importer.dump.values import REPLACEMENT
 from app.plugins.woocommerce.importer.source.php_values import (
     Unconverted,
     UnreadableValue,
     unserialized,
 )
-from app.plugins.woocommerce.importer.source.staging import MetaRows
+from app.plugins.woocommerce.importer.source.staging import MetaRows, entries_in
 from app.plugins.woocommerce.importer.tables import ITEM_KEYS
 from app.services.common.metadata_rules import FOUND_LENGTH, found_text
 
@@ -107,7 +107,7 @@ class MetadataConverter:
         """
         found = []
         remaining = set(fields)
-        for key, value, row_id in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
+        for key, value, row_id in entries_in(rows):
             name = key or ""
             if name in remaining:
                 remaining.remove(name)

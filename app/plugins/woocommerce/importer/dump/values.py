@@ -10,6 +10,12 @@ _ESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 REPLACEMENT = "\ufffd"
 _INVALID = re.compile("[\ud800-\udfff]+")
+# MySQL calls cp1252 latin1. Five of its bytes have no character, and are control characters there.
+_CHARACTERS = [bytes((byte,)).decode("cp1252", "ignore") or chr(byte) for byte in range(256)]
+_BYTES = {
+    **{chr(byte): byte for byte in range(256)},
+    **{char: byte for byte, char in enumerate(_CHARACTERS)},
+}
 _INTRODUCER = re.compile(r"_\w+\s*|[nN](?=')")
 
 
@@ -26,7 +32,7 @@ def text_of(literal: str, *, from_latin1: bool) -> str | None:
         text = literal[1:-1]
         # A quote within a literal is always escaped, so both escapes contain one of these.
         if "\\" in text or "'" in text:
-            text = unescaped(text)
+            text = _ESCAPE.sub(_unescape, text)
         return text if text.isascii() else meant(text, from_latin1=from_latin1)
     if introducer := _INTRODUCER.match(literal):  # _binary '...', N'...'
         return text_of(literal[introducer.end() :], from_latin1=from_latin1)
@@ -38,11 +44,6 @@ def text_of(literal: str, *, from_latin1: bool) -> str | None:
     if literal[:2] in {"x'", "X'"}:
         return text_of_bytes(bytes.fromhex(literal[2:-1]))
     return literal
-
-
-def unescaped(text: str) -> str:
-    """Return the text of a string literal without its quotes."""
-    return _ESCAPE.sub(_unescape, text)
 
 
 def _unescape(found: re.Match[str]) -> str:
@@ -67,7 +68,7 @@ def meant(text: str, *, from_latin1: bool) -> str:
     if not _INVALID.search(text):
         return repaired(text) if from_latin1 else text
     if from_latin1 or _INVALID.sub("", text).isascii():
-        return _from_cp1252(text.encode(errors="surrogateescape"))
+        return "".join(_CHARACTERS[byte] for byte in text.encode(errors="surrogateescape"))
     return _INVALID.sub(REPLACEMENT, text)
 
 
@@ -76,28 +77,6 @@ def repaired(text: str) -> str:
     if text.isascii():
         return text
     try:
-        return b"".join(map(_byte_of, text)).decode()
-    except (UnicodeDecodeError, UnicodeEncodeError):
+        return bytes(_BYTES[char] for char in text).decode()
+    except (UnicodeDecodeError, KeyError):
         return text
-
-
-def _from_cp1252(value: bytes) -> str:
-    """Return the text of bytes in cp1252, which MySQL calls latin1.
-
-    The five bytes that have no character in cp1252 are control characters in MySQL.
-    """
-    return "".join(map(_character_of, value))
-
-
-def _character_of(byte: int) -> str:
-    try:
-        return bytes((byte,)).decode("cp1252")
-    except UnicodeDecodeError:
-        return chr(byte)
-
-
-def _byte_of(char: str) -> bytes:
-    try:
-        return char.encode("cp1252")
-    except UnicodeEncodeError:
-        return char.encode("latin-1")

@@ -4,8 +4,12 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized
-from app.plugins.woocommerce.importer.source.staging import MetaRows
+from app.plugins.woocommerce.importer.source.php_values import (
+    UnreadableValue,
+    array_in,
+    unserialized,
+)
+from app.plugins.woocommerce.importer.source.staging import MetaRows, entries_in
 
 _OF_TAXONOMY = "pa_"
 _OF_ATTRIBUTE = "attribute_"
@@ -63,9 +67,7 @@ def visible_meta(
         product_id: the ID of the product or variation of the line.
     """
     found, ids = [], {}
-    for number, (key, value, row_id) in enumerate(
-        zip(rows[::3], rows[1::3], rows[2::3], strict=True)
-    ):
+    for number, (key, value, row_id) in enumerate(entries_in(rows)):
         if key is None or value is None or key.startswith("_") or not (text := _scalar(value)):
             continue
         shown, text = unquote(key).replace("\0", ""), unquote(text).replace("\0", "")
@@ -89,13 +91,8 @@ def _scalar(value: str) -> str:
 
 def attribute_names(text: str | None) -> dict[str, str]:
     """Return the names of attributes by their key, from ``_product_attributes`` of a product."""
-    try:
-        stored = unserialized(text) if text else {}
-    except UnreadableValue:
-        return {}
-    attributes = stored.items() if isinstance(stored, dict) else ()
     return {
         unquote(str(key)): str(attribute["name"]).replace("\0", "")
-        for key, attribute in attributes
+        for key, attribute in array_in(text).items()
         if isinstance(attribute, dict) and attribute.get("name")
     }

@@ -130,6 +130,15 @@ class _Reader:
         return UnreadableValue(f"{reason}, at byte {self._at}")
 
 
+def array_in(text: str | None) -> dict[int | str, object]:
+    """Return a serialized array; an empty one for another value, or one that cannot be read."""
+    try:
+        value = unserialized(text) if text else {}
+    except UnreadableValue:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def list_of(text: str | None) -> list[str]:
     """Return the texts of a serialized array or a list with commas, or raise UnreadableValue."""
     if not text:

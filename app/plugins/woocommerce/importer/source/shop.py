@@ -11,7 +11,7 @@ from app.plugins.woocommerce.importer.source.order_layouts import (
     PostLayout,
     TableLayout,
 )
-from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, unserialized
+from app.plugins.woocommerce.importer.source.php_values import array_in
 from app.plugins.woocommerce.importer.source.staging import Staging
 from app.services.coupons.expiry import expiry_zone
 
@@ -96,14 +96,9 @@ class ShopSource:
 
 
 def _files(text: str | None) -> dict[str, tuple[str, str]]:
-    try:
-        value = unserialized(text) if text else {}
-    except UnreadableValue:
-        return {}
-    files = value.items() if isinstance(value, dict) else ()
     return {
         str(key): (str(file.get("name") or _file_name(url)), url)
-        for key, file in files
+        for key, file in array_in(text).items()
         if isinstance(file, dict) and (url := str(file.get("file") or ""))
     }
 

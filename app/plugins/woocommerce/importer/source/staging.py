@@ -85,11 +85,17 @@ class Staging:
             raise SourceError(reason) from error
 
     def _take_rows(self, database: str, name: str, table: SourceTable, rows: Sequence[Row]) -> None:
+        self._note_last_id(database, name, table, rows)
+        staged = ((int(row[0] or 0), orjson.dumps(row[1:])) for row in rows)
+        self._insert(database, name, staged)
+
+    def _note_last_id(
+        self, database: str, name: str, table: SourceTable, rows: Sequence[Row]
+    ) -> None:
         if table.primary in table.columns:
             place, key = table.columns.index(table.primary), (database, name)
             highest = max(int(row[place] or 0) for row in rows)
             self._last_ids[key] = max(highest, self._last_ids.get(key, 0))
-        self._insert(database, name, map(_staged, rows))
 
     def _take_meta(self, database: str, table: SourceTable, rows: Sequence[Row]) -> None:
         """Store keys, values and IDs. Consecutive rows of a record are stored in one row."""
@@ -106,12 +112,9 @@ class Staging:
                 values = [key, value, meta_id]
                 grouped.append((int(owner or 0), values))
                 last = owner
-        place = (database, table.name)
-        highest = max(map(int, [row[3] or 0 for row in rows]))
-        self._last_ids[place] = max(highest, self._last_ids.get(place, 0))
-        self._insert(
-            database, table.name, ((owner, orjson.dumps(values)) for owner, values in grouped)
-        )
+        self._note_last_id(database, table.name, table, rows)
+        staged = ((owner, orjson.dumps(values)) for owner, values in grouped)
+        self._insert(database, table.name, staged)
         if used:
             self._insert(database, USED_BY, used)
 
@@ -197,13 +200,14 @@ class Staging:
         return self._names.get((self._database, name))
 
 
+def entries_in(rows: MetaRows) -> Iterator[tuple[str | None, str | None, str | None]]:
+    """Return key, value and ID of each row of metadata."""
+    return zip(rows[::3], rows[1::3], rows[2::3], strict=True)
+
+
 def meta_in(rows: MetaRows) -> Meta:
     """Return the first value of each key in alternating keys, values and IDs, as WordPress does."""
     return dict(zip(rows[-3::-3], rows[-2::-3], strict=True))
-
-
-def _staged(row: Row) -> tuple[int, bytes]:
-    return int(row[0] or 0), orjson.dumps(row[1:])
 
 
 def _json(values: Iterable[int | str]) -> str:

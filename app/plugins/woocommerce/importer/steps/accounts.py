@@ -20,12 +20,7 @@ from app.models.webhook import WebhookFormat, WebhookStatus
 from app.outbound.client import has_valid_host
 from app.outbound.signatures import new_secret
 from app.plugins.woocommerce.importer.context import ImportContext
-from app.plugins.woocommerce.importer.convert.converted import (
-    Alterations,
-    Converted,
-    LeftOut,
-    whole,
-)
+from app.plugins.woocommerce.importer.convert import Alterations, Converted, LeftOut, whole
 from app.plugins.woocommerce.importer.kinds import API_KEY, CUSTOMER, WEBHOOK
 from app.plugins.woocommerce.importer.source.clock import EPOCH, ShopClock, from_unix
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, keys_of

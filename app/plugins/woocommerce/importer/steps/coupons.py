@@ -14,7 +14,7 @@ from app.conversions.text import CODE_MAX_LENGTH, clean
 from app.db.search import LONG, email_key, search_text
 from app.models.coupon import COUNTS, CouponStatus
 from app.plugins.woocommerce.importer.context import PAGE, ImportContext, redemption
-from app.plugins.woocommerce.importer.convert.converted import (
+from app.plugins.woocommerce.importer.convert import (
     Alterations,
     Converted,
     LeftOut,
@@ -30,14 +30,15 @@ from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, 
 from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Pages, meta_in
 from app.plugins.woocommerce.importer.tables import COUPON_KEYS
 
-STATUSES: dict[str | None, CouponStatus] = {
-    "publish": CouponStatus.PUBLISHED,
-    **dict.fromkeys(("private", "draft", "pending", "future"), CouponStatus.PUBLISHED),
-    "trash": CouponStatus.TRASH,
+STATUSES: dict[str | None, tuple[CouponStatus, str]] = {
+    "publish": (CouponStatus.PUBLISHED, ""),
+    "private": (CouponStatus.PUBLISHED, "published"),  # works as a published one
+    "draft": (CouponStatus.PUBLISHED, "published and paused"),
+    "pending": (CouponStatus.PUBLISHED, "published and paused"),
+    "future": (CouponStatus.PUBLISHED, "published with its date as start"),
+    "trash": (CouponStatus.TRASH, ""),
 }
-"""What becomes of a coupon. Private ones work as published ones."""
-PAUSED = frozenset({"draft", "pending"})
-"""The statuses of coupons that are imported paused."""
+"""What becomes of a coupon, and what the report says."""
 DEFAULT_TYPE = "fixed_cart"
 _IDS = {
     "product_ids": "product_ids",
@@ -124,16 +125,16 @@ def _coupon(
 def _status(status: str | None, altered: Alterations) -> CouponStatus:
     if status not in STATUSES:
         raise LeftOut(f"the coupon has the status {status!r}")
-    if status not in {"publish", "trash"}:
-        then = {"private": "", "future": " with its date as start"}.get(status or "", " and paused")
-        altered.append(f"the coupon has the status {status!r} and is published{then}")
-    return STATUSES[status]
+    new_status, then = STATUSES[status]
+    if then:
+        altered.append(f"the coupon has the status {status!r} and is {then}")
+    return new_status
 
 
 def _schedule(status: str | None, created: datetime) -> dict[str, object]:
     """Return the start of a coupon, and whether it is active. Without a date, it is paused."""
     starts_at = created if status == "future" and created != EPOCH else None
-    is_paused = status in PAUSED or (status == "future" and not starts_at)
+    is_paused = status in {"draft", "pending"} or (status == "future" and not starts_at)
     return {"active": not is_paused, "starts_at": starts_at}
 
 
@@ -189,23 +190,23 @@ def _money(meta: Meta, name: str, altered: Alterations) -> Decimal | None:
     return Decimal(altered.cents(text, name)).scaleb(-2) if text else None
 
 
-def _ids(meta: Meta, name: str, altered: Alterations) -> list[int]:
+def _list(meta: Meta, name: str, altered: Alterations) -> list[str]:
     try:
-        stored = list_of(meta.get(name))
+        return list_of(meta.get(name))
     except UnreadableValue:
         altered.append(f"{name} cannot be read, and was emptied")
         return []
+
+
+def _ids(meta: Meta, name: str, altered: Alterations) -> list[int]:
+    stored = _list(meta, name, altered)
     if any(not whole(text) for text in stored if text.strip(" 0")):
         altered.append(f"entries of {name} that are not IDs were removed")
     return ids(stored)
 
 
 def _emails(meta: Meta, altered: Alterations) -> list[str]:
-    try:
-        stored = list_of(meta.get("customer_email"))
-    except UnreadableValue:
-        altered.append("customer_email cannot be read, and was emptied")
-        return []
+    stored = _list(meta, "customer_email", altered)
     emails = [sanitize_email(email.lower()) for email in stored if email.strip()]
     if not all(emails):
         altered.append("invalid addresses of customer_email were removed")
@@ -283,7 +284,7 @@ def redemptions(
             Converted(meta_id, "postmeta", values, references=references, resolved=resolved)
         )
     context.resolve(COUPON_USE, found)
-    context.report.counts_of("redemptions").read += len(found)
+    context.report.counts_of("redemptions")["read"] += len(found)
     yield found
 
 

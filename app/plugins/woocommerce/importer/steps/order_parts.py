@@ -9,12 +9,7 @@ from sqlalchemy import delete
 from app.db.session import run_statement
 from app.models import ORDER_NOTES
 from app.plugins.woocommerce.importer.context import ImportContext
-from app.plugins.woocommerce.importer.convert.converted import (
-    Alterations,
-    Converted,
-    LeftOut,
-    whole,
-)
+from app.plugins.woocommerce.importer.convert import Alterations, Converted, LeftOut, whole
 from app.plugins.woocommerce.importer.convert.items import StoredItems, refunded_items
 from app.plugins.woocommerce.importer.kinds import DOWNLOAD, ORDER_NOTE, REFUND
 from app.plugins.woocommerce.importer.source.clock import EPOCH, ShopClock

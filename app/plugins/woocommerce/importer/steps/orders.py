@@ -1,7 +1,7 @@
 """The import steps of orders, with their items and the coupon uses in their coupon lines."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -12,19 +12,13 @@ from app.db.search import email_key
 from app.db.session import run_statement
 from app.models import ORDERS
 from app.plugins.woocommerce.importer.context import ImportContext, redemption
-from app.plugins.woocommerce.importer.convert.converted import (
-    Alterations,
-    Converted,
-    LeftOut,
-    is_yes,
-    whole,
-)
+from app.plugins.woocommerce.importer.convert import Alterations, Converted, LeftOut, is_yes, whole
 from app.plugins.woocommerce.importer.convert.items import Items, StoredItems, items_of_order
 from app.plugins.woocommerce.importer.kinds import ORDER, ORDER_USE
 from app.plugins.woocommerce.importer.source.clock import EPOCH, from_unix
 from app.plugins.woocommerce.importer.source.order_layouts import NUMBER_KEYS, SourceOrder
-from app.plugins.woocommerce.importer.source.staging import Pages
-from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS
+from app.plugins.woocommerce.importer.source.staging import Pages, entries_in
+from app.plugins.woocommerce.stored_keys import ADDRESS_KEYS, ORDER_TEXTS
 from app.services.orders.columns import derived_columns
 from app.services.orders.item_changes import MAX_CENTS
 from app.services.orders.items import COUPON_ID, MAX_TOTAL, amount_text
@@ -32,18 +26,8 @@ from app.services.orders.items import COUPON_ID, MAX_TOTAL, amount_text
 _PRODUCTS = {"_product_id", "_variation_id"}
 _PREFIX = "wc-"
 DRAFTS = {"auto-draft", "draft", "checkout-draft", "inherit"}
-_TEXTS = (
-    "payment_method_id",
-    "payment_method_title",
-    "customer_ip",
-    "customer_user_agent",
-    "note",
-    "transaction_id",
-    "created_via",
-    "cart_hash",
-    "version",
-)
 _SUMS = ("total", "cart_tax", "shipping_tax", "total_shipping", "total_discount", "discount_tax")
+_TEXTS = ORDER_TEXTS.keys() - {*_SUMS, "order_key", "currency", "prices_include_tax"}
 _CURRENCY = re.compile("[A-Za-z]{3}")
 
 
@@ -106,16 +90,21 @@ def _keep_coupons(
     found = [
         (order, coupons) for order in orders if (coupons := all_items[order.source_id].coupons)
     ]
-    codes = {code for _, coupons in found for _, code, _ in coupons}
-    sources = context.index.coupons_of(codes) if codes else {}
-    targets = context.writer.records.targets("coupon", list(sources.values()))
+    known = _coupons(context, {code for _, coupons in found for _, code, _ in coupons})
     for order, coupons in found:
         kept = {
-            str(item_id): {**order.values["item_details"][str(item_id)], COUPON_ID: target}
+            str(item_id): {**order.values["item_details"][str(item_id)], COUPON_ID: known[code][1]}
             for item_id, code, _ in coupons
-            if (target := targets.get(sources.get(code, 0)))
+            if code in known
         }
         order.resolved["item_details"] = order.values["item_details"] | kept
+
+
+def _coupons(context: ImportContext, codes: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return the ID at the source and the new ID of the coupons that were imported, by code."""
+    sources = context.index.coupons_of(codes) if codes else {}
+    targets = context.writer.records.targets("coupon", list(sources.values()))
+    return {code: (each, targets[each]) for code, each in sources.items() if each in targets}
 
 
 def _make_keys_unique(context: ImportContext, orders: Sequence[Converted]) -> None:
@@ -140,7 +129,7 @@ def stored_items(context: ImportContext, ids: Sequence[int]) -> StoredItems:
     products = context.source.products(
         number
         for stored in metas.values()
-        for key, value in zip(stored[::3], stored[1::3], strict=True)
+        for key, value, _ in entries_in(stored)
         if key in _PRODUCTS and (number := whole(value))
     )
     return StoredItems(rows, metas, products, context.metadata)
@@ -273,21 +262,21 @@ def _uses(
     if not found:
         return
     context.resolve(ORDER_USE, found)
-    coupons = context.index.coupons_of({use.values["code"] for use in found})
-    targets = context.writer.records.targets("coupon", list(coupons.values()))
+    coupons = _coupons(context, {use.values["code"] for use in found})
     written = []
     for use in found:
-        source_coupon, order_id = coupons.get(use.values["code"], 0), use.resolved["order_id"]
-        if source_coupon not in targets or order_id is None:
+        code, order_id = use.values["code"], use.resolved["order_id"]
+        if code not in coupons or order_id is None:
             continue  # a code that matches no coupon has no redemption (redemptions 6)
-        use.resolved |= redemption(targets[source_coupon], f"order-{order_id}")
+        source_coupon, coupon_id = coupons[code]
+        use.resolved |= redemption(coupon_id, f"order-{order_id}")
         written.append(use)
         if use.values["status"] == "confirmed":
             account = use.references.get("customer", 0)
             key = str(account) if account else use.values["email_normalized"]
             context.index.add_order_uses([(source_coupon, key)])
     written.sort(key=lambda use: use.source_id)
-    context.report.counts_of("redemptions").read += len(written)
+    context.report.counts_of("redemptions")["read"] += len(written)
     context.writer.write(ORDER_USE, written)
 
 

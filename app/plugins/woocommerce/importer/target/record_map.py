@@ -3,18 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Table,
-    and_,
-    bindparam,
-    delete,
-    exists,
-    insert,
-    select,
-    true,
-    update,
-)
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_records
@@ -26,7 +15,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import IMPORT_SOURCES, IMPORTED_RECORDS
 from app.models.imported_record import ERASED
-from app.plugins.woocommerce.importer.convert.converted import Imported, Pending
+from app.plugins.woocommerce.importer.convert import Imported, Pending
 from app.plugins.woocommerce.importer.source.staging import Staging
 
 PAGE = 5000
@@ -143,8 +132,9 @@ class RecordMap:
         found: dict[int, int] = {}
         if self.source_id is not None and wanted:
             pairs = select(IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id)
-            is_kept = true() if erased else IMPORTED_RECORDS.c.fingerprint != ERASED
-            rows = fetch(pairs.where(self._is_entry(kind, wanted), is_kept))
+            entries = pairs.where(self._is_entry(kind, wanted))
+            kept = entries if erased else entries.where(IMPORTED_RECORDS.c.fingerprint != ERASED)
+            rows = fetch(kept)
             found = {row[0]: row[1] for row in rows}
         if self.dry_run and wanted:
             marks = ", ".join("?" * len(wanted))

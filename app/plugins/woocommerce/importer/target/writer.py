@@ -17,12 +17,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ITEM_METADATA, ORDER_REFUNDS
 from app.models.imported_record import ERASED
-from app.plugins.woocommerce.importer.convert.converted import (
-    Converted,
-    Imported,
-    Pending,
-    edited_at,
-)
+from app.plugins.woocommerce.importer.convert import Converted, Imported, Pending, edited_at
 from app.plugins.woocommerce.importer.report import ImportReport
 from app.plugins.woocommerce.importer.target.record_map import RecordMap, Row, TargetIds
 from app.services.common.metadata import MetadataTable
@@ -187,7 +182,7 @@ class RecordWriter:
 
         outcome = run_in_transaction(work)
         counts = self.report.counts_of(kind.label)
-        counts.unchanged += outcome.unchanged
+        counts["unchanged"] += outcome.unchanged
         for each in outcome.kept:
             why = "it was edited in this shop and changed at the source; --overwrite replaces it"
             self.report.add(kind.label, "kept", each.table, each.source_id, why)
@@ -195,12 +190,11 @@ class RecordWriter:
             why = "its personal data was erased in this shop"
             self.report.add(kind.label, "left_out", each.table, each.source_id, why)
         for pending in outcome.written:
-            counts.created += not pending.imported
-            counts.updated += bool(pending.imported)
+            counts["updated" if pending.imported else "created"] += 1
             source = pending.converted
             reasons = ["; ".join(source.altered)] if source.altered else []
             reasons += [f"{key} {what}" for key, what in source.altered.keys.items()]
-            counts.altered += bool(reasons)
+            counts["altered"] += bool(reasons)
             for why in reasons:
                 self.report.line(source.table, source.source_id, "altered", why)
 

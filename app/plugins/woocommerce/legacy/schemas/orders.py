@@ -18,30 +18,10 @@ from app.plugins.woocommerce.legacy.schemas.records import LegacyMetadata, with_
 from app.schemas.base import Base, excluding, list_response, request
 from app.schemas.fields import output as fields
 from app.schemas.fields.list_input import ItemArray
-from app.schemas.orders.input import (
-    OrderBulkItem,
-    OrderCreate,
-    OrderCreateRequest,
-    OrderUpdate,
-    OrderUpdateRequest,
-)
+from app.schemas.orders import input as inputs
+from app.schemas.orders import order as orders
+from app.schemas.orders import refund as refunds
 from app.schemas.orders.item_input import MAX_ITEMS, too_large
-from app.schemas.orders.order import (
-    DownloadList,
-    DownloadSchema,
-    FeeLineSchema,
-    LineItemSchema,
-    OrderSchema,
-    ShippingLineSchema,
-)
-from app.schemas.orders.refund import (
-    OrderRefundCreate,
-    OrderRefundCreateRequest,
-    OrderRefundSchema,
-    OrderRefundUpdate,
-    OrderRefundUpdateRequest,
-    RefundItemCreate,
-)
 from app.services.orders.item_changes import REMOVES_PRODUCT
 
 IDENTIFYING = {
@@ -106,11 +86,11 @@ class _LegacyOrder(Base):
         return data
 
 
-class LegacyOrderCreate(_LegacyOrder, with_meta(OrderCreate, "order_meta")):  # type: ignore[misc] # created by a function
+class LegacyOrderCreate(_LegacyOrder, with_meta(inputs.OrderCreate, "order_meta")):  # type: ignore[misc] # created by a function
     """Fields of a new order in the legacy API."""
 
 
-class LegacyOrderUpdate(_LegacyOrder, with_meta(OrderUpdate, "order_meta")):  # type: ignore[misc] # the same
+class LegacyOrderUpdate(_LegacyOrder, with_meta(inputs.OrderUpdate, "order_meta")):  # type: ignore[misc] # the same
     """Fields of an update of an order in the legacy API."""
 
 
@@ -118,25 +98,25 @@ LegacyOrderCreateRequest = request(LegacyOrderCreate, "order")
 LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order")
 
 
-class LegacyLineItemSchema(LineItemSchema):
+class LegacyLineItemSchema(orders.LineItemSchema):
     """Line item of an order in the legacy API."""
 
     Meta = excluding(*NEWER_ITEM_FIELDS["line_items"], "metadata")
 
 
-class LegacyShippingLineSchema(ShippingLineSchema):
+class LegacyShippingLineSchema(orders.ShippingLineSchema):
     """Shipping line of an order in the legacy API."""
 
     Meta = excluding(*NEWER_ITEM_FIELDS["shipping_lines"], "metadata")
 
 
-class LegacyFeeLineSchema(FeeLineSchema):
+class LegacyFeeLineSchema(orders.FeeLineSchema):
     """Fee line of an order in the legacy API."""
 
     Meta = excluding(*NEWER_ITEM_FIELDS["fee_lines"], "metadata")
 
 
-class LegacyOrderSchema(OrderSchema):
+class LegacyOrderSchema(orders.OrderSchema):
     """Order in a response of the legacy API, which has no payment and origin (records 3)."""
 
     order_meta = LegacyMetadata()
@@ -152,17 +132,17 @@ class LegacyOrderSchema(OrderSchema):
     )
     fee_lines = fields.Lines(LegacyFeeLineSchema, "Fees.", wire=partial(legacy_items, "fee_lines"))
 
-    Meta = excluding(*NEWER_FIELDS, "metadata", *fields.on_request(OrderSchema))
+    Meta = excluding(*NEWER_FIELDS, "metadata", *fields.on_request(orders.OrderSchema))
 
 
 ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
-    OrderCreate: LegacyOrderCreate,
-    OrderUpdate: LegacyOrderUpdate,
-    OrderBulkItem: with_meta(OrderBulkItem, "order_meta"),
-    OrderCreateRequest: LegacyOrderCreateRequest,
-    OrderUpdateRequest: LegacyOrderUpdateRequest,
-    OrderSchema: LegacyOrderSchema,
-    DownloadList: list_response(DownloadSchema, "downloads"),
+    inputs.OrderCreate: LegacyOrderCreate,
+    inputs.OrderUpdate: LegacyOrderUpdate,
+    inputs.OrderBulkItem: with_meta(inputs.OrderBulkItem, "order_meta"),
+    inputs.OrderCreateRequest: LegacyOrderCreateRequest,
+    inputs.OrderUpdateRequest: LegacyOrderUpdateRequest,
+    orders.OrderSchema: LegacyOrderSchema,
+    orders.DownloadList: list_response(orders.DownloadSchema, "downloads"),
 }
 """Replacements for native schemas of orders."""
 
@@ -170,15 +150,14 @@ ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
 # --- refunds (records 5) ---
 
 
-def _lines(items: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Return refunded line items as line items with negative amounts; no shipping and fees."""
-    return [_line(item) for item in items if item["list"] == "line_items"]
+def _lines(items: list[dict[str, object]], *, of_v3: bool = False) -> list[dict[str, object]]:
+    """Return refunded line items as line items with negative amounts; no shipping and fees.
 
-
-def _lines_of_v3(items: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Return the same with the ID of the item of the order, as text."""
+    Args:
+        of_v3: whether they have the ID of the item of the order, as text.
+    """
     return [
-        _line(item) | {"refunded_item_id": str(item["id"])}
+        _line(item) | ({"refunded_item_id": str(item["id"])} if of_v3 else {})
         for item in items
         if item["list"] == "line_items"
     ]
@@ -210,7 +189,7 @@ class LegacyRefundedLineSchema(LegacyLineItemSchema):
     refunded_item_id = fields.String("ID of the item of the order, as text.")
 
 
-class LegacyOrderRefundSchema(OrderRefundSchema):
+class LegacyOrderRefundSchema(refunds.OrderRefundSchema):
     """Refund in responses of the legacy API."""
 
     line_items = fields.Lines(LegacyLineItemSchema, wire=_lines)
@@ -222,10 +201,10 @@ class LegacyOrderRefundSchema(OrderRefundSchema):
 class LegacyOrderRefundV3Schema(LegacyOrderRefundSchema):
     """Refund in responses of version 3 of the legacy API."""
 
-    line_items = fields.Lines(LegacyRefundedLineSchema, wire=_lines_of_v3)
+    line_items = fields.Lines(LegacyRefundedLineSchema, wire=partial(_lines, of_v3=True))
 
 
-class LegacyRefundItemCreate(RefundItemCreate):
+class LegacyRefundItemCreate(refunds.RefundItemCreate):
     """What is refunded of an item of the order, in the legacy API."""
 
     Meta = excluding("metadata")
@@ -272,7 +251,7 @@ def _sum(taxes: object) -> object:
         raise ma.ValidationError({"line_items": [reason_of(error)]}) from error
 
 
-class LegacyOrderRefundCreate(OrderRefundCreate):
+class LegacyOrderRefundCreate(refunds.OrderRefundCreate):
     """Fields of a new refund in the legacy API."""
 
     line_items = LegacyRefundItemArray()
@@ -280,16 +259,16 @@ class LegacyOrderRefundCreate(OrderRefundCreate):
     Meta = excluding("metadata")
 
 
-class LegacyOrderRefundUpdate(OrderRefundUpdate):
+class LegacyOrderRefundUpdate(refunds.OrderRefundUpdate):
     """Fields of a refund that can be updated in the legacy API."""
 
     Meta = excluding("metadata")
 
 
 REFUNDS: dict[type[ma.Schema], type[ma.Schema]] = {
-    OrderRefundSchema: LegacyOrderRefundSchema,
-    OrderRefundCreate: LegacyOrderRefundCreate,
-    OrderRefundCreateRequest: request(LegacyOrderRefundCreate, "order_refund"),
-    OrderRefundUpdateRequest: request(LegacyOrderRefundUpdate, "order_refund"),
+    refunds.OrderRefundSchema: LegacyOrderRefundSchema,
+    refunds.OrderRefundCreate: LegacyOrderRefundCreate,
+    refunds.OrderRefundCreateRequest: request(LegacyOrderRefundCreate, "order_refund"),
+    refunds.OrderRefundUpdateRequest: request(LegacyOrderRefundUpdate, "order_refund"),
 }
 """Replacements for native schemas of refunds."""

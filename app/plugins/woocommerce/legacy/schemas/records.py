@@ -5,23 +5,9 @@
 
 import marshmallow as ma
 
+from app.schemas import customers
 from app.schemas.base import Base, excluding, made_schema, request
-from app.schemas.coupons.coupon import (
-    CouponBulkItem,
-    CouponCreate,
-    CouponCreateRequest,
-    CouponSchema,
-    CouponUpdate,
-    CouponUpdateRequest,
-)
-from app.schemas.customers import (
-    CustomerBulkItem,
-    CustomerCreate,
-    CustomerCreateRequest,
-    CustomerSchema,
-    CustomerUpdate,
-    CustomerUpdateRequest,
-)
+from app.schemas.coupons import coupon
 from app.schemas.fields import output as fields
 from app.schemas.fields.input import MetadataInput
 from app.schemas.fields.output import Metadata
@@ -70,15 +56,15 @@ def with_meta(native: type[Base], key: str, *without: str) -> type[Base]:
     return made_schema(f"Legacy{native.__name__}", native.__doc__, parts, native)
 
 
-class LegacyCouponSchema(CouponSchema):
+class LegacyCouponSchema(coupon.CouponSchema):
     """Coupon in responses of the legacy API."""
 
     coupon_meta = LegacyMetadata()
 
-    Meta = excluding("metadata", *fields.on_request(CouponSchema))
+    Meta = excluding("metadata", *fields.on_request(coupon.CouponSchema))
 
 
-class LegacyCustomerSchema(CustomerSchema):
+class LegacyCustomerSchema(customers.CustomerSchema):
     """Customer in responses of the legacy API."""
 
     role = fields.String(
@@ -87,7 +73,7 @@ class LegacyCustomerSchema(CustomerSchema):
     )
     customer_meta = LegacyMetadata()
 
-    Meta = excluding("metadata", *fields.on_request(CustomerSchema))
+    Meta = excluding("metadata", *fields.on_request(customers.CustomerSchema))
 
 
 class CustomerV3Schema(LegacyCustomerSchema):
@@ -101,22 +87,22 @@ class CustomerV3Schema(LegacyCustomerSchema):
 
 
 _COUPON: dict[type[ma.Schema], type[Base]] = {
-    native: with_meta(native, "coupon_meta", *fields.on_request(CouponSchema))
-    for native in (CouponCreate, CouponUpdate, CouponBulkItem)
+    native: with_meta(native, "coupon_meta", *fields.on_request(coupon.CouponSchema))
+    for native in (coupon.CouponCreate, coupon.CouponUpdate, coupon.CouponBulkItem)
 }
 _CUSTOMER: dict[type[ma.Schema], type[Base]] = {
-    native: with_meta(native, "customer_meta", *fields.on_request(CustomerSchema))
-    for native in (CustomerCreate, CustomerUpdate, CustomerBulkItem)
+    native: with_meta(native, "customer_meta", *fields.on_request(customers.CustomerSchema))
+    for native in (customers.CustomerCreate, customers.CustomerUpdate, customers.CustomerBulkItem)
 }
 
 RECORDS: dict[type[ma.Schema], type[ma.Schema]] = {
-    CouponSchema: LegacyCouponSchema,
-    CustomerSchema: LegacyCustomerSchema,
+    coupon.CouponSchema: LegacyCouponSchema,
+    customers.CustomerSchema: LegacyCustomerSchema,
     **_COUPON,
     **_CUSTOMER,
-    CouponCreateRequest: request(_COUPON[CouponCreate], "coupon"),
-    CouponUpdateRequest: request(_COUPON[CouponUpdate], "coupon"),
-    CustomerCreateRequest: request(_CUSTOMER[CustomerCreate], "customer"),
-    CustomerUpdateRequest: request(_CUSTOMER[CustomerUpdate], "customer"),
+    coupon.CouponCreateRequest: request(_COUPON[coupon.CouponCreate], "coupon"),
+    coupon.CouponUpdateRequest: request(_COUPON[coupon.CouponUpdate], "coupon"),
+    customers.CustomerCreateRequest: request(_CUSTOMER[customers.CustomerCreate], "customer"),
+    customers.CustomerUpdateRequest: request(_CUSTOMER[customers.CustomerUpdate], "customer"),
 }
 """Replacements for native schemas of coupons and customers."""

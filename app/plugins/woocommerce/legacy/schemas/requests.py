@@ -7,20 +7,12 @@ from typing import Any
 import marshmallow as ma
 
 from app.api.blueprint import Body
+from app.schemas import queries
 from app.schemas.base import Base, WrappedItems, response
 from app.schemas.fields import output as fields
 from app.schemas.fields.input import DateText
 from app.schemas.fields.list_input import EmailArray, IdArray, ItemArray
 from app.schemas.fields.query import ChoiceParam, LimitParam, QueryField, StatusListParam
-from app.schemas.queries import (
-    CouponCountQuery,
-    CouponListQuery,
-    CustomerCountQuery,
-    CustomerListQuery,
-    OrderCountQuery,
-    OrderListQuery,
-    Query,
-)
 
 # --- queries ---
 
@@ -46,7 +38,9 @@ class Renamed(ChoiceParam):
         return self.words.get(word, word)
 
 
-def _legacy(query: type[Query], words: Mapping[str, str], **more: QueryField) -> type[Query]:
+def _legacy(
+    query: type[queries.Query], words: Mapping[str, str], **more: QueryField
+) -> type[queries.Query]:
     """Return the legacy form of a query, with additional names for ``filter[orderby]``."""
     orderby: Any = query._declared_fields["orderby"]
     more["orderby"] = Renamed(orderby, words)
@@ -71,7 +65,7 @@ _STATE = ChoiceParam(
 ANY_STATUS = "any"
 
 
-class OrderStatus(Query):
+class OrderStatus(queries.Query):
     """Filter by ``filter[status]`` or ``status``. ``any`` means all statuses (decisions 14)."""
 
     top_level_status = StatusListParam(
@@ -95,15 +89,17 @@ _USERS = {
     "display_name": "name",
 }
 
-LegacyOrderListQuery = _legacy(OrderListQuery, {"ID": "id"})
+LegacyOrderListQuery = _legacy(queries.OrderListQuery, {"ID": "id"})
 
 QUERIES: dict[type[ma.Schema], type[ma.Schema]] = {
-    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=LimitParam(), state=_STATE),
-    CouponCountQuery: _legacy(CouponCountQuery, _POSTS, state=_STATE),
-    CustomerListQuery: _legacy(CustomerListQuery, _USERS),
-    CustomerCountQuery: _legacy(CustomerCountQuery, _USERS),
-    OrderListQuery: LegacyOrderListQuery,
-    OrderCountQuery: _legacy(OrderCountQuery, {"ID": "id"}),
+    queries.CouponListQuery: _legacy(
+        queries.CouponListQuery, _POSTS, limit=LimitParam(), state=_STATE
+    ),
+    queries.CouponCountQuery: _legacy(queries.CouponCountQuery, _POSTS, state=_STATE),
+    queries.CustomerListQuery: _legacy(queries.CustomerListQuery, _USERS),
+    queries.CustomerCountQuery: _legacy(queries.CustomerCountQuery, _USERS),
+    queries.OrderListQuery: LegacyOrderListQuery,
+    queries.OrderCountQuery: _legacy(queries.OrderCountQuery, {"ID": "id"}),
 }
 """Replacements for native queries (decisions 12)."""
 

@@ -7,20 +7,14 @@ from typing import Any
 import marshmallow as ma
 
 from app.api.blueprint import Body
-from app.plugins.woocommerce.topics import hooks_of, stored_topic, webhook_fields
+from app.plugins.woocommerce.topics import hooks_of, stored_topic
+from app.schemas import webhooks
 from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import output as fields
 from app.schemas.fields.output import Output
 from app.schemas.fields.query import ChoiceParam
 from app.schemas.queries import Query
-from app.schemas.webhooks import (
-    STATUSES,
-    DeliveryUrl,
-    WebhookCountQuery,
-    WebhookListQuery,
-    WebhookStatusInput,
-)
 
 _TOPIC = (
     "`coupon`, `customer`, `order` or `product`, a dot, and `created`, `updated`, `deleted` or "
@@ -35,7 +29,7 @@ class Headers(Output):
     openapi = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-class LegacyStatus(WebhookStatusInput):
+class LegacyStatus(webhooks.WebhookStatusInput):
     """Status of a webhook. An empty text means no status."""
 
     def convert(self, value: object) -> str:
@@ -51,11 +45,14 @@ class LegacyWebhookFilter(Query):
     status = ChoiceParam(
         "filter[status]",
         "Only webhooks with this status. `all` and `any` mean no filter.",
-        *STATUSES,
+        *webhooks.STATUSES,
         *ANY_STATUS,
     )
     top_level_status = ChoiceParam(
-        "status", "The same as `filter[status]`, which it overrides.", *STATUSES, *ANY_STATUS
+        "status",
+        "The same as `filter[status]`, which it overrides.",
+        *webhooks.STATUSES,
+        *ANY_STATUS,
     )
 
     @ma.post_load
@@ -65,11 +62,11 @@ class LegacyWebhookFilter(Query):
         return data | {"status": None if status in ANY_STATUS else status}
 
 
-class LegacyWebhookCountQuery(LegacyWebhookFilter, WebhookCountQuery):
+class LegacyWebhookCountQuery(LegacyWebhookFilter, webhooks.WebhookCountQuery):
     """Query of a count."""
 
 
-class LegacyWebhookListQuery(LegacyWebhookFilter, WebhookListQuery):
+class LegacyWebhookListQuery(LegacyWebhookFilter, webhooks.WebhookListQuery):
     """Query of a list."""
 
 
@@ -110,7 +107,7 @@ class LegacyWebhookCreate(Base):
 
     name = inputs.CleanText("Name. Default: `Webhook created on <date>`.", load_default="")
     topic = inputs.Text(_TOPIC, required=True)
-    delivery_url = DeliveryUrl("URL of the receiver.", required=True)
+    delivery_url = webhooks.DeliveryUrl("URL of the receiver.", required=True)
     secret = inputs.Text(
         "Any text. Default: the consumer secret of the key that creates the webhook.",
         load_default=None,
@@ -130,7 +127,7 @@ class LegacyWebhookUpdate(Base):
 
     name = inputs.CleanText("Name.", load_default=ma.missing)
     topic = inputs.Text(_TOPIC, load_default=ma.missing)
-    delivery_url = DeliveryUrl("URL of the receiver.", load_default=ma.missing)
+    delivery_url = webhooks.DeliveryUrl("URL of the receiver.", load_default=ma.missing)
     secret = inputs.Text("Any text.", load_default=ma.missing)
     status = LegacyStatus(_STATUS, load_default=ma.missing)
 
@@ -155,8 +152,15 @@ LegacyWebhookDeliveryList = list_response(LegacyWebhookDeliverySchema, "webhook_
 
 def legacy_webhook(webhook: Mapping[str, Any]) -> Body:
     """Return a webhook as the legacy API returns it."""
+    topic = webhook["topics"][0]
+    resource, _, event = topic.partition(".")
     return {
-        **webhook_fields(webhook, hooks_of(webhook["topics"][0])),
+        **{name: webhook[name] for name in ("id", "name", "status")},
+        "topic": topic,
+        "resource": resource,
+        "event": event,
+        "hooks": hooks_of(topic),
+        "delivery_url": webhook["delivery_url"],
         "created_at": fields.Timestamp.wire(webhook["created_at"]),
         "updated_at": fields.Timestamp.wire(webhook["updated_at"]),
     }
