@@ -57,6 +57,24 @@ def test_import_again_adds_and_updates(shop_file, import_dump, erp):
     assert erp.get(f"/orders/{FIRST_ORDER + 60}").status_code == 200
 
 
+class WithoutCoupon(Shop):
+    """The same shop without a coupon, whose metadata remains."""
+
+    def rows(self, name):
+        return (
+            row for row in super().rows(name) if not (name == "posts" and row[0] == FIRST_COUPON)
+        )
+
+
+def test_metadata_of_a_coupon_that_no_longer_exists_at_the_source(shop_file, import_dump):
+    import_dump(shop_file(Shop()))
+    before = rows_of(Redemption)
+    printed = import_dump(shop_file(WithoutCoupon()))
+    missing = [line for line in printed.lines if line["what"] == "missing"]
+    assert [line["id"] for line in missing] == [FIRST_COUPON]
+    assert rows_of(Redemption) == before
+
+
 @pytest.mark.slow
 def test_uses_here_are_added_to_those_at_the_source(shop_file, import_dump, erp):
     import_dump(shop_file(Shop()))

@@ -262,8 +262,8 @@ def redemptions(
     rows = context.staging.one_by_id("posts:shop_coupon", list({use[0] for use in uses}))
     found = []
     for coupon_id, customer_key, meta_id in uses:
-        if (target := targets.get(coupon_id)) is None:
-            continue
+        if (target := targets.get(coupon_id)) is None or coupon_id not in rows:
+            continue  # not imported, or only its metadata is left at the source
         customer_id = whole_number(customer_key)
         code, at = _coupon_of(context, rows[coupon_id])
         is_address = customer_id is None and not customer_key.startswith(LONG)
