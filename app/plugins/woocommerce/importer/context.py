@@ -1,10 +1,12 @@
 """The context that all steps of an import share."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from app.catalog import Catalog
+from app.catalog import Catalog, current_catalog
 from app.plugins.woocommerce.importer.convert import Converted, LeftOut
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.report import ImportReport
@@ -24,9 +26,17 @@ class ImportContext:
     source: ShopSource
     writer: Writer
     report: ImportReport
-    catalog: Catalog
-    index: SourceIndex
     metadata: MetadataConverter
+    index: SourceIndex
+    catalog: Catalog
+
+    @classmethod
+    def of(
+        cls, source: ShopSource, writer: Writer, report: ImportReport, metadata: MetadataConverter
+    ) -> ImportContext:
+        """Return the context of a source, with an index of its own."""
+        index = SourceIndex(source.staging)
+        return cls(source, writer, report, metadata, index, current_catalog())
 
     @property
     def staging(self) -> Staging:
@@ -37,15 +47,21 @@ class ImportContext:
         self,
         kind: TargetKind,
         table: str,
-        ids: Iterable[int],
-        convert: Callable[[int], Converted],
+        sources: Mapping[int, Sequence[object]],
+        convert: Callable[..., Converted],
     ) -> list[Converted]:
-        """Return the records that can be imported, and report the others."""
+        """Return the records that can be imported, and report the others.
+
+        Args:
+            table: the table of the source, for the report.
+            sources: what ``convert`` takes besides the ID of each record, by this ID.
+        """
         counts, found = self.report.counts_of(kind.label), list[Converted]()
-        for record_id in ids:
+        for record_id, source in sources.items():
             counts["read"] += 1
             try:
-                found.append(convert(record_id))
+                found.append(convert(record_id, *source))
+                found[-1].table = table
             except LeftOut as reason:
                 self.report.add(kind.label, "left_out", table, record_id, str(reason))
         self.resolve(kind, found)
@@ -117,9 +133,4 @@ class Step:
 
 def redemption(coupon_id: int, reference: str) -> dict[str, object]:
     """Return the columns of an imported coupon use that depend on records of this shop."""
-    return {
-        "coupon_id": coupon_id,
-        "reference": reference,
-        "holds_slot": False,
-        "expires_at": None,
-    }
+    return {"coupon_id": coupon_id, "reference": reference, "holds_slot": False, "expires_at": None}

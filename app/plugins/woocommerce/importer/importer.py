@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from app.auth.principal_cache import note_revocation
-from app.catalog import current_catalog
 from app.db.session import run_in_transaction
 from app.models import ITEM_IDS
 from app.plugins.woocommerce.importer import kinds
@@ -15,7 +14,7 @@ from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter,
 from app.plugins.woocommerce.importer.report import COUNTS, ImportReport
 from app.plugins.woocommerce.importer.source.loading import Location, Say, load
 from app.plugins.woocommerce.importer.source.shop import ShopSource
-from app.plugins.woocommerce.importer.source.staging import SourceIndex, staging
+from app.plugins.woocommerce.importer.source.staging import staging
 from app.plugins.woocommerce.importer.steps import accounts, coupons, order_parts, orders
 from app.plugins.woocommerce.importer.tables import SourceError
 from app.plugins.woocommerce.importer.target.record_map import RecordMap, is_empty
@@ -118,8 +117,7 @@ def import_shop(
         records.begin()
         writer = RecordWriter(records, report, overwrite=options.overwrite, new_ids=options.new_ids)
         converter = MetadataConverter(options.keep_keys)
-        index = SourceIndex(source.staging)
-        context = ImportContext(source, writer, report, current_catalog(), index, converter)
+        context = ImportContext.of(source, writer, report, converter)
         plan = plan_of(context)
         last_ids = {step.kind.name: source.staging.last_id(step.table) for step in plan}
         if is_empty([kind.table for kind in ONE_SEQUENCE]):

@@ -1,6 +1,7 @@
 """The kinds of records that are imported, and how conflicts with stored records are resolved."""
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 
 from sqlalchemy import Column, ColumnElement, bindparam, case, delete, func, insert, select, update
 from sqlalchemy.orm import Session
@@ -76,14 +77,13 @@ def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:
 
 
 def _free_username(session: Session, name: str, taken: dict[str, Pending]) -> str:
-    number = 2
-    while True:
-        candidate = f"{name}-{number}"
-        key = comparable(candidate)
-        is_taken = select(USERS.c.id).where(USERS.c.username_normalized == key)
-        if key not in taken and session.scalar(is_taken) is None:
-            return candidate
-        number += 1
+    candidates = (f"{name}-{number}" for number in count(2))
+    return next(
+        each
+        for each in candidates
+        if comparable(each) not in taken
+        and not _owners(session, USERS.c.username_normalized, [comparable(each)])
+    )
 
 
 def _write_roles(session: Session, written: Sequence[Pending]) -> None:

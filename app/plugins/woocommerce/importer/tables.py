@@ -24,14 +24,6 @@ COUPON_KEYS = stored_keys.COUPON_KEYS | TRASH_KEYS
 """Metadata of coupons that are fields of a coupon. ``_used_by`` becomes redemptions."""
 REFUND_KEYS = frozenset({"_refund_amount", "_refund_reason", "_refunded_by"})
 """Metadata of refunds in posts and in order tables that are fields of a refund."""
-POST_TYPES = (
-    "shop_order",
-    "shop_order_refund",
-    "shop_coupon",
-    "shop_webhook",
-    "product",
-    "product_variation",
-)
 ITEM_KEYS: Mapping[str, frozenset[str]] = {
     "line_item": frozenset({
         "_qty", "_tax_class", "_product_id", "_variation_id", "_line_subtotal",
@@ -43,15 +35,6 @@ ITEM_KEYS: Mapping[str, frozenset[str]] = {
     "coupon": frozenset({"discount_amount"}),
 }  # fmt: skip
 """Metadata of items that are fields of an item, by its kind."""
-OPTIONS = (
-    "siteurl",
-    "home",
-    "timezone_string",
-    "gmt_offset",
-    "woocommerce_currency",
-    "woocommerce_custom_orders_table_enabled",
-    "woocommerce_version",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +73,11 @@ def _meta(name: str, key: str, *, primary: str = "meta_id", of_users: bool = Fal
 _TABLES = (
     SourceTable(
         "options", ("option_id", "option_name", "option_value"), "option_id",
-        filtered="option_name", values=OPTIONS,
+        filtered="option_name",
+        values=(
+            "siteurl", "home", "timezone_string", "gmt_offset", "woocommerce_currency",
+            "woocommerce_custom_orders_table_enabled", "woocommerce_version",
+        ),
     ),
     SourceTable(
         "users", ("ID", "user_login", "user_email", "user_registered"), "ID", of_users=True
@@ -102,7 +89,11 @@ _TABLES = (
             "ID", "post_type", "post_status", "post_title", "post_excerpt", "post_author",
             "post_date", "post_date_gmt", "post_modified", "post_modified_gmt", "post_parent",
         ),
-        "ID", filtered="post_type", values=POST_TYPES,
+        "ID", filtered="post_type",
+        values=(
+            "shop_order", "shop_order_refund", "shop_coupon", "shop_webhook", "product",
+            "product_variation",
+        ),
     ),
     _meta("postmeta", "post_id"),
     SourceTable(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
-from app.catalog import current_catalog
 from app.db.read_pool import fetch
 from app.db.records import Record
 from app.db.sql.functions import is_one_of
@@ -24,7 +23,6 @@ from app.plugins.woocommerce.importer.importer import plan_of, staged_shop
 from app.plugins.woocommerce.importer.kinds import ORDER, REFUND
 from app.plugins.woocommerce.importer.report import ImportReport
 from app.plugins.woocommerce.importer.source.loading import Location, Say
-from app.plugins.woocommerce.importer.source.staging import SourceIndex
 from app.plugins.woocommerce.importer.tables import SourceError
 from app.plugins.woocommerce.importer.target.record_map import RecordMap
 from app.plugins.woocommerce.importer.target.writer import TargetKind, items_of_refunds
@@ -216,8 +214,7 @@ def verify_shop(
             result.add("the import is not complete: run it again")
         comparer = RecordComparer(records, result, sample, seed)
         report = ImportReport()
-        index, metadata = SourceIndex(source.staging), MetadataConverter(keep_keys)
-        context = ImportContext(source, comparer, report, current_catalog(), index, metadata)
+        context = ImportContext.of(source, comparer, report, MetadataConverter(keep_keys))
         for step in plan_of(context):
             total = comparer.totals[step.kind.label] = step.total(context)
             with progress(step.kind.label, total) as note:

@@ -29,13 +29,13 @@ from app.services.common.plans import fetch_page
 
 TableColumns = ReadOnlyColumnCollection[str, Column[object]]
 
-_BOUNDS = {
-    "after": ("created_at", "after"),
-    "before": ("created_at", "before"),
-    "modified_after": ("updated_at", "after"),
-    "modified_before": ("updated_at", "before"),
+TIMES = {
+    "after": "created_at",
+    "before": "created_at",
+    "modified_after": "updated_at",
+    "modified_before": "updated_at",
 }
-TIMES = tuple(_BOUNDS)
+"""The parameters that compare times, each with its column."""
 _KEYS = arg.ListArgument(items=arg.TEXT, default=[])
 METADATA_KEYS: arg.Arguments = {"include_meta": _KEYS, "exclude_meta": _KEYS}
 """Which metadata the records of a list show (wc-v3, metadata)."""
@@ -44,7 +44,7 @@ MAX_WORDS = 9
 
 
 def collection(
-    noun: str, *keys: str, default: str = "date", order: str = "desc", times: Sequence[str] = TIMES
+    noun: str, *keys: str, default: str = "date", order: str = "desc", times: Iterable[str] = TIMES
 ) -> dict[str, arg.Field]:
     """Return the parameters of a list, by its sort keys and the parameters that compare times."""
     return {
@@ -93,7 +93,7 @@ def query_of(call: Call) -> RecordListQuery:
         search=(args.get("search") or "").strip(),
         times={
             name: call.site.moment(call.given[name], is_gmt=is_gmt)
-            for name in _BOUNDS
+            for name in TIMES
             if name in call.given
         },
         include=[min(each, INT64_MAX) for each in args["include"] or ()],
@@ -105,8 +105,8 @@ def conditions_of(query: RecordListQuery, columns: TableColumns) -> list[ColumnE
     """Return the conditions of times and IDs."""
     found: list[ColumnElement[bool]] = []
     for name, moment in query.times.items():
-        column, bound = columns[_BOUNDS[name][0]], _BOUNDS[name][1]
-        found.append(column > moment if bound == "after" else column < moment)
+        column = columns[TIMES[name]]
+        found.append(column > moment if name.endswith("after") else column < moment)
     if query.include:
         found.append(columns["id"].in_(query.include))
     if query.exclude:
@@ -115,12 +115,7 @@ def conditions_of(query: RecordListQuery, columns: TableColumns) -> list[ColumnE
 
 
 def fetch_records(
-    columns: Columns,
-    find: Find,
-    query: RecordListQuery,
-    *,
-    keys: NamedColumns,
-    may_read: bool,
+    columns: Columns, find: Find, query: RecordListQuery, *, keys: NamedColumns, may_read: bool
 ) -> tuple[list[Object], Total]:
     """Return a page of records by column name, and the number of all that match."""
     key = keys.get(query.orderby)

@@ -69,11 +69,7 @@ class Notes(Resource):
             "string", component="OrderNoteListType", enum=_AUDIENCES, default="any"
         ),
     }
-    created = {
-        "note": arg.NEEDED,
-        "customer_note": arg.BOOLEAN,
-        "added_by_user": arg.BOOLEAN,
-    }
+    created = {"note": arg.NEEDED, "customer_note": arg.BOOLEAN, "added_by_user": arg.BOOLEAN}
 
     def page(self, call: Call) -> Response:
         """Return all notes of an order, newest first."""

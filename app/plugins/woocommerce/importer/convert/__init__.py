@@ -137,17 +137,16 @@ class Converted:
     """A record to write.
 
     Attributes:
-        table: the table of the source, for reports.
         values: its columns. References to other records are resolved when it is written.
         altered: reasons why it is not imported unchanged.
         references: IDs of other records at the source, by name.
         is_absent: whether it is written only if an earlier import created it.
         resolved: columns that the fingerprint excludes: references, and random values.
         items_metadata: the metadata of items of the record, by their ID.
+        table: the table of the source, for reports.
     """
 
     source_id: int
-    table: str
     values: Record
     altered: Alterations = field(default_factory=Alterations)
     references: Mapping[str, int] = field(default_factory=dict)
@@ -156,6 +155,7 @@ class Converted:
     resolved: Record = field(default_factory=dict)
     metadata: Sequence[SourceEntry] = ()
     items_metadata: Mapping[int, Sequence[SourceEntry]] = field(default_factory=dict)
+    table: str = ""
 
     def fingerprint(self) -> bytes:
         """Return a hash that changes when the record changes at the source."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from sqlalchemy import select
 
@@ -33,10 +34,8 @@ def customers(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     """Convert accounts, with their roles and addresses."""
     metas = context.staging.meta_rows("usermeta", list(page))
 
-    def convert(user_id: int) -> Converted:
-        return _customer(context, user_id, page[user_id][-1], metas.get(user_id, []))
-
-    found = context.converted(CUSTOMER, "users", page, convert)
+    sources = {user_id: (rows[-1], metas.get(user_id, [])) for user_id, rows in page.items()}
+    found = context.converted(CUSTOMER, "users", sources, partial(_customer, context))
     _make_unique(context, found)
     yield found
 
@@ -80,7 +79,7 @@ def _customer(
         altered.append("the roles cannot be read")
     fields = {*USER_KEYS, capabilities}
     entries = context.metadata.entries("usermeta", rows, fields, altered)
-    return Converted(user_id, "users", values, altered, roles=roles, metadata=entries)
+    return Converted(user_id, values, altered, roles=roles, metadata=entries)
 
 
 def _make_unique(context: ImportContext, accounts: Sequence[Converted]) -> None:
@@ -119,8 +118,8 @@ def api_keys(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     accounts = context.writer.records.targets("customer", users)
     known = context.writer.records.targets("api_key", list(page))
 
-    def convert(key_id: int) -> Converted:
-        key = _api_key(key_id, page[key_id][-1], accounts)
+    def convert(key_id: int, row: Sequence[str | None]) -> Converted:
+        key = _api_key(key_id, row, accounts)
         key_hash = key.values["consumer_key_hash"]
         # The old server used the first of several keys with the same consumer key.
         owner = context.index.add_values("api_key", [(key_hash, key_id)])[key_hash]
@@ -130,7 +129,8 @@ def api_keys(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
             raise LeftOut("the key already exists in this shop")
         return key
 
-    yield context.converted(API_KEY, "woocommerce_api_keys", page, convert)
+    sources = {key_id: (rows[-1],) for key_id, rows in page.items()}
+    yield context.converted(API_KEY, "woocommerce_api_keys", sources, convert)
 
 
 def _api_key(key_id: int, row: Sequence[str | None], accounts: dict[int, int]) -> Converted:
@@ -160,7 +160,6 @@ def _api_key(key_id: int, row: Sequence[str | None], accounts: dict[int, int]) -
     }
     return Converted(
         key_id,
-        "woocommerce_api_keys",
         values,
         references={"customer": user_id},
         resolved={"created_at": now(), "consumer_secret_encrypted": encrypt(secret)},
@@ -188,15 +187,13 @@ def webhooks_table(context: ImportContext) -> str:
 def webhooks(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     """Convert webhooks with the payload of the legacy API, paused."""
     name = webhooks_table(context)
-    metas = context.staging.meta_of("postmeta", list(page) if name == POSTS else [])
-
-    def convert(webhook_id: int) -> Converted:
-        row: Sequence[str | None] = page[webhook_id][-1]
-        if name == POSTS:
-            row = _row_of_post(row, metas.get(webhook_id, {}))
-        return _webhook(webhook_id, row, context.source.clock)
-
-    yield context.converted(WEBHOOK, name.partition(":")[0], page, convert)
+    found: dict[int, Sequence[str | None]] = {each: rows[-1] for each, rows in page.items()}
+    if name == POSTS:
+        metas = context.staging.meta_of("postmeta", list(page))
+        found = {each: _row_of_post(row, metas.get(each, {})) for each, row in found.items()}
+    sources = {webhook_id: (row,) for webhook_id, row in found.items()}
+    convert = partial(_webhook, context.source.clock)
+    yield context.converted(WEBHOOK, name.partition(":")[0], sources, convert)
 
 
 def _row_of_post(row: Sequence[str | None], meta: Meta) -> Sequence[str | None]:
@@ -206,7 +203,7 @@ def _row_of_post(row: Sequence[str | None], meta: Meta) -> Sequence[str | None]:
     return status, title, user, url, secret, topic, created, updated, meta.get("_api_version")
 
 
-def _webhook(webhook_id: int, row: Sequence[str | None], clock: ShopClock) -> Converted:
+def _webhook(clock: ShopClock, webhook_id: int, row: Sequence[str | None]) -> Converted:
     """Return a webhook with the payload of the legacy API, or of wc/v3.
 
     Args:
@@ -244,7 +241,6 @@ def _webhook(webhook_id: int, row: Sequence[str | None], clock: ShopClock) -> Co
     secret_hash = int(keyed_hash(secret or "")[:12], 16)
     return Converted(
         webhook_id,
-        "wc_webhooks",
         values,
         altered,
         references={"customer": whole(user), "secret": secret_hash},

@@ -4,6 +4,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from app.conversions import dates
@@ -59,10 +60,8 @@ def coupons(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     """Convert coupons, published or in the trash."""
     metas = context.staging.meta_rows("postmeta", list(page))
 
-    def convert(post_id: int) -> Converted:
-        return _coupon(context, post_id, page[post_id][-1], metas.get(post_id, []))
-
-    found = context.converted(COUPON, "posts", page, convert)
+    sources = {post_id: (rows[-1], metas.get(post_id, [])) for post_id, rows in page.items()}
+    found = context.converted(COUPON, "posts", sources, partial(_coupon, context))
     meant = context.index.coupons_of(each.values["code"] for each in found)
     for each in found:
         newest = meant[each.values["code"]]
@@ -119,7 +118,7 @@ def _coupon(
     author_id = whole_number(author or "")
     references = {"author": author_id} if author_id else {}
     entries = context.metadata.entries("postmeta", rows, COUPON_KEYS, altered)
-    return Converted(post_id, "posts", values, altered, references=references, metadata=entries)
+    return Converted(post_id, values, altered, references, metadata=entries)
 
 
 def _status(status: str | None, altered: Alterations) -> CouponStatus:
@@ -281,7 +280,7 @@ def redemptions(
         references = {} if customer_id is None else {"customer": customer_id}
         resolved = {"order_id": None, **redemption(target, f"imported-{meta_id}")}
         found.append(
-            Converted(meta_id, "postmeta", values, references=references, resolved=resolved)
+            Converted(meta_id, values, references=references, resolved=resolved, table="postmeta")
         )
     context.resolve(COUPON_USE, found)
     context.report.counts_of("redemptions")["read"] += len(found)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from urllib.parse import quote, urlencode
 
 from sqlalchemy import delete
@@ -21,22 +22,21 @@ from app.services.orders.items import MAX_TOTAL, cents
 SYSTEM = "WooCommerce"
 """Author of the notes that the old server wrote itself."""
 
+Files = Mapping[int, Mapping[str, tuple[str, str]]]
+"""Name and URL of the files of products, by product and by the ID of the download."""
+
 DOWNLOADS = "woocommerce_downloadable_product_permissions"
 
 
 def refunds(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     """Convert refunds, and add up the refunded amounts."""
     layout = context.source.layout
-    sources = {each.id: each for each in layout.read(layout.refunds, page)}
     stored = stored_items(context, list(page))
-
-    def convert(refund_id: int) -> Converted:
-        return _refund(sources[refund_id], stored)
-
-    found = context.converted(REFUND, layout.refunds.partition(":")[0], page, convert)
+    sources = {each.id: (each, stored) for each in layout.read(layout.refunds, page)}
+    found = context.converted(REFUND, layout.refunds.partition(":")[0], sources, _refund)
     refunded = context.report.refunded
     for each in (written := context.of_orders(REFUND, found)):
-        currency = sources[each.source_id].texts["currency"] or context.source.currency
+        currency = sources[each.source_id][0].texts["currency"] or context.source.currency
         refunded[currency] = refunded.get(currency, 0) + cents(each.values["amount"])
     yield written
 
@@ -57,7 +57,7 @@ FORMER_REFUND = "refund"
 """Kind of the notes in the record map."""
 
 
-def _refund(source: SourceOrder, stored: StoredItems) -> Converted:
+def _refund(refund_id: int, source: SourceOrder, stored: StoredItems) -> Converted:
     """Return a refund.
 
     Raises:
@@ -71,7 +71,7 @@ def _refund(source: SourceOrder, stored: StoredItems) -> Converted:
     if not amount:
         raise LeftOut("the amount of the refund is 0")
     require_storable("amount", amount, MAX_TOTAL)
-    items, of_items = refunded_items(stored, source.id, altered)
+    items, of_items = refunded_items(stored, refund_id, altered)
     altered.currency(source.texts["currency"] or "")
     created = source.created or source.updated or EPOCH
     values = {
@@ -85,8 +85,7 @@ def _refund(source: SourceOrder, stored: StoredItems) -> Converted:
     if user := whole(source.meta.get("_refunded_by")):
         references["user"] = user
     return Converted(
-        source.id,
-        source.table,
+        refund_id,
         values,
         altered,
         references,
@@ -105,16 +104,16 @@ def notes(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     }
     metas = context.staging.meta_of("commentmeta", list(rows))
 
-    def convert(note_id: int) -> Converted:
-        return _note(*rows[note_id], metas.get(note_id, {}), context.source.clock)
-
-    found = context.converted(ORDER_NOTE, "comments", rows, convert)
-    yield context.of_orders(ORDER_NOTE, found)
+    sources = {each: (*rows[each], metas.get(each, {})) for each in rows}
+    convert = partial(_note, context.source.clock)
+    yield context.of_orders(ORDER_NOTE, context.converted(ORDER_NOTE, "comments", sources, convert))
 
 
-def _note(order_id: int, row: Sequence[str | None], meta: Meta, clock: ShopClock) -> Converted:
+def _note(
+    clock: ShopClock, note_id: int, order_id: int, row: Sequence[str | None], meta: Meta
+) -> Converted:
     """Return an order note, or raise LeftOut if it has no text."""
-    comment_id, local, gmt, content, _, _, author = row
+    _, local, gmt, content, _, _, author = row
     altered = Alterations()
     text = altered.text(content)
     if not text.strip():
@@ -125,7 +124,7 @@ def _note(order_id: int, row: Sequence[str | None], meta: Meta, clock: ShopClock
         "customer_note": bool(whole(meta.get("is_customer_note"))),
         "author": "" if author == SYSTEM else altered.text(author),
     }
-    return Converted(int(comment_id or 0), "comments", values, altered, {"order": order_id})
+    return Converted(note_id, values, altered, {"order": order_id})
 
 
 def downloads(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
@@ -133,29 +132,23 @@ def downloads(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     rows = {int(row[0]): (order_id, row) for order_id, found in page.items() for row in found}
     files = context.source.files(abs(whole(row[2])) for _, row in rows.values())
 
-    def convert(row_id: int) -> Converted:
-        return _download(*rows[row_id], files, context.source.home)
-
+    convert = partial(_download, files, context.source.home)
     yield context.of_orders(DOWNLOAD, context.converted(DOWNLOAD, DOWNLOADS, rows, convert))
 
 
 def _download(
-    order_id: int,
-    row: Sequence[str | None],
-    files: Mapping[int, Mapping[str, tuple[str, str]]],
-    home: str,
+    files: Files, home: str, permission_id: int, order_id: int, row: Sequence[str | None]
 ) -> Converted:
     """Return a download permission.
 
     Args:
-        row: the columns of the permission after the ID of its order.
-        files: name and URL of the files of products, by product and by the ID of the download.
         home: the URL of the shop, for the download links of customers.
+        row: the columns of the permission after the ID of its order.
 
     Raises:
         LeftOut: the product has no such file.
     """
-    permission_id, download_id, product, key, email, remaining, expires = row
+    _, download_id, product, key, email, remaining, expires = row
     altered = Alterations()
     product_id, file_id = abs(whole(product)), altered.text(download_id)
     name, url = files.get(product_id, {}).get(file_id, ("", ""))
@@ -173,10 +166,4 @@ def _download(
         # The legacy server reads this column as UTC.
         "access_expires": ShopClock(None, None).utc(expires),
     }
-    return Converted(
-        int(permission_id or 0),
-        "woocommerce_downloadable_product_permissions",
-        values,
-        altered,
-        {"order": order_id},
-    )
+    return Converted(permission_id, values, altered, {"order": order_id})

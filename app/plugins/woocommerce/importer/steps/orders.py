@@ -38,12 +38,13 @@ def orders(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     sources = {each.id: each for each in layout.read(layout.orders, page)}
     items: dict[int, Items] = {}
 
-    def convert(order_id: int) -> Converted:
+    def convert(order_id: int, source: SourceOrder) -> Converted:
         altered = Alterations()
         items[order_id] = items_of_order(stored, order_id, altered)
-        return _order(context, sources[order_id], items[order_id], altered)
+        return _order(context, source, items[order_id], altered)
 
-    found = context.converted(ORDER, layout.orders.partition(":")[0], page, convert)
+    given = {order_id: (source,) for order_id, source in sources.items()}
+    found = context.converted(ORDER, layout.orders.partition(":")[0], given, convert)
     for each in found:
         account = each.references.get("customer", 0)
         if account and each.resolved["customer_id"] is None:
@@ -188,7 +189,6 @@ def _order(
     values |= derived_columns(values)
     return Converted(
         source.id,
-        source.table,
         values,
         altered,
         references=_references(source),
@@ -310,9 +310,9 @@ def _uses_of(
         }
         found[code] = Converted(
             item_id,
-            "woocommerce_order_items",
             record,
             references={"order": source.id, **converted.references},
             is_absent=not is_counted,
+            table="woocommerce_order_items",
         )
     return list(found.values())
