@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -30,6 +30,7 @@ Schema = dict[str, Any]
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
 _MONEY = re.compile(r"-?\d*(\.\d*)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}(:\d{2})?)?", re.ASCII
 )
@@ -146,9 +147,9 @@ class Argument(_Value):
             return {}
         is_nullable = "null" in self.kinds or self.allow_none
         kind = "string" if "string" in self.kinds else self.kinds[0]
-        known = {"minimum", "maximum", "maxLength"} & self.shown.keys()
+        bounds = ("minimum", "maximum", "maxLength")
         found: Schema = {"type": [kind, "null"] if is_nullable else kind}
-        found |= {key: self.shown[key] for key in known}
+        found |= {key: self.shown[key] for key in bounds if key in self.shown}
         if self.shown.get("format") == "email":
             found["format"] = "email"
         if self.component:
@@ -292,25 +293,15 @@ def as_list(value: object) -> list[object]:
 
 def is_date_time(text: str) -> bool:
     """Return whether a text is a date and a time of RFC 3339, with or without a zone."""
-    if not _DATE_TIME.fullmatch(text):
-        return False
+    return bool(_DATE_TIME.fullmatch(text)) and _year(text.upper()) > 0
+
+
+def _year(text: str) -> int:
+    """Return the year of a date, or of a date and a time; 0 for another text."""
     try:
-        datetime.fromisoformat(text.upper())
+        return datetime.fromisoformat(text).year
     except ValueError:
-        return False
-    return True
-
-
-def _is_money(text: str) -> bool:
-    return bool(_MONEY.fullmatch(text)) and text not in {"-", ".", "-."}
-
-
-def _is_date(text: str) -> bool:
-    try:
-        is_date = re.fullmatch(r"\d{4}-\d{2}-\d{2}", text)
-        return bool(is_date) and date.fromisoformat(text).year <= LAST_YEAR
-    except ValueError:
-        return False
+        return 0
 
 
 def _is_number(value: object) -> bool:
@@ -342,8 +333,12 @@ _CHECKS: Mapping[str, Callable[[object], bool]] = {
 _FORMATS: Mapping[str, tuple[Callable[[str], bool], str, str]] = {
     "date-time": (is_date_time, "rest_invalid_date", "Invalid date."),
     "email": (is_email, "rest_invalid_email", "Invalid email address."),
-    "money": (_is_money, "rest_invalid_pattern", "{} is not a decimal number such as 12.50."),
+    "money": (
+        lambda text: bool(_MONEY.fullmatch(text)) and text not in {"-", ".", "-."},
+        *("rest_invalid_pattern", "{} is not a decimal number such as 12.50."),
+    ),
     "report-date": (
-        *(_is_date, "woocommerce_rest_invalid_date", "The date you provided is invalid."),
+        lambda text: bool(_DATE.fullmatch(text)) and 0 < _year(text) <= LAST_YEAR,
+        *("woocommerce_rest_invalid_date", "The date you provided is invalid."),
     ),
 }
