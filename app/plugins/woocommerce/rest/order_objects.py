@@ -17,15 +17,7 @@ from app.catalog import TRASH
 from app.conversions.numbers import whole_number
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.customers import RestOrderCustomer, order_customer
-from app.plugins.woocommerce.rest.site import (
-    VERSION,
-    Entries,
-    Object,
-    Record,
-    Site,
-    metadata_list,
-    plain_number,
-)
+from app.plugins.woocommerce.rest.site import VERSION, Entries, Object, Record, Site, metadata_list
 from app.plugins.woocommerce.stored_keys import ORDER_KEYS
 from app.schemas.base import Base
 from app.services.common.metadata import first_values
@@ -53,6 +45,12 @@ KNOWN_CURRENCIES: Mapping[str, Sequence[str]] = json.loads(
 def symbol_of(currency: str) -> str:
     """Return the symbol of a currency, or its code."""
     return KNOWN_CURRENCIES.get(currency, ("", currency))[1]
+
+
+def plain_number(text: str) -> int | float:
+    """Return an amount as a number; a whole one is an integer."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 _NOTHING: Record = {}

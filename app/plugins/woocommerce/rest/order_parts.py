@@ -17,17 +17,10 @@ from app.db.records import Row
 from app.errors import InvalidInputs
 from app.models import ORDER_NOTES, ORDER_REFUNDS
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import order_objects, stored_orders
+from app.plugins.woocommerce.rest import lists, order_objects, stored_orders
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.frame import Call, Route
-from app.plugins.woocommerce.rest.lists import (
-    METADATA_KEYS,
-    RecordListQuery,
-    as_records,
-    collection,
-    listed,
-)
 from app.plugins.woocommerce.rest.orders import ORDERS
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
@@ -78,9 +71,9 @@ class Notes(Resource):
         rows = stored_orders.list_notes(call.ids["order_id"], for_customer=wanted)
 
         def made(batch: Sequence[Row]) -> list[Object]:
-            return [self.made(each, call.site) for each in as_records(self.columns, batch)]
+            return [self.made(each, call.site) for each in lists.as_records(self.columns, batch)]
 
-        return listed(call, rows, made)
+        return lists.listed(call, rows, made)
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
         found = self.records([record_id], call.site)
@@ -157,11 +150,11 @@ class Refunds(Resource):
     )
     viewed = {**arg.ONE, "dp": arg.DECIMALS}
     listed = {
-        **collection("Refund", "date", "id", "include", "title", "slug", "modified"),
+        **lists.collection("Refund", "date", "id", "include", "title", "slug", "modified"),
         "parent": arg.IDS,
         "parent_exclude": arg.IDS,
         "dp": arg.DECIMALS,
-        **METADATA_KEYS,
+        **lists.METADATA_KEYS,
     }
     created = {
         "amount": arg.MONEY,
@@ -174,7 +167,7 @@ class Refunds(Resource):
     }
     deleted = {"force": arg.Argument("boolean", default=True)}
 
-    def matching(self, call: Call, query: RecordListQuery) -> Matching:
+    def matching(self, call: Call, query: lists.RecordListQuery) -> Matching:
         """Return the refunds of an order, or of all orders."""
         return stored_orders.matching_refunds(query, call.ids.get("order_id"))
 

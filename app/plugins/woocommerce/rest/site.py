@@ -195,9 +195,3 @@ def shown_value(value: object) -> Any:
     if isinstance(value, bool) or value is None:
         return "1" if value else ""
     return str(value)
-
-
-def plain_number(text: str) -> int | float:
-    """Return an amount as a number; a whole one is an integer."""
-    number = float(text)
-    return int(number) if number.is_integer() else number
