@@ -1,7 +1,9 @@
 """Batches write their items together, with the results of single requests."""
 
 import pytest
+from sqlalchemy import event
 
+from app.db.session import db
 from tests.api_client import without_key
 from tests.plugins.woocommerce.rest.seed import reset
 from tests.plugins.woocommerce.rest.test_dialect import LINE, Shop
@@ -159,6 +161,17 @@ def test_items_that_move_records_into_the_trash_or_change_one_twice(shop, noun):
     restored = [{"id": second, "status": "publish" if noun == "coupons" else "pending"}]
     done = shop.ok("POST", f"/{noun}/batch", {"update": [{"id": first, name: "3"}, *restored]})
     assert done["update"][1]["status"] == restored[0]["status"]
+
+
+@pytest.mark.parametrize("noun", ["coupons", "orders"])
+def test_a_list_of_a_batch_is_one_transaction(app, shop, noun):
+    first, second = {"coupons": (16, 17), "orders": (42, 41)}[noun]
+    items = [{"id": first}, {"id": second, "status": "trash"}, {"id": first}, {"id": second}]
+    commits = []
+    with app.app_context():
+        event.listen(db.engine, "commit", lambda _: commits.append(1))
+    shop.ok("POST", f"/{noun}/batch", {"update": items})
+    assert len(commits) == 1
 
 
 def test_an_item_with_the_address_of_another_account_changes_nothing(shop):
