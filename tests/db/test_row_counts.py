@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 from sqlalchemy import delete, func, insert, select, text, update
@@ -23,6 +23,7 @@ from app.models.user import with_normalized
 from app.services.customers.columns import BLANK
 from tests.api_client import Client, at_the_same_time
 from tests.customers.test_statistics import new_order
+from tests.factories import insert_order
 
 pytestmark = pytest.mark.both_databases
 
@@ -307,6 +308,20 @@ def test_totals_of_a_period_add_whole_weeks_and_the_records_around_them(written_
             wanted = [each for each in times if (since or "") <= each <= (until or "9999Z")]
             counted_there = admin.get(f"{path}/count", query | period).get_json()
             assert counted_there == {"count": len(wanted)}, (path, bounds)
+
+
+def test_totals_of_a_period_without_its_bounds(app, admin):
+    times = [MONDAY + timedelta(days, seconds) for days in (0, 7, 21) for seconds in (-1, 0, 1)]
+    for each in times:
+        insert_order(app, created_at=each)
+    for since, until in combinations(times[::2], 2):
+        bounds = {"after": f"{since:%Y-%m-%dT%H:%M:%S}", "before": f"{until:%Y-%m-%dT%H:%M:%S}"}
+        for query in ({"after": bounds["after"]}, {"before": bounds["before"]}, bounds):
+            found = admin.get("/wp-json/wc/v3/orders", query | {"per_page": 100})
+            begin = since if "after" in query else times[0] - timedelta(1)
+            end = until if "before" in query else times[-1] + timedelta(1)
+            wanted = [each for each in times if begin < each < end]
+            assert found.headers["X-WP-Total"] == str(len(found.get_json())) == str(len(wanted))
 
 
 def test_totals_are_exact_after_concurrent_writes(app, admin):

@@ -1,10 +1,10 @@
 """Totals of the records that database triggers count by week (``RowCount``)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
-from operator import ge, le
+from operator import ge, gt, le, lt
 
 from sqlalchemy import BinaryExpression, ColumnElement, Select, func, select, true
 
@@ -12,6 +12,8 @@ from app.db.read_pool import MAX_SELECTS
 from app.models import ROW_COUNTS
 
 _COUNTS = ROW_COUNTS.c
+_ENDS: Mapping[object, str] = {ge: "since", gt: "since", le: "until", lt: "until"}
+"""The end of a period that a comparison bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,15 @@ class RowCountFilter:
         Returns:
             None if there are other conditions than bounds of the period, or it has no whole week.
         """
-        bounds: dict[object, datetime] = {}
+        bounds: dict[str, datetime] = {}
         for each in conditions:
             if not isinstance(each, BinaryExpression) or each.left is not self.timestamp:
                 return None
-            if each.operator not in (ge, le) or each.operator in bounds:
-                return None  # a condition that excludes the bound
-            bounds[each.operator] = each.right.value  # a bound of ``between``
-        weeks = _whole_weeks(bounds.get(ge), bounds.get(le))
+            name = _ENDS.get(each.operator)
+            if name is None or name in bounds:
+                return None
+            bounds[name] = each.right.value
+        weeks = _whole_weeks(bounds.get("since"), bounds.get("until"))
         if not bounds or weeks is None:
             return None
         first, end = weeks
@@ -92,7 +95,8 @@ def _whole_weeks(
         None if the period contains no whole week. A bound that is None has no limit.
     """
     try:
-        first = since if since is None else _monday(since + timedelta(days=7, microseconds=-1))
+        # A week that begins with the bound is not a whole one, because it may be excluded.
+        first = since if since is None else _monday(since + timedelta(days=7))
     except OverflowError:
         return None
     end = until if until is None else _monday(until)
