@@ -1,8 +1,9 @@
 """Complete orders, notes and refunds, also of the trash, as other dialects show them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from sqlalchemy import ColumnElement, bindparam, exists, literal, or_, select
+from sqlalchemy import ColumnElement, bindparam, exists, func, literal, or_, select
 
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
@@ -81,7 +82,9 @@ def matching(query: lists.RecordListQuery, args: Record) -> Matching:
     search = narrowed(narrowed(phrase, with_product), created_via)
     conditions = [*lists.conditions_of(query, ORDERS.c), *_own_conditions(args)]
     statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
-    return of_statuses(None if "any" in statuses else statuses, conditions, search)
+    found = of_statuses(None if "any" in statuses else statuses, conditions, search)
+    not_parents = args.get("parent_exclude")
+    return _without_parents(found, not_parents) if not_parents else found
 
 
 def _own_conditions(args: Record) -> list[ColumnElement[bool]]:
@@ -91,12 +94,20 @@ def _own_conditions(args: Record) -> list[ColumnElement[bool]]:
         found.append(of_customer if customer else ORDERS.c.customer_id.is_(None))
     if parents := [each for each in args.get("parent") or () if each]:
         found.append(ORDERS.c.parent_id.in_(parents))
-    if not_parents := args.get("parent_exclude"):
-        has_another = ORDERS.c.parent_id.not_in(not_parents)  # not if it is null, so an index helps
-        found.append(
-            has_another if 0 in not_parents else or_(ORDERS.c.parent_id.is_(None), has_another)
-        )
     return found
+
+
+def _without_parents(matching: Matching, excluded: Sequence[int]) -> Matching:
+    """Return the matching orders without those of some parents, where 0 is no parent."""
+    parent_id, number = ORDERS.c.parent_id, None
+    has_another = parent_id.not_in(excluded)  # not if it is null, so an index helps
+    if 0 in excluded:
+        return replace(matching, conditions=[*matching.conditions, has_another])
+    if matching.is_whole and matching.counted is not None:  # few orders have a parent
+        theirs = select(func.count()).where(matching.part, parent_id.in_(excluded))
+        number = matching.counted.of_weeks(None, None) - theirs.scalar_subquery()
+    is_other = or_(parent_id.is_(None), has_another)
+    return replace(matching, conditions=[*matching.conditions, is_other], number=number)
 
 
 def _with_product(product_id: int | None) -> Search | None:

@@ -1029,6 +1029,26 @@ def test_parent_0_means_orders_without_a_parent(shop, given):
     assert len(shop.ok("GET", "/orders?parent=0&per_page=100")) > 2
 
 
+def test_orders_of_other_parents_are_counted(shop):
+    for parent in (41, 41, 42):
+        shop.ok("POST", "/orders", {"parent_id": parent})
+    every = shop.ok("GET", "/orders?per_page=100&_fields=id,parent_id,status")
+    for query, status in (
+        ("", None),
+        ("&status=pending", "pending"),
+        ("&after=2000-01-01T00:00:00", None),
+    ):
+        path = f"/orders?parent_exclude=41,43&per_page=100&_fields=id{query}"
+        found = shop.send("GET", path)
+        wanted = [
+            each["id"]
+            for each in every
+            if each["parent_id"] != 41 and each["status"] == (status or each["status"])
+        ]
+        assert [each["id"] for each in found.get_json()] == wanted
+        assert found.headers["X-WP-Total"] == str(len(wanted))
+
+
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
