@@ -25,6 +25,7 @@ from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import MAX_SELECTS, fetch
 from app.db.records import WANTED, Columns, NamedColumns, Row, as_printed, select_where
+from app.db.sql.functions import is_selected
 from app.db.sql.types import Id, UtcDateTime
 from app.errors import InvalidParams, Sentence, ShopError
 from app.models import API_KEYS, EVENT_FEED, EVENTS, USERS
@@ -305,7 +306,9 @@ def _resources() -> Select[object]:
 
 
 _FIRST_SINCE = _first_since()
-HAS_ANY_RESOURCE: ColumnElement[bool] = EVENTS.c.resource.in_(_resources())
+HAS_ANY_RESOURCE: ColumnElement[bool] = is_selected(
+    EVENTS.c.resource, _resources().scalar_subquery()
+)
 """Always true. With this condition, events of a ``resource_id`` alone are found in their index."""
 
 
