@@ -99,8 +99,8 @@ class Search:
         newest: selects the IDs of the matches among the newest records, if a page and ``/count``
             compare only these.
         has_older: whether there are other records.
-        ends_early: whether a join with ``ids`` ends after so many matches, but ``by_index`` does
-            not. Each record is then in ``ids`` once.
+        own: selects those of ``ids`` whose own text matches, if a join with ``ids`` ends after so
+            many matches, but ``by_index`` does not. Each record is then in ``ids`` once.
     """
 
     in_order: ColumnElement[bool]
@@ -110,7 +110,7 @@ class Search:
     counts_all: bool = False
     newest: Select[int] | CompoundSelect[int] | None = None
     has_older: ColumnElement[bool] | None = None
-    ends_early: bool = False
+    own: Select[int] | CompoundSelect[int] | None = None
 
     @property
     def is_indexed(self) -> bool:
@@ -156,7 +156,7 @@ def contains_or_of_owner(
     index, match = _index(search.table.name, [search_term(text)])
     is_own = select(index.c.rowid).where(index.c.rowid == records.c.id, match).exists()
     ids = union_all(own.ids, owned.where(~is_own))
-    return Search(in_order, by_index, ids, own.most, ends_early=True)
+    return Search(in_order, by_index, ids, own.most, own=own.ids)
 
 
 def narrowed(search: Search | None, other: Search | None) -> Search | None:

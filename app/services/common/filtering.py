@@ -109,7 +109,7 @@ class Matching:
     def first(self, limit: int) -> Select[int]:
         """Return a select of so many of the matching IDs of a page, without an order."""
         search = self.search
-        ids = search.ids if search is not None and search.ends_early else None
+        ids = None if search is None or search.own is None else search.ids
         if search is not None and search.newest is not None:
             ids = search.newest
         if ids is None:

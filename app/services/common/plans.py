@@ -2,7 +2,8 @@
 
 A query module says which records match (``Matching``), and never how to find them.
 
-- *Search*: up to FEW matches are found by their conditions, and then sorted.
+- *Search*: up to FEW matches, or all that are counted of a text, are found by their conditions,
+  and then sorted.
 - *Count and page*: more matches, and lists without a filter, are read from the index of the sort
   order until the page is complete. A page in the second half is read backwards from the end.
 
@@ -11,6 +12,7 @@ with the first page.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +36,7 @@ from app.services.common.pagination import Page, Total, default_page_size, page_
 from app.services.common.row_counts import RowCountFilter
 
 FEW = 20_000
-"""Up to this number, matches are found first and then sorted."""
+"""Up to this number, matches are found first and then sorted, if they are not those of a text."""
 
 _WINDOW = {name: bindparam(name, type_=BigInteger) for name in ("offset", "limit")}
 
@@ -68,8 +70,8 @@ def first_matches(
     limit: int,
     *,
     key: ColumnElement[object],
-    is_exact: ColumnElement[bool],
-    exact: ColumnElement[bool] | None = None,
+    exact: ColumnElement[bool],
+    is_exact: ColumnElement[bool] | None = None,
 ) -> Sequence[Row]:
     """Return the first matches of a search with one statement that uses indexes only.
 
@@ -79,19 +81,19 @@ def first_matches(
     Args:
         limit: the number of matches.
         key: the sort key of the matches, in descending order.
-        is_exact: whether a match is exact. These come first.
-        exact: a condition that finds exact matches by an index, by default the same.
+        exact: a condition that finds exact matches by an index. These come first.
+        is_exact: whether a match is exact, if that condition does not find all of them.
     """
     record_id, search = matching.record_id, matching.search
-    ids: Select[int] | CompoundSelect[int] = select(record_id).where(
-        is_exact if exact is None else exact
-    )
+    ids: Select[int] | CompoundSelect[int] = select(record_id).where(exact)
+    is_first = record_id.in_(ids) if is_exact is None else is_exact
     if search is not None and search.ids is not None and search.is_indexed:
         ids = union_all(ids, select(search.ids.limit(FEW).subquery()))
-    order = case((is_exact, 0), else_=1), key.desc(), record_id.desc()
-    printed = map(as_printed, columns)
-    rows = select(*printed, record_id).where(record_id.in_(ids), matching.part)
-    return fetch(rows.order_by(*order).limit(limit))
+    order = case((is_first, 0), else_=1), key.desc(), record_id.desc()
+    # Without the other columns, indexes alone find and sort them.
+    first = select(record_id).where(record_id.in_(ids), matching.part).order_by(*order).limit(limit)
+    rows = select(*map(as_printed, columns), record_id).where(record_id.in_(first))
+    return fetch(rows.order_by(*order))
 
 
 def fetch_page(
@@ -129,7 +131,7 @@ def fetch_page(
         limit = min(INT64_MAX if is_more else total - offset, size or INT64_MAX)
         after = INT64_MAX if is_more or not is_collected else total - offset - limit
         window = {"offset": min(offset, after), "limit": limit}
-        is_few = total <= FEW and not is_more and not matching.is_whole
+        is_few = total <= _few(matching, most) and not is_more and not matching.is_whole
         is_few &= matching.index is None or not matching.index.finds_few
         plan = _search if is_few else _count_and_page
         page = plan(matching, key, query.order, is_backward=after < offset, for_page=is_collected)
@@ -146,8 +148,26 @@ def fetch_page(
     return Page(rows, total, query.page, size, goes_on=None if is_complete else goes_on)
 
 
+def _few(matching: Matching, most: int | None) -> int:
+    """Return up to which number matches are found first, of which ``most`` are counted."""
+    search = matching.search
+    return FEW if search is None or most is None or search.counts_all else most
+
+
 def _matching(find: Find, fetch: Fetch) -> Matching:
-    return find if isinstance(find, Matching) else find(fetch)
+    """Return what to find: a frequent text by comparing the records that the other filters find.
+
+    All of its matches would otherwise be found to learn which of them the filters leave.
+    """
+    matching = find if isinstance(find, Matching) else find(fetch)
+    search, is_filtered = matching.search, matching.conditions or matching.others is None
+    if search is None or search.own is None or not is_filtered:
+        return matching
+    most = search.most or 0
+    if fetch(_count(search.own.limit(most + 1)))[0][0] <= most:
+        return matching
+    compared = replace(search, by_index=search.in_order, ids=None, own=None)
+    return replace(matching, search=compared)
 
 
 def _total(matching: Matching, fetch: Fetch, most: int | None) -> Total:

@@ -125,9 +125,8 @@ def first_coupons(
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return []
     is_exact, key = COUPONS.c.code == coupon_code(query.q or ""), SORT_KEYS["date"]
-    return plans.first_matches(
-        columns, _matching(query), limit, key=key, is_exact=is_exact, exact=is_exact & PUBLISHED
-    )
+    exact = is_exact & PUBLISHED
+    return plans.first_matches(columns, _matching(query), limit, key=key, exact=exact)
 
 
 def count_coupons(actor: Principal, query: CouponQuery) -> Total:

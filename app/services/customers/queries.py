@@ -124,7 +124,7 @@ def first_customers(
         return []
     is_exact = USERS.c.email_normalized == comparable_email(query.q or "")
     key = SORT_KEYS["registered"]
-    return plans.first_matches(columns, _matching(query, fetch), limit, key=key, is_exact=is_exact)
+    return plans.first_matches(columns, _matching(query, fetch), limit, key=key, exact=is_exact)
 
 
 def ids_after(

@@ -125,7 +125,7 @@ def first_orders(
     # Usually, the number of an order is its ID, which has an index.
     exact = is_exact & (ORDERS.c.id == (whole_number(query.q or "") or 0))
     return plans.first_matches(
-        columns, _matching(query), limit, key=key, is_exact=is_exact, exact=exact
+        columns, _matching(query), limit, key=key, exact=exact, is_exact=is_exact
     )
 
 
