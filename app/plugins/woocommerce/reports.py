@@ -83,7 +83,7 @@ def woocommerce_sales(actor: Principal, period: Period) -> dict[str, object]:
     """Return the sales of a period, in the form of WooCommerce."""
     currency = current_app.config["SHOP_CURRENCY"]
     with reading(actor) as fetch:
-        scope = scope_of(currency, (*SOLD, "refunded"))
+        scope = scope_of(fetch, currency, (*SOLD, "refunded"))
         found = read_sales(fetch, scope, period, "customer")
     totals, intervals = found["totals"], found["intervals"]
     total, net, refunded = (cents(Decimal(totals[name])) for name in ("total", "net", "refunded"))
@@ -115,7 +115,7 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
     """
     product_id, quantity = ORDER_PRODUCTS.c.product_id, func.sum(ORDER_PRODUCTS.c.quantity)
     with reading(actor) as fetch:
-        scope = scope_of(current_app.config["SHOP_CURRENCY"], SOLD)
+        scope = scope_of(fetch, current_app.config["SHOP_CURRENCY"], SOLD)
         returned = Counter[int]()
         refunded = (
             select(ORDER_REFUNDS.c.line_items)

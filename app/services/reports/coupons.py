@@ -133,7 +133,7 @@ def coupon_report(actor: Principal, coupon_id: int, period: Period, currency: st
         if not rows:
             raise ShopError("shop_api_invalid_coupon_id")
         coupon = dict(rows[0]._mapping)
-        scope = scope_of(currency)
+        scope = scope_of(fetch, currency)
         new = {"new_customers": case((scope.is_first(), 1), else_=0)}
         parts = [
             part._replace(rows=part.rows.where(REDEMPTIONS.c.coupon_id == coupon_id))
@@ -163,7 +163,9 @@ def _orders_with_use(scope: Scope, more: Mapping[str, ColumnElement[Any]]) -> Fi
     Args:
         more: a figure from which the new customers follow.
     """
-    with_use = and_(REDEMPTIONS.c.order_id == ORDERS.c.id, IS_CONFIRMED)
+    order_id = REDEMPTIONS.c.order_id
+    # Most uses of some shops have no order, which PostgreSQL would not know.
+    with_use = and_(order_id == ORDERS.c.id, order_id.is_not(None), IS_CONFIRMED)
     rows = select().select_from(ORDERS.join(REDEMPTIONS, with_use)).where(scope.counts())
     figures = {
         "orders": ONE,

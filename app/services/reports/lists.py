@@ -64,7 +64,7 @@ def fetch_list(
 
     if size is None:
         with streaming(actor) as (fetch, stream):
-            scope = scope_of(currency)
+            scope = scope_of(fetch, currency)
             rows: Any = stream(build_page(scope))
         first = rows.first
         total = first[0]._mapping[TOTAL] if first else 0
@@ -72,7 +72,7 @@ def fetch_list(
         page = Page(rows, total, query.page)
         return Report(page, lambda batch: shown(batch, scope, read_pool.fetch))
     with reading(actor) as fetch:
-        scope = scope_of(currency)
+        scope = scope_of(fetch, currency)
         rows = fetch(build_page(scope))
         if rows:
             total = rows[0]._mapping[TOTAL]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import ColumnElement, func, select
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
@@ -54,7 +54,7 @@ def sales_report(
 ) -> Record:
     """Return some figures of the sales of a period as the API shows them."""
     with reading(actor) as fetch:
-        scope = scope_of(currency)
+        scope = scope_of(fetch, currency)
         found = read_sales(fetch, scope, period, names=names)
         currencies = other_currencies(fetch, scope, period)
     return {
@@ -77,8 +77,8 @@ def read_sales(
 ) -> dict[str, Any]:
     """Return ``totals`` and ``intervals`` of sales. With a role, only its new accounts count."""
     spans = period.spans()
-    of_order = exists().where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, scope.counts())
-    refunds = FigureRows(select().where(of_order), ORDER_REFUNDS.c.created_at, REFUND_SUMS)
+    rows = select().where(scope.counts_refund())
+    refunds = FigureRows(rows, ORDER_REFUNDS.c.created_at, REFUND_SUMS)
     others = refunds, uses_of(scope, {"uses": ONE})
     parts = with_figures([*_with_customers(scope), _accounts(role), *others], names)
     return with_intervals(parts, spans, by_span(fetch, parts, spans), names)
@@ -143,7 +143,7 @@ def order_reports(actor: Principal, period: Period, currency: str) -> list[dict[
     """Return the number and total of the orders of a period in each known status."""
     labels = current_catalog().order_statuses
     with reading(actor) as fetch:
-        orders = orders_of(scope_of(currency, tuple(labels)))._replace(figures=STATUS_SUMS)
+        orders = orders_of(scope_of(fetch, currency, tuple(labels)))._replace(figures=STATUS_SUMS)
         groups = by_group([orders], {"status": ORDERS.c.status}, period)
         rows = row_dicts(fetch(select(*groups.c)))
     found = {row.pop("status"): figures_of(row) for row in rows}

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from operator import gt, lt
 from typing import Any, NamedTuple
 
 from flask import current_app
@@ -22,6 +23,7 @@ from sqlalchemy import (
     exists,
     func,
     or_,
+    select,
 )
 from sqlalchemy.exc import DBAPIError
 
@@ -30,7 +32,7 @@ from app.db import read_pool, timeouts
 from app.db.read_pool import Fetch, RowStream
 from app.db.sql.functions import email_is
 from app.errors import InvalidParams, unavailable
-from app.models import ORDERS, REDEMPTIONS
+from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 from app.services.reports.period import FROM, Span, require_reports
 
@@ -51,10 +53,16 @@ class Scope:
 
     currency: str
     statuses: tuple[str, ...]  # of counted orders
+    is_only: bool = False  # whether no order has another currency, which saves looking at each
 
     def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
         """Return whether an order counts. The index of the report begins with both columns."""
         return and_(orders.currency == self.currency, orders.status.in_(self.statuses))
+
+    def counts_refund(self) -> ColumnElement[bool]:
+        """Return whether a refund is of an order that counts."""
+        counts = ORDERS.c.status.in_(self.statuses) if self.is_only else self.counts()
+        return exists().where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, counts)
 
     def counts_use(self) -> ColumnElement[bool]:
         """Return whether a redemption is a use in the currency (reports 4).
@@ -63,6 +71,8 @@ class Scope:
         """
         of_order = exists().where(ORDERS.c.id == REDEMPTIONS.c.order_id)
         if self.currency == current_app.config["SHOP_CURRENCY"]:
+            if self.is_only:
+                return IS_CONFIRMED
             return and_(IS_CONFIRMED, ~of_order.where(ORDERS.c.currency != self.currency))
         return and_(IS_CONFIRMED, of_order.where(ORDERS.c.currency == self.currency))
 
@@ -143,10 +153,12 @@ def _within_time(actor: Principal) -> Iterator[None]:
         raise
 
 
-def scope_of(currency: str, statuses: Sequence[str] | None = None) -> Scope:
+def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None) -> Scope:
     """Return what a report counts, by default in ``SHOP_PAID_STATUSES`` and ``refunded``."""
     counted = statuses or (*current_app.config["SHOP_PAID_STATUSES"], "refunded")
-    return Scope(currency, tuple(dict.fromkeys(counted)))
+    bounds = (compare(ORDERS.c.currency, currency) for compare in (lt, gt))  # of an index
+    is_only = not fetch(select(or_(*(exists().where(bound) for bound in bounds))))[0][0]
+    return Scope(currency, tuple(dict.fromkeys(counted)), is_only)
 
 
 def within(
