@@ -139,6 +139,8 @@ def _queries(path: str, parameters: Parameters, middle: Middle) -> Iterator[tupl
                  if name != "include" and not name.startswith("meta_value")]  # fmt: skip
         orders = [f"order={name}" for name in parameters.get("order", ())]
         yield from _pages(sorts, orders, middle.numbers.get(path, 0))
+        sizes = [f"{name}=100" for name in ("limit", "per_page") if name in parameters]
+        yield from ((FIRST, size) for size in sizes)
         for each in filters:
             if each.partition("=")[0] in _SEARCHES:
                 more = ["page=3", *(sort for sort in sorts if sort == "orderby=id")]
@@ -189,6 +191,8 @@ def _others(customers: int) -> Iterator[tuple[Kind, str]]:
     """Return requests to which the documents do not lead."""
     yield SORTED, f"/orders?updated_at_min={ago(365)}&orderby=id&order=asc"
     yield FIRST, f"{WC_V3}/orders?orderby=include&include=5,6"
+    # The first 1,100 coupons have thousands of uses each, and others have none (performance.md).
+    yield FIRST, f"{WC_V3}/coupons?order=asc&per_page=100&page=12"
     for path in ("customers/5001/orders", "orders/7/notes", "orders/7/refunds", "events?after=7",
                  f"events?order=desc&before={customers}"):  # fmt: skip
         yield FIRST, f"/{path}"

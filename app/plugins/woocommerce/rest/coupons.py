@@ -9,7 +9,17 @@ from decimal import Decimal
 from functools import partial
 
 import marshmallow as ma
-from sqlalchemy import ColumnElement, bindparam, case, select
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    String,
+    bindparam,
+    case,
+    cast,
+    func,
+    select,
+    type_coerce,
+)
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
@@ -18,10 +28,10 @@ from app.conversions.dates import in_zone, parse_date
 from app.conversions.expiry import end_of_expiry, expiry_at, expiry_before
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.read_pool import Fetch, fetch
-from app.db.sql.functions import is_one_of, is_selected
-from app.db.sql.types import IdList
+from app.db.sql.functions import is_one_of, json_list
+from app.db.sql.types import IdList, Json
 from app.models import COUPONS, REDEMPTIONS
-from app.models.redemption import RedemptionStatus
+from app.models.redemption import IS_CONFIRMED
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import errors, lists, schemas
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
@@ -35,7 +45,7 @@ from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.fields.list_input import EmailArray
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem, Precondition
-from app.services.common.erased import is_erased, owner
+from app.services.common.erased import is_erased
 from app.services.common.filtering import Matching
 from app.services.common.metadata import COUPON, entries_of
 from app.services.coupons import writes
@@ -45,25 +55,24 @@ from app.services.maintenance import trash
 
 MAX_USES = 1000
 """Uses of a coupon that a record names."""
-_CONFIRMED = REDEMPTIONS.alias()
-_FIRST_USES = (
-    select(_CONFIRMED.c.id)
-    .where(
-        _CONFIRMED.c.coupon_id == COUPONS.c.id, _CONFIRMED.c.status == RedemptionStatus.CONFIRMED
-    )
-    .order_by(_CONFIRMED.c.id)
-    .limit(MAX_USES)
-    .scalar_subquery()
+_USE = REDEMPTIONS.c
+_USER = case(
+    (is_erased(_USE.customer_id), ""),
+    (_USE.customer_id.is_not(None), cast(_USE.customer_id, String)),
+    else_=_USE.email_normalized,
 )
-_USES: object = (
-    select(
-        COUPONS.c.id,
-        owner(REDEMPTIONS.c.customer_id),
-        case((is_erased(REDEMPTIONS.c.customer_id), ""), else_=REDEMPTIONS.c.email_normalized),
-    )
-    .join_from(COUPONS, REDEMPTIONS, is_selected(REDEMPTIONS.c.id, _FIRST_USES))
-    .where(is_one_of(COUPONS.c.id, bindparam("ids", type_=IdList)))
-    .order_by(REDEMPTIONS.c.id)
+_IN_ORDER = func.row_number().over(partition_by=_USE.coupon_id, order_by=_USE.id)
+# All coupons at once, because PostgreSQL finds the uses of different coupons on the same pages.
+_EACH = (
+    select(_USE.coupon_id, _USER.label("user"), _IN_ORDER.label("place"))
+    .where(is_one_of(_USE.coupon_id, bindparam("ids", type_=IdList)), IS_CONFIRMED)
+    .subquery()
+    .c
+)
+_USERS: Select[int, list[str]] = (
+    select(_EACH.coupon_id, type_coerce(json_list(_EACH.user), Json()))
+    .where(_EACH.place <= MAX_USES, _EACH.user != "")
+    .group_by(_EACH.coupon_id)
 )
 
 _KEYS: Mapping[str, ColumnElement[object]] = {
@@ -77,11 +86,7 @@ _KEYS: Mapping[str, ColumnElement[object]] = {
 
 def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
     """Return the customers or e-mail addresses of the confirmed uses of coupons that have one."""
-    found: dict[int, list[str]] = {}
-    for coupon_id, customer_id, email in fetch(_USES, {"ids": ids}) if ids else ():
-        if customer := str(customer_id) if customer_id else email:
-            found.setdefault(coupon_id, []).append(customer)
-    return found
+    return {row[0]: row[1] for row in fetch(_USERS, {"ids": ids})} if ids else {}
 
 
 MAX_PERCENTAGE = 100
