@@ -128,6 +128,12 @@ class CouponTerms:
     get_product_ids: frozenset[int] = NONE
     campaign: CampaignTerms | None = None
 
+    @property
+    def counts_customers(self) -> bool:
+        """Return whether a term depends on the uses or the orders of a customer."""
+        of_campaign = self.campaign and self.campaign.usage_limit_per_user
+        return bool(self.usage_limit_per_user or of_campaign or self.first_order_only)
+
     def includes(self, item: CartItem) -> bool:
         """Return whether the item is among the products or categories, if there are any."""
         return (

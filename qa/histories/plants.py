@@ -712,7 +712,7 @@ def customer_cached(_: Any) -> None:
 
 def evaluation_cached(_: Any) -> None:
     """Evaluations know coupons and their uses from a cache of half a second."""
-    cart_evaluation.coupons_by_code = cached(cart_evaluation.coupons_by_code)
+    cart_evaluation.find_coupons = cached(cart_evaluation.find_coupons)
 
 
 def revoked_key_works(_: Any) -> None:

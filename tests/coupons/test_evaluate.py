@@ -187,14 +187,19 @@ def test_limits_of_a_cart(admin, client_with):
 
 
 @pytest.mark.both_databases
-def test_one_statement_for_coupons_and_one_for_the_customer(
-    admin, make_coupon, make_customer, statements
+@pytest.mark.parametrize(
+    ("limits", "of_guest"),
+    # Without a limit per customer, the accounts of the address are not read.
+    [({"usage_limit": 5}, 1), ({"usage_limit": 5, "usage_limit_per_user": 5}, 3)],
+)
+def test_statements_of_an_evaluation(
+    admin, make_coupon, make_customer, statements, limits, of_guest
 ):
     for code in "abc":
-        make_coupon(code=code, usage_limit=5, usage_limit_per_user=5)
-    ada = make_customer()
+        make_coupon(code=code, **limits)
+    ada, guest = {"customer_id": make_customer()["id"]}, {"email": "a@example.com"}
     evaluate(admin)
-    for cart, number in (({}, 1), ({"email": "a@example.com"}, 2), ({"customer_id": ada["id"]}, 2)):
+    for cart, number in (({}, 1), (guest, of_guest), (ada, 2)):
         statements.clear()
         assert evaluate(admin, "a", "b", "c", items=[ITEM] * 10, **cart).status_code == 200
         assert len(without_key(statements)) == number

@@ -9,7 +9,7 @@ from app.db.errors import TryAgain
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.services.coupons.customers import find_customer
-from app.services.coupons.terms import coupons_by_code
+from app.services.coupons.terms import coupons_by_code, find_coupons
 from app.services.customers import columns, traces
 from app.services.redemptions.slots import take_slot
 from tests.api_client import at_the_same_time, codes
@@ -111,6 +111,27 @@ def test_a_customer_who_was_read_before_the_merge_is_read_again(app, admin, pair
 
         with app.app_context(), pytest.raises(TryAgain):
             run_in_transaction(take)
+
+
+def test_a_guest_whose_accounts_were_not_read_is_read_again(
+    app, admin, pair, make_coupon, monkeypatch
+):
+    """A limit per customer that a coupon gets in between counts the uses by a merged account."""
+    monkeypatch.setattr(database, "MAX_ATTEMPTS", 2)
+    kept, removed = pair
+    coupon = make_coupon(code="free", usage_limit=5)
+    reserve(admin, "free", customer_id=kept)
+    assert merge(admin, kept, removed).status_code == 200
+    with app.app_context():
+        guest, found = find_coupons(fetch, ["free"], 0, REMOVED, param="")
+    changed = {"coupon": {"usage_limit_per_user": 1}}
+    assert admin.put(f"/coupons/{coupon['id']}", changed).status_code == 200
+
+    def take(session):
+        take_slot(session, found["free"], guest, confirmed=False, param="")
+
+    with app.app_context(), pytest.raises(TryAgain):
+        run_in_transaction(take)
 
 
 def test_a_customer_who_was_read_before_an_address_moved_is_read_again(

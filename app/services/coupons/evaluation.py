@@ -14,10 +14,10 @@ from app.db.session import now
 from app.pricing.carts import CartItem, line_value
 from app.pricing.evaluation import Evaluation, evaluate
 from app.services.common.bulk import Data
-from app.services.coupons.customers import cart_of, find_customer, require_customer_access
+from app.services.coupons.customers import cart_of, require_customer_access
 from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import CartSummary, current_refusals
-from app.services.coupons.terms import coupons_by_code
+from app.services.coupons.terms import find_coupons
 
 
 def evaluate_cart(actor: Principal, data: Data) -> Record:
@@ -33,8 +33,9 @@ def evaluate_cart(actor: Principal, data: Data) -> Record:
     actor.require("shop_api_user_cannot_read_coupons")
     require_customer_access(actor, data["customer_id"])
     codes = list(dict.fromkeys(data["coupons"]))  # a code listed twice counts once
-    customer = find_customer(fetch, data["customer_id"], data["email"], param="cart.customer_id")
-    found = coupons_by_code(fetch, codes, customer)
+    customer, found = find_coupons(
+        fetch, codes, data["customer_id"], data["email"], param="cart.customer_id"
+    )
     items = [
         CartItem(
             line_value(item["price"], item["quantity"]),

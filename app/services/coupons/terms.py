@@ -32,7 +32,7 @@ from app.pricing.carts import CampaignTerms, CouponTerms
 from app.services.campaigns.queries import COLUMNS
 from app.services.common.erased import is_counted_for
 from app.services.common.locks import IS_TAKEN
-from app.services.coupons.customers import Customer
+from app.services.coupons.customers import GUEST, Customer, find_customer, guest_of
 from app.services.coupons.queries import HAS_ONE_OF_CODES
 
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
@@ -196,6 +196,30 @@ class FoundCoupon:
     def is_limited(self) -> bool:
         """Return whether uses take slots."""
         return bool(self.terms.usage_limit or self.terms.usage_limit_per_user)
+
+
+def find_coupons(
+    fetch: Fetch, codes: Collection[str], customer_id: int, email: str, *, param: str
+) -> tuple[Customer, dict[str, FoundCoupon]]:
+    """Return a customer, and the published coupons with some codes, with their uses.
+
+    The uses by a guest, and the accounts of the address, are read only if one of the coupons asks
+    for them.
+
+    Args:
+        customer_id: 0 for a guest.
+        email: may be empty.
+        param: name of the ID in an error.
+
+    Raises:
+        ShopError: no account has this ID; status 400.
+    """
+    if not customer_id:
+        coupons = coupons_by_code(fetch, codes, GUEST)
+        if not email or not any(each.terms.counts_customers for each in coupons.values()):
+            return guest_of(email), coupons
+    customer = find_customer(fetch, customer_id, email, param=param)
+    return customer, coupons_by_code(fetch, codes, customer)
 
 
 def coupons_by_code(

@@ -46,7 +46,7 @@ _CAMPAIGNS_OF_CODES = (
 
 def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
     """Lock orders until the commit and return them by ID. Includes orders in the trash."""
-    rows = session.execute(_LOCKED_ORDERS, {WANTED: list(ids)})
+    rows = session.connection().execute(_LOCKED_ORDERS, {WANTED: list(ids)})
     return {row["id"]: row for row in row_dicts(rows)}
 
 

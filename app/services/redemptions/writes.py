@@ -45,7 +45,7 @@ from app.services.coupons.refusals import (
     counting_refusals,
     refused_for,
 )
-from app.services.coupons.terms import FoundCoupon, coupon_by_id, coupons_by_code, coupons_by_id
+from app.services.coupons.terms import FoundCoupon, coupon_by_id, coupons_by_id, find_coupons
 from app.services.events.hooks import notify
 from app.services.redemptions.campaign_numbers import (
     change_numbers,
@@ -111,13 +111,13 @@ def reserve_use(actor: Principal, data: Data) -> tuple[RedemptionRow, bool]:
 
 def _reserve(session: Session, data: Data) -> tuple[RedemptionRow, bool, list[Change]]:
     """Return the redemption, whether it is new, and the changes of its coupon."""
-    customer = find_customer(
-        fetch, data["customer_id"], data["email"], param="redemption.customer_id"
-    )
     # These reads do not begin a transaction. Taking the slot checks again what can change in the
     # meantime.
-    code = data["code"]
-    coupon = coupons_by_code(fetch, [code], customer).get(code)
+    code, customer_id = data["code"], data["customer_id"]
+    customer, found = find_coupons(
+        fetch, [code], customer_id, data["email"], param="redemption.customer_id"
+    )
+    coupon = found.get(code)
     reasons: Sequence[Reason] = (NOT_FOUND,)
     if coupon:
         cart = cart_of(fetch, customer, [coupon.terms])
@@ -129,7 +129,6 @@ def _reserve(session: Session, data: Data) -> tuple[RedemptionRow, bool, list[Ch
             return existing, False, []
         raise CouponRefused(code, reasons, CODE)
     campaign = coupon.terms.campaign
-    customer_id = data["customer_id"]
     if customer_id and customer_id not in hold_accounts(session, [customer_id]):
         raise TryAgain  # the account was deleted since it was read
     held = hold_known(session, {campaign.id: campaign.is_limited} if campaign else {})
