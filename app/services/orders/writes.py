@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change, current_catalog
 from app.conversions.numbers import INT64_MAX
+from app.conversions.text import coupon_code
 from app.db.bulk_inserts import insert_records
 from app.db.records import Record
 from app.db.session import now, run_in_transaction
@@ -65,13 +66,25 @@ from app.services.redemptions.changes import notify_with_coupons
 
 @dataclass(frozen=True, slots=True)
 class OrderItem(BulkItem):
-    """An order to create or update, by a dialect that says more of the change of its status."""
+    """An order to create or update, by a dialect that says more of the change.
+
+    Args:
+        codes: the normalized codes of all its coupon lines after an update, in their order. Without
+            them, new lines come after the others.
+    """
 
     status_change: StatusChange | None = None
+    codes: Sequence[str] = ()
 
 
 def _status_change(item: BulkItem) -> StatusChange | None:
     return item.status_change if isinstance(item, OrderItem) else None
+
+
+def _sort_coupons(items: OrderItems, item: BulkItem) -> None:
+    """Put the coupon lines in the order of the request, in which coupons discount."""
+    if isinstance(item, OrderItem) and (codes := item.codes):
+        items.lists["coupon_lines"].sort(key=lambda line: codes.index(coupon_code(line["code"])))
 
 
 def save_orders(
@@ -273,6 +286,7 @@ class _OrderWrites(Writes[Record]):
         if changed or errors:
             prices = _prices(after["currency"])
             items = changed_items(before, data, self.item_ids, errors, prices)
+            _sort_coupons(items, item)
         of_items = ItemChanges.take(before, items)
         plan = _plan_update(self, order, after, items, changed)
         if changed or "shipping_tax" in data:

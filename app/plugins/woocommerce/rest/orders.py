@@ -216,7 +216,8 @@ class Orders(Resource):
         data, change = _data(call, before or _NEW)
         if before is None:
             data = _with_account_email(data)
-        return writes.OrderItem(call.ids.get("id"), data, check, change)
+        codes = [coupon_code(str(each["code"])) for each in call.given.get("coupon_lines") or ()]
+        return writes.OrderItem(call.ids.get("id"), data, check, change, codes)
 
     def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
         stored = before["currency"] if before else current_app.config["SHOP_CURRENCY"]
@@ -502,7 +503,9 @@ def _native_coupons(given: Sequence[Record], before: Record) -> list[Object]:
     stored = {coupon_code(line["code"]): line["id"] for line in before["coupon_lines"]}
     removed = [{"id": stored[code], "remove": True} for code in stored if code not in metadata]
     added = [{"code": code, "meta_data": metadata[code]} for code in metadata if code not in stored]
-    return [*removed, *added]
+    if removed or added or [*stored] == [*metadata]:
+        return [*removed, *added]
+    return [{"id": stored[code]} for code in metadata]  # only in another order
 
 
 def _discount_lines(lists: Object, before: Record) -> None:
@@ -513,7 +516,7 @@ def _discount_lines(lists: Object, before: Record) -> None:
     """
     details = before["item_details"] or {}
     stored = {line["id"]: line["subtotal"] for line in before["line_items"]}
-    removed = {each["id"] for each in lists["coupon_lines"] if "id" in each}
+    removed = {each["id"] for each in lists["coupon_lines"] if "remove" in each}
     coupons = {line["id"] for line in before["coupon_lines"]}
     stays = any(not details.get(str(each), {}).get("applied") for each in coupons - removed)
     if stays or not (lists["coupon_lines"] or coupons):

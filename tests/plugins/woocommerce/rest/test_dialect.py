@@ -176,6 +176,24 @@ def test_entity_tags(shop):
     )
 
 
+def test_coupons_discount_in_the_order_in_which_a_change_lists_them(shop):
+    for code, amount in (("all", "20"), ("half", "10"), ("part", "4")):
+        shop.ok("POST", "/coupons", {"code": code, "amount": amount})
+    order = shop.ok("POST", "/orders", {"line_items": [LINE], "coupon_lines": [{"code": "half"}]})
+    path = f"/orders/{order['id']}"
+    for codes, discounts in (
+        (["all", "half"], ["20", "0"]),
+        (["half", "all"], ["10", "10"]),
+        (["part", "half"], ["4", "10"]),
+        (["half"], ["10"]),
+    ):
+        changed = shop.ok("PUT", path, {"coupon_lines": [{"code": code} for code in codes]})
+        lines = changed["coupon_lines"]
+        assert [line["code"] for line in lines] == codes
+        assert [line["discount"] for line in lines] == discounts
+        assert shop.ok("GET", path)["coupon_lines"] == lines
+
+
 @pytest.mark.parametrize(("path", "status"), [("/coupons/16", "publish"), ("/orders/41", "failed")])
 def test_if_match_of_a_restore_is_the_tag_of_the_trash(shop, path, status):
     shop.ok("DELETE", path)
