@@ -101,6 +101,7 @@ class Search:
         has_older: whether there are other records.
         own: selects those of ``ids`` whose own text matches, if a join with ``ids`` ends after so
             many matches, but ``by_index`` does not. Each record is then in ``ids`` once.
+        is_sorted: whether all matches that a page counts are found first and then sorted.
     """
 
     in_order: ColumnElement[bool]
@@ -111,6 +112,7 @@ class Search:
     newest: Select[int] | CompoundSelect[int] | None = None
     has_older: ColumnElement[bool] | None = None
     own: Select[int] | CompoundSelect[int] | None = None
+    is_sorted: bool = False
 
     @property
     def is_indexed(self) -> bool:
@@ -254,7 +256,7 @@ def _search(
         is_new = _ByDialect(index.c.rowid > last - most, index.c.rowid + 0 > last - most)
         newest = select(index.c.rowid).where(is_new, match)
         return replace(letters, newest=newest, has_older=first <= last - most)
-    return Search(here, record_id.in_(found), found, MOST_COUNTED)
+    return Search(here, record_id.in_(found), found, MOST_COUNTED, is_sorted=True)
 
 
 def is_of_models(name: str | None, *_: object) -> bool:

@@ -194,7 +194,7 @@ def by_group(parts: Iterable[FigureRows], keys: NamedColumns, span: Span) -> Sub
             *columns, *(value.label(name) for name, value in (missing | figures).items())
         )
         .where(*within(part.time, span))
-        .group_by(*keys.values(), *_person_of(part))
+        .group_by(*_person_of(part), *keys.values())
         for part, figures in found
     ]
     both = union_all(*selects).subquery().c
@@ -207,7 +207,10 @@ def by_group(parts: Iterable[FigureRows], keys: NamedColumns, span: Span) -> Sub
 
 
 def _person_of(part: FigureRows) -> Iterable[Any]:
-    """Return the columns by which PostgreSQL groups customers, faster than count(DISTINCT)."""
+    """Return the columns by which PostgreSQL groups customers, faster than count(DISTINCT).
+
+    They come first, because most rows differ in them, which ends a comparison in a sort.
+    """
     customer: Any = part.figures.get(CUSTOMERS)
     return customer.clauses if on_postgresql() and customer is not None else ()
 
