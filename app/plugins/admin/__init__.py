@@ -134,13 +134,6 @@ def add_panel(
         admin.panels.append(Panel(record, label, content, needs))
 
 
-PARTS = {
-    "coupon_texts": coupon_texts,
-    "form_fields": form_fields,
-    "reports": reports,
-}
-"""What templates call beside the kinds of records."""
-
 # Importing these modules adds their records, or pages to those of others.
 _OTHERS = (campaigns, coupon_uses, customers, events, keys, refunds, webhooks)
 
@@ -153,7 +146,13 @@ def init_app(app: Flask, _api: object) -> None:
         return
     prefix = f"{app.config['SHOP_URL_PREFIX']}/admin"
     app.extensions[ADMIN] = Admin()
-    app.jinja_env.globals.update(asset_url=asset_url, nouns=NOUNS, **PARTS)
+    app.jinja_env.globals.update(
+        asset_url=asset_url,
+        nouns=NOUNS,
+        coupon_texts=coupon_texts,
+        form_fields=form_fields,
+        reports=reports,
+    )
     for part in (texts, html):
         part.init_app(app)
     pages = overview, search, report_pages, data, privacy, authorize, sign_in

@@ -30,7 +30,7 @@ from app.outbound.client import (
     has_valid_host,
 )
 from app.outbound.network import parse_networks
-from app.plugins.admin import frame, html, texts
+from app.plugins.admin import texts
 from app.plugins.admin.calls import Record, api_request, call, form_headers
 from app.plugins.admin.form_fields import PERMISSIONS
 from app.plugins.admin.frame import POLICY, AdminBlueprint, render
@@ -201,7 +201,7 @@ def _is_kept(key: Key) -> bool:
 
 
 def _page(asked: Asked | None, error: str = "") -> Response:
-    facts, requests, policy = [], [], POLICY
+    key, requests, policy = None, [], POLICY
     if asked is not None:
         back = urlsplit(asked.return_url)
         port = f":{back.port}" if back.port else ""
@@ -209,14 +209,6 @@ def _page(asked: Asked | None, error: str = "") -> Response:
         # Browsers compare the address of the redirect after the form, too.
         policy = POLICY.replace("form-action 'self'", f"form-action 'self' {origin}")
         key = _body(asked)["key"]
-        facts = [
-            (_("Service"), asked.app_name),
-            (_("Permission"), _(PERMISSIONS[asked.scope])),
-            (_("Resources"), html.words(*key["resources"])),
-            (_("User of the key"), frame.current_session().username),
-            (_("The key is sent to"), urlsplit(asked.callback_url).hostname),
-            (_("Then you return to"), back.hostname),
-        ]
         requests = [("", api_request("create_api_key", body={"key": {**key, "expires_at": ""}}))]
     held = current_principal().permission
     is_beyond = asked and not Permission(asked.scope).parts <= held.parts
@@ -227,7 +219,10 @@ def _page(asked: Asked | None, error: str = "") -> Response:
         title=_("Connect a service"),
         asked=asked,
         may_approve=asked and not is_beyond,
-        facts=facts,
+        key=key,
+        permissions=PERMISSIONS,
+        callback_host=asked and urlsplit(asked.callback_url).hostname,
+        return_host=asked and urlsplit(asked.return_url).hostname,
         until=_until(),
         requests=requests,
         error=error,

@@ -161,7 +161,7 @@ class FieldSpec:
             return f"{in_zone(moment, html.zone()):%Y-%m-%dT%H:%M}"
         return str(value)[:10] if self.kind == "date" else str(value)
 
-    def value(self, text: str) -> Any:
+    def value(self, text: str) -> object:
         """Return the JSON value of a text. Empty text is the documented value for *none*.
 
         Raises:

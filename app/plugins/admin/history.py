@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 from flask import current_app, url_for
@@ -275,14 +275,16 @@ def _campaign(value: object) -> str:
     return " ".join([*(each["name"] for each in found.values()), f"(#{value})"])
 
 
-def _time(value: Any) -> str:
+def _time(value: object) -> str:
     """Return a time as the pages show times, and another value, as metadata can have, as it is."""
+    if not isinstance(value, str):
+        return shown(value)
     try:
         moment = datetime.strptime(value, "%Y-%m-%dT%H:%M:%S%z")
         if value.endswith("T00:00:00Z"):  # such as an expiry date, which never shifts
             return html.short_date(moment.date())
         return html.short_time(moment)
-    except (OverflowError, TypeError, ValueError):  # before the first year in the zone of the shop
+    except (OverflowError, ValueError):  # before the first year in the zone of the shop
         return shown(value)
 
 

@@ -3,7 +3,7 @@
 # ruff: noqa: RUF001  # dashes and minus signs, as they are printed
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -163,11 +163,6 @@ def external(text: str) -> Markup:
     ).format(text, text, parts.hostname)
 
 
-def joined(parts: Iterable[Markup | str], separator: str = ", ") -> Markup:
-    """Return parts with a separator between them, each escaped."""
-    return escape(separator).join(parts)
-
-
 def last_day(expiry: str | None) -> date | None:
     """Return the last day on which a coupon with an expiry date works, in UTC or in the shop."""
     return expiry_dates.last_day(date.fromisoformat(expiry[:10]), expiry_zone()) if expiry else None
@@ -222,6 +217,7 @@ def state_words(states: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 def init_app(app: Flask) -> None:
     """Let templates use these functions."""
-    own = help_text, badge, money, number, external, works_until, zone, in_both_zones, in_utc
-    functions = {each.__name__: each for each in (*own, words, moment_of, curl, python)}
+    words_and_numbers = help_text, badge, money, number, words, external, curl, python
+    times = works_until, zone, in_both_zones, in_utc, moment_of, parse_time, short_time
+    functions = {each.__name__: each for each in (*words_and_numbers, *times)}
     app.jinja_env.globals.update(functions, time_tag=time, page_url=url_for)

@@ -42,14 +42,8 @@ def show() -> Response:
         title=_("Overview"),
         periods=reports.PERIODS,
         days=days,
-        problem=""
-        if report
-        else _(reports.SLOW)
-        if may_view
-        else _("Your key cannot read reports."),
         report=report,
         plots=reports.plots(report["intervals"], labels) if report else [],
-        definitions=_(reports.DEFINITIONS),
         may_view=may_view,
         **(best_coupons(reports.period_query(days, with_interval=False)) if may_view else {}),
         orders=ORDERS.panel({}),

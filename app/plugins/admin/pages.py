@@ -24,7 +24,7 @@ class Button:
     path: Record = field(default_factory=dict)  # the variables of its address
     tone: str = ""  # ``primary`` for the main action of a page
     name: str = ""  # the record, with which the accessible name ends
-    fields: Mapping[str, Any] = field(default_factory=dict)  # hidden inputs
+    fields: Mapping[str, object] = field(default_factory=dict)  # hidden inputs
     shown: Mapping[str, str] = field(default_factory=dict)  # what the page shows of what it changes
     spec: FieldSpec | None = None  # an input instead of the first hidden one
     question: str = ""
@@ -53,9 +53,9 @@ class Button:
         return self.href.strip("/").replace("/", "-")
 
     @property
-    def inputs(self) -> dict[str, str]:
+    def inputs(self) -> dict[str, object]:
         """The texts of its hidden inputs."""
-        texts = {True: "true", False: ""}
+        texts: dict[object, str] = {True: "true", False: ""}
         return {name: texts.get(value, value) for name, value in self.fields.items()}
 
     def request(self, key: str = "") -> ApiRequest:

@@ -5,7 +5,7 @@ The address of a page contains an ID, never an e-mail address, which a proxy cou
 
 from collections.abc import Mapping
 
-from flask import Response, request, url_for
+from flask import Response, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import current_principal
@@ -35,12 +35,6 @@ KINDS = {
     "coupons": "Coupons that name the address",
 }
 """The label of each number of an erasure. Those of plugins have none."""
-
-REMEDIES = {
-    "open_orders": "Complete, cancel or refund the open orders first.",
-    "is_caller": "Another administrator can erase your account.",
-}
-"""What to do about a reason, by its code."""
 
 MAX_REQUESTS = 50
 """Number of requests of an erasure in a row: 10,000 orders."""
@@ -135,30 +129,12 @@ def _page(names: Mapping[str, str], error: str = "") -> Response:
         title=_("Privacy"),
         names=names,
         preview=preview,
-        facts=_facts(names, preview),
         rows=_rows(preview["erased"]) if preview else [],
-        reasons=[
-            f"{_(REMEDIES[each['code']])} {each['message']}"
-            for each in (preview or {}).get("reasons", ())
-        ],
         error=error or unknown,
         requests=_requests(names),
         status=400 if error or unknown else 200,
         has_errors=bool(error or unknown),
     )
-
-
-def _facts(names: Mapping[str, str], preview: Record | None) -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
-    if customer_id := (preview or {}).get("customer_id") or names.get("customer_id"):
-        address = url_for("admin_customers.show", customer_id=customer_id)
-        found.append((_("Customer"), html.link(address, f"#{customer_id}")))
-    if preview:
-        found.append((_("E-mail addresses"), ", ".join(preview["emails"])))
-        found.append((_("Other addresses in orders"), ", ".join(preview["other_emails"])))
-    elif "email" in names:
-        found.append((_("E-mail address"), names["email"]))
-    return found
 
 
 def _rows(numbers: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -77,8 +77,7 @@ def show() -> Response:
         period=period,
         table=table,
         totals=reply.content["totals"] if reply and not name else None,
-        definitions=_(reports.DEFINITIONS),
-        problem="" if reply else _(reports.SLOW),
+        is_slow=reply is None,
     )
 
 

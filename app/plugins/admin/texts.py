@@ -11,7 +11,7 @@ from decimal import Decimal
 from gettext import NullTranslations, translation
 from pathlib import Path
 from string import Formatter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from babel import Locale
 from babel.dates import format_skeleton
@@ -87,7 +87,7 @@ def of_api(
         value: returns how it shows another text, or a value. Values with names stay as they are.
     """
 
-    def shown(each: object) -> Any:
+    def shown(each: object) -> object:
         return of_api(each, sentence, value) if isinstance(each, str | Sentence) else each
 
     if isinstance(text, str):

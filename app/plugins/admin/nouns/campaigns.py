@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
 
 from flask import Response, request
 from markupsafe import Markup
@@ -18,7 +17,7 @@ from app.plugins.admin.calls import Record, Reply, call, can, loaded_query
 from app.plugins.admin.form_fields import specs_of
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import Listing, Noun
-from app.plugins.admin.nouns.coupon_texts import coupon_warnings
+from app.plugins.admin.nouns.coupon_texts import CAMPAIGN_STATES, coupon_warnings
 from app.plugins.admin.nouns.coupons import COUPONS, best_coupons
 from app.plugins.admin.pages import Button
 from app.plugins.admin.tables import Tab, Table, csv_file
@@ -30,15 +29,6 @@ from app.services.campaigns import queries as campaign_queries
 from app.services.campaigns.queries import CampaignQuery
 from app.services.coupons import batch_queries
 from app.services.coupons.code_patterns import CodePattern
-
-STATES = {
-    "active": ("Active", "ok"),
-    "scheduled": ("Scheduled", ""),
-    "paused": ("Paused", "warning"),
-    "used_up": ("Used up", "warning"),
-    "ended": ("Ended", ""),
-}
-"""Word and tone of each state."""
 
 
 class CampaignPages(Noun):
@@ -54,10 +44,8 @@ class CampaignPages(Noun):
         "End or pause any other one."
     )
 
-    def badge(self, record: Record, text: str = "%(state)s") -> Markup:
-        """Return the state of a campaign, within a text of another record."""
-        word, tone = STATES[record["state"]]
-        return html.badge(text % {"state": _(word)}, tone)
+    def badge(self, record: Record) -> Markup:
+        return html.state_badge(CAMPAIGN_STATES, record["state"])
 
     def listing(self, query: Record, *, trashed: bool) -> Listing:
         return CAMPAIGN.only(query["selection"]), queries.list_campaigns
@@ -69,7 +57,7 @@ class CampaignPages(Noun):
         q = request.args.get("q", "")
         given = CampaignQuery.of(loaded_query(CampaignListQuery, {"q": q}))
         counts = queries.counts_by_state(current_principal(), given)
-        words = html.state_words(STATES).items()
+        words = html.state_words(CAMPAIGN_STATES).items()
         tabs = [(name, word, counts.get(name, 0)) for name, word in words]
         return [("", _("All"), sum(counts.values())), *tabs] if counts or q else []
 
@@ -101,7 +89,7 @@ class CampaignPages(Noun):
         }
 
 
-def _left(limit: Any, taken: Any, shown: Callable[[Any], str]) -> str:
+def _left(limit: Decimal | int | None, taken: Decimal | int, shown: Callable[..., str]) -> str:
     """Return what is left of a limit, or an empty string without a limit."""
     if not limit:
         return ""

@@ -19,7 +19,16 @@ STATES = {
     "used_up": ("Used up", "warning"),
     "trash": ("Trash", ""),
 }
-"""Word and tone of each state."""
+"""Word and tone of each state of a coupon."""
+
+CAMPAIGN_STATES = {
+    "active": ("Active", "ok"),
+    "scheduled": ("Scheduled", ""),
+    "paused": ("Paused", "warning"),
+    "used_up": ("Used up", "warning"),
+    "ended": ("Ended", ""),
+}
+"""Word and tone of each state of a campaign."""
 
 USE_STATES = {
     "reserved": ("Reserved", "warning"),

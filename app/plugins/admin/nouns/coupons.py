@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from flask import Response, redirect, request
 from markupsafe import Markup
@@ -16,8 +15,9 @@ from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
 from app.plugins.admin.form_fields import CHOICES, spec_of, specs_of
 from app.plugins.admin.forms import Form
-from app.plugins.admin.nouns import NOUNS, AnyResponse, Listing, Noun
+from app.plugins.admin.nouns import AnyResponse, Listing, Noun
 from app.plugins.admin.nouns.coupon_texts import (
+    CAMPAIGN_STATES,
     STATES,
     coupon_warnings,
     state_of,
@@ -63,8 +63,9 @@ class CouponPages(Noun):
         """Return the state of a coupon, and that of its campaign unless it is active."""
         badges = [html.state_badge(STATES, state_of(record))]
         if (campaign := record["campaign"]) and campaign["state"] != "active":
-            badges.append(_campaigns().badge(campaign, _("Campaign: %(state)s")))
-        return html.joined(badges, " ")
+            word, tone = CAMPAIGN_STATES[campaign["state"]]
+            badges.append(html.badge(_("Campaign: %(state)s", state=_(word)), tone))
+        return Markup(" ").join(badges)
 
     def prepared(self, records: list[Record]) -> list[Record]:
         """Return coupons with what else determines their state, which one statement reads."""
@@ -238,7 +239,7 @@ def refused_codes(*, code: str = "", customer: tuple[int, str] | None = None) ->
 
 
 def best_coupons(query: Mapping[str, str]) -> Record:
-    """Return the ten coupons with the largest discount, as ``ui.best_coupons`` shows them.
+    """Return the ten coupons with the largest discount, as ``cells.best_coupons`` shows them.
 
     Args:
         query: the period, as parameters of the report.
@@ -251,10 +252,6 @@ def best_coupons(query: Mapping[str, str]) -> Record:
     if reply is None:
         return {"best": Table(title, ()), "slow": _(reports.SLOW)}
     return {"best": Table.of_reply(title, reply)}
-
-
-def _campaigns() -> Any:
-    return NOUNS["campaign"]
 
 
 COUPONS = CouponPages()

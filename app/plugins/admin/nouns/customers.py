@@ -102,9 +102,9 @@ class CustomerPages(Noun):
 
     def query(self, given: Mapping[str, str]) -> dict[str, object]:
         order = {} if request.args.get("sort") else {"order": "desc"}
-        dates = {"from", "to"}
-        found = {name: text for name, text in super().query(given).items() if name not in dates}
-        return found | created_between(given) | {"fields": FIELDS} | order
+        same = "role", "tag", "total_spent_min", "total_spent_max"
+        found = {name: given.get(name, "") for name in same} | created_between(given)
+        return {**found, "fields": FIELDS, **order}
 
     def read(self, record_id: int) -> tuple[Record, str]:
         """Return a customer with metadata for the page, or without for the form."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from urllib.parse import urlencode
 
 import orjson
 from flask import request
@@ -87,11 +86,7 @@ class Events(Noun):
     def values(self, record: Record) -> dict[str, object]:
         data = orjson.dumps(record["data"], option=orjson.OPT_INDENT_2).decode()
         changed = entry(record, _labels(record))
-        request_id = record["request_id"] or ""
-        of_request = f"{self.url('show_list')}?{urlencode({'request_id': request_id})}"
         return {
-            "of": self.link_of(record),
-            "of_request": request_id and html.link(of_request, request_id),
             "changes": History([changed._replace(undo="")], "", ""),
             "can_undo": bool(changed.undo),
             "data": data if record["data"] else "",
@@ -137,4 +132,3 @@ def _fields(names: str, labels: Mapping[str, str]) -> str:
 
 
 EVENTS = Events()
-blp = EVENTS.blp

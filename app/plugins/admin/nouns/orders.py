@@ -17,7 +17,7 @@ from app.conversions.numbers import whole_number
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import Record, Reply, call, can
 from app.plugins.admin.form_fields import CHOICES, FieldSpec, line_specs, specs_of, status_labels
-from app.plugins.admin.nouns import NOUNS, Listing, Noun
+from app.plugins.admin.nouns import Listing, Noun
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
 from app.plugins.admin.tables import (
@@ -223,8 +223,6 @@ class OrderPages(Noun):
         shown = {"status": record["status"]}
         status = {"fields": shown, "shown": shown, "spec": _status_field(record["status"])[0]}
         data, erase = ([], []) if customer else person_buttons(order_id=number)
-        account, name = record["customer"], self.customer_of(record)
-        own_name = f"{account['first_name']} {account['last_name']}".strip() if customer else ""
         return {
             "dangers": erase,
             "buttons": [
@@ -240,8 +238,6 @@ class OrderPages(Noun):
             "notes": notes and notes.content[::-1],
             "note_form": note_form if can("create_order_note") else None,
             "refunds": self._refunds(refunds, record),
-            "person": NOUNS["customer"].link_to(customer, own_name or name),
-            "billed_to": name if own_name and own_name != name else "",
         }
 
     def with_children(self, record: Record, events: list[Record]) -> list[Record]:

@@ -102,15 +102,14 @@ class WebhookPages(Noun):
         rotate = self.button(_("Rotate the secret"), "rotate", record, question=question)
         ping = self.button(_("Ping"), "ping", record)
         edit = self.button(_("Edit"), "edit", record, tone="primary")
-        may_change = can_read(current_principal(), record["topics"])
         reason = record["disabled_reason"] or ""
+        may_change = can_read(current_principal(), record["topics"])
         replay = self.url("replay", record["id"]), specs_of(WebhookReplayRequest), _("Replay")
         return {
             "buttons": [change, ping, edit] if may_change else [ping],
             "dangers": [rotate] if may_change else [],
             "deliveries": self._deliveries(record["id"]),
-            "receiver": html.external(record["delivery_url"]),
-            "reason": _(reason),
+            "reason": _(reason),  # here, because a template would trust the text
             "replay": replay if can("replay_webhook") else None,
         }
 
