@@ -18,12 +18,12 @@ from app.conversions.dates import with_plus
 from app.conversions.emails import is_email
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
+from app.plugins.woocommerce.rest.schemas import Field
 from app.schemas.base import Base, made_schema
 from app.schemas.fields.given import load_given
 from app.schemas.fields.json_schema import COMPONENT
 from app.schemas.reports import LAST_YEAR
 
-Field = ma.fields.Field[Any]
 Arguments = Mapping[str, Field]
 Schema = dict[str, Any]
 """A JSON Schema."""

@@ -44,7 +44,7 @@ from app.schemas.base import Base
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.fields.list_input import EmailArray
 from app.schemas.loading import instance_of
-from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.bulk import BulkItem
 from app.services.common.erased import is_erased
 from app.services.common.filtering import Matching
 from app.services.common.metadata import COUPON, entries_of
@@ -310,12 +310,10 @@ class Coupons(Resource):
         ]
         writes.lock_coupons(session, items, trashed_too=True)
 
-    def item(
-        self, call: Call, data: Object, before: Record | None, check: Precondition | None
-    ) -> BulkItem:
+    def item(self, call: Call, data: Object, before: Record | None) -> BulkItem:
         if before is not None:
             _limit_percentage(before, data)
-        return super().item(call, data, before, check)
+        return super().item(call, data, before)
 
 
 RESOURCE = Coupons()

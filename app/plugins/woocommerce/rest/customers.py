@@ -38,7 +38,7 @@ from app.plugins.woocommerce.stored_keys import USER_KEYS
 from app.schemas.base import Base, excluding
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.loading import instance_of
-from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.bulk import BulkItem
 from app.services.common.filtering import Find
 from app.services.common.locks import hold_accounts
 from app.services.common.metadata import CUSTOMER, entries_of
@@ -318,15 +318,13 @@ class Customers(Resource):
         if items := [BulkItem(call.ids["id"], call.given) for call in calls if call.ids]:
             writes.lock_accounts(session, items)
 
-    def item(
-        self, call: Call, data: Object, before: Record | None, check: Precondition | None
-    ) -> BulkItem:
+    def item(self, call: Call, data: Object, before: Record | None) -> BulkItem:
         if before and not before["is_changeable"]:
             raise forbidden("edit", is_known=True)
         if before and call.given.get("username", "") not in ("", before["username"]):
             code = "woocommerce_rest_customer_invalid_argument"
             raise RestError(code, "Username isn't editable.")
-        return super().item(call, data, before, check)
+        return super().item(call, data, before)
 
     def require_as_asked(self, call: Call, after: Record) -> None:
         email = call.given.get("email")
@@ -339,12 +337,12 @@ class Customers(Resource):
             raise forbidden("delete", is_known=True)
         self.require_force(call, "Customers do")
 
-    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
+    def remove(self, call: Call, shown: Object) -> None:
         heir = call.args.get("reassign")
         if heir and (heir == shown["id"] or not self.objects([heir], call.site)):
             code = "woocommerce_rest_customer_invalid_reassign"
             raise RestError(code, "Invalid resource id for reassignment.")
-        writes.delete_customer(call.actor, shown["id"], check)
+        writes.delete_customer(call.actor, shown["id"], call.check)
         del shown["_links"]["self"][0]["targetHints"]  # as on the original
 
 

@@ -37,6 +37,7 @@ from app.plugins.woocommerce.rest.schemas import batch_schema, resolved
 from app.plugins.woocommerce.rest.site import NAMESPACE, Record, Site, current_site
 from app.schemas.base import Base
 from app.schemas.fields.given import defaults_of, load_given
+from app.services.common.bulk import Precondition
 
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
@@ -64,6 +65,7 @@ class Call:
     given: Record  # those that the client sent and that are not null
     site: Site
     sent: Record  # all parameters as they were sent, also those that every operation has
+    check: Precondition | None = None  # of ``If-Match``, for the record that is written
 
     def shown(self, body: object) -> Any:
         """Return a body with the fields that the request asks for."""

@@ -22,6 +22,7 @@ from app.db.sql.functions import json_text
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest.frame import Call
 from app.plugins.woocommerce.rest.parameters import names_in, written
+from app.plugins.woocommerce.rest.schemas import Field
 from app.plugins.woocommerce.rest.site import Object, Site
 from app.services.common.filtering import Find, ListQuery
 from app.services.common.pagination import Total
@@ -45,7 +46,7 @@ MAX_WORDS = 9
 
 def collection(
     noun: str, *keys: str, default: str = "date", order: str = "desc", times: Iterable[str] = TIMES
-) -> dict[str, arg.Field]:
+) -> dict[str, Field]:
     """Return the parameters of a list, by its sort keys and the parameters that compare times."""
     return {
         "context": arg.CONTEXT,

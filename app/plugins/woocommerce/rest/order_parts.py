@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 from flask import Response
 from sqlalchemy.orm import Session
@@ -27,7 +26,6 @@ from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.loading import instance_of
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.orders.refund import OrderRefundCreate
-from app.services.common.bulk import Precondition
 from app.services.common.filtering import Matching
 from app.services.orders import notes, refunds
 from app.services.orders.locks import lock_orders
@@ -91,7 +89,7 @@ class Notes(Resource):
     def data(self, call: Call) -> Object:  # the author is read under the lock
         return {}
 
-    def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
+    def write_one(self, call: Call, data: Object) -> int:
         _order(call, "woocommerce_rest_order_invalid_id")
         text, is_signed = call.given["note"], call.args.get("added_by_user")
         data = instance_of(OrderNoteCreate).load({"note": text}) if text else {"note": ""}
@@ -103,19 +101,20 @@ class Notes(Resource):
     def require_deletable(self, call: Call) -> None:
         _order(call, "woocommerce_rest_order_invalid_id")
 
-    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
+    def remove(self, call: Call, shown: Object) -> None:
         self.require_force(call, "Webhooks do")  # as on the original
-        notes.delete_note(call.actor, call.ids["order_id"], shown["id"], check)
+        notes.delete_note(call.actor, call.ids["order_id"], shown["id"], call.check)
 
 
-def _item_list(value: Any) -> object:
+def _item_list(value: object) -> object:
     """Return refunded items in a list, also if they are an object by the ID of the item.
 
     Such an object is the form inside WooCommerce, with ``qty`` and with taxes by their rate or as
     their sum. Programs such as the app for Android send it.
     """
-    is_keyed = isinstance(value, dict) and all(map(str.isdecimal, value))
-    return [_item(*each) for each in value.items()] if is_keyed else value
+    if isinstance(value, dict) and all(map(str.isdecimal, value)):
+        return [_item(*each) for each in value.items()]
+    return value
 
 
 def _item(item_id: str, item: object) -> object:
@@ -200,7 +199,7 @@ class Refunds(Resource):
     def data(self, call: Call) -> Object:  # it depends on the items of the order
         return {}
 
-    def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
+    def write_one(self, call: Call, data: Object) -> int:
         """Record a refund. No provider is called."""
         data = self._refund(call)
         try:
@@ -230,8 +229,8 @@ class Refunds(Resource):
             self.require_force(call, f"The {self.kind} does")
         _order(call, "woocommerce_rest_invalid_order_id")
 
-    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
-        refunds.delete_refund(call.actor, call.ids["order_id"], shown["id"], check)
+    def remove(self, call: Call, shown: Object) -> None:
+        refunds.delete_refund(call.actor, call.ids["order_id"], shown["id"], call.check)
 
 
 def _native_item(given: Record) -> Object:

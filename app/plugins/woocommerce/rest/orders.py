@@ -30,7 +30,7 @@ from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
-from app.services.common.bulk import BulkItem, Precondition
+from app.services.common.bulk import BulkItem
 from app.services.common.filtering import Matching
 from app.services.common.locks import hold_accounts
 from app.services.coupons.refusals import CouponRefused
@@ -210,14 +210,12 @@ class Orders(Resource):
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
         return self.records(ids, replace(call.site, has_customer=False))
 
-    def item(
-        self, call: Call, data: Object, before: Record | None, check: Precondition | None
-    ) -> BulkItem:
+    def item(self, call: Call, data: Object, before: Record | None) -> BulkItem:
         data, change = _data(call, before or _NEW)
         if before is None:
             data = _with_account_email(data)
         codes = [coupon_code(str(each["code"])) for each in call.given.get("coupon_lines") or ()]
-        return writes.OrderItem(call.ids.get("id"), data, check, change, codes)
+        return writes.OrderItem(call.ids.get("id"), data, call.check, change, codes)
 
     def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
         stored = before["currency"] if before else current_app.config["SHOP_CURRENCY"]

@@ -97,20 +97,15 @@ class Resource:
         It comes before all reads of the writes, and locks in the order of the service.
         """
 
-    def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
+    def write_one(self, call: Call, data: Object) -> int:
         """Create or change a record, and return its ID."""
-        (result,) = self._write_all([call], [data], check, is_alone=True)
+        (result,) = self._write_all([call], [data], is_alone=True)
         if not isinstance(result, int):
             raise result
         return result
 
     def _write_all(
-        self,
-        calls: Sequence[Call],
-        data: Sequence[Object],
-        check: Precondition | None = None,
-        *,
-        is_alone: bool = False,
+        self, calls: Sequence[Call], data: Sequence[Object], *, is_alone: bool = False
     ) -> list[int | Failure]:
         """Create or change records, and return the ID of each, or its error.
 
@@ -131,7 +126,7 @@ class Resource:
                     raise self.unknown(call, 400)
                 if _is_moved(call, before[at]) and not is_alone:
                     raise _MustBeAlone
-                accepted[at] = self._item(call, data[at], before[at], check)
+                accepted[at] = self._item(call, data[at], before[at])
         written = self.save(calls[0].actor, [*accepted.values()]) if self.save and accepted else ()
         for at, result in zip(accepted, written, strict=True):
             with _failing(results, at):
@@ -154,14 +149,13 @@ class Resource:
             self.erase(call.actor, result["id"], force=False)
         return int(result["id"])
 
-    def _item(
-        self, call: Call, data: Object, before: Record | None, check: Precondition | None
-    ) -> BulkItem:
+    def _item(self, call: Call, data: Object, before: Record | None) -> BulkItem:
         """Return the write of a record, which a status has taken out of the trash."""
         if not _is_trashed(before) or call.given.get("status", TRASH) == TRASH:
-            return self.item(call, data, before, check)
-        self.restore(call.actor, call.ids["id"], check)
-        return self.item(call, data, self.record(call), None)  # the restore changed the tag
+            return self.item(call, data, before)
+        self.restore(call.actor, call.ids["id"], call.check)
+        # The restore changed the entity tag.
+        return self.item(replace(call, check=None), data, self.record(call))
 
     def record(self, call: Call, status: int = 404) -> Record:
         """Return a record as changes read it, or raise RestError."""
@@ -182,15 +176,13 @@ class Resource:
         """Return records as changes of a kind with ``save`` read them."""
         return self.records(ids, call.site)
 
-    def item(
-        self, call: Call, data: Object, before: Record | None, check: Precondition | None
-    ) -> BulkItem:
+    def item(self, call: Call, data: Object, before: Record | None) -> BulkItem:
         """Return the record to create or change as the service takes it.
 
         Args:
             before: the stored record, or None for a new one.
         """
-        return BulkItem(call.ids.get("id"), data, check)
+        return BulkItem(call.ids.get("id"), data, call.check)
 
     def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
         """Return the error of a write in this dialect."""
@@ -199,13 +191,13 @@ class Resource:
     def require_as_asked(self, call: Call, after: Mapping[str, object]) -> None:
         """Raise RestError unless the service has written what a request asks for."""
 
-    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
+    def remove(self, call: Call, shown: Object) -> None:
         """Move a record to the trash, or delete it permanently with ``force``."""
         force = bool(call.args.get("force"))
         if shown["status"] == TRASH and not force:
             message = f"The {self.kind} has already been deleted."
             raise RestError("woocommerce_rest_already_trashed", message, 410)
-        self.erase(call.actor, shown["id"], force=force, trashed_too=True, precondition=check)
+        self.erase(call.actor, shown["id"], force=force, trashed_too=True, precondition=call.check)
 
     def require_deletable(self, call: Call) -> None:
         """Raise RestError if the record cannot be deleted by this request."""
@@ -237,10 +229,10 @@ class Resource:
         shown = (self.made(each, site) for each in self.completed(found, site))
         return lists.page(call, shown, total, self.defaults(call))
 
-    def condition(self, call: Call) -> Precondition | None:
-        """Return the check of ``If-Match``, which compares a record with a read of it."""
+    def _compare(self, call: Call) -> None:
+        """Let a write compare ``If-Match`` with a read of its record."""
         check = precondition(lambda record: self.shown(record["id"], call))
-        return check and (lambda record: check({"id": record["id"]}))
+        call.check = check and (lambda record: check({"id": record["id"]}))
 
     def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
         """Return a record in the form of this dialect, or raise RestError."""
@@ -258,24 +250,25 @@ class Resource:
 
     def edit(self, call: Call) -> Object:
         """Change a record."""
-        return self._write(call, self.data(call), self.condition(call))
+        self._compare(call)
+        return self._write(call, self.data(call))
 
-    def _write(self, call: Call, data: Object, check: Precondition | None = None) -> Object:
+    def _write(self, call: Call, data: Object) -> Object:
         def work(session: Session) -> Object:
             self.lock(session, [call])
-            return self.shown(self.write_one(call, data, check), call)
+            return self.shown(self.write_one(call, data), call)
 
         return run_in_transaction(work)
 
     def delete(self, call: Call) -> Object:
         """Delete a record, and return what it was."""
-        check = self.condition(call)
+        self._compare(call)
 
         def work(session: Session) -> Object:
             self.lock(session, [call])
             self.require_deletable(call)
             shown = self.shown(call.ids["id"], call)
-            self.remove(call, shown, check)
+            self.remove(call, shown)
             return shown
 
         return run_in_transaction(work)
@@ -418,7 +411,7 @@ _ACTIONS = {"create": "create", "update": "edit", "delete": "delete"}
 """What the lists of a batch do with their items."""
 
 
-def _items(given: object) -> list[Any]:
+def _items(given: object) -> list[object]:
     """Return the items of a list, or the values of an object, which is a list in PHP."""
     return as_list(given) if isinstance(given, list | dict) else []
 

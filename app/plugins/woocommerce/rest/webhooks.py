@@ -24,7 +24,6 @@ from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
 from app.schemas.base import Base
-from app.services.common.bulk import Precondition
 from app.services.common.pagination import Total
 from app.services.webhooks import writes
 from app.services.webhooks.queries import has_form
@@ -158,12 +157,12 @@ class Webhooks(Resource):
             data["topics"] = [topic]
         return data
 
-    def write_one(self, call: Call, data: Object, check: Precondition | None) -> int:
+    def write_one(self, call: Call, data: Object) -> int:
         if call.ids:
             self.shown(call.ids["id"], call, 400)
         try:
             webhook = (
-                writes.update_webhook(call.actor, call.ids["id"], data, check, BARE_ONLY)
+                writes.update_webhook(call.actor, call.ids["id"], data, call.check, BARE_ONLY)
                 if call.ids
                 else writes.create_webhook(call.actor, data, WebhookFormat.BARE)
             )
@@ -179,8 +178,8 @@ class Webhooks(Resource):
     def require_deletable(self, call: Call) -> None:
         self.require_force(call, "Webhooks do")
 
-    def remove(self, call: Call, shown: Object, check: Precondition | None) -> None:
-        writes.delete_webhook(call.actor, shown["id"], check, BARE_ONLY)
+    def remove(self, call: Call, shown: Object) -> None:
+        writes.delete_webhook(call.actor, shown["id"], call.check, BARE_ONLY)
 
 
 ROUTES = Webhooks().routes

@@ -5,7 +5,6 @@ from collections.abc import Container, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 from app.conversions import dates
 from app.conversions.emails import sanitize_email
@@ -287,7 +286,7 @@ def redemptions(
     yield found
 
 
-def _coupon_of(context: ImportContext, row: Sequence[Any]) -> tuple[str, datetime]:
+def _coupon_of(context: ImportContext, row: Sequence[str | None]) -> tuple[str, datetime]:
     _, _, title, _, _, local, gmt, modified_local, modified, _ = row
     clock = context.source.clock
     return code_of(title), clock.utc(modified, modified_local) or clock.utc(gmt, local) or EPOCH
