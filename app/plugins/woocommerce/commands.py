@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.exceptions import Exit
 from flask.cli import with_appcontext
 
 from app.cli.import_group import imports
@@ -22,19 +23,12 @@ from app.services.orders.items import amount_text
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Stopped(Exception):
-    """The command received a signal. ``exit_code`` is 130 for Ctrl-C and 143 for SIGTERM."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.exit_code = 128 + number
-
-
 @contextmanager
 def stopping_between_batches() -> Iterator[Callable[[], None]]:
     """Stop a command after its batch on Ctrl-C or SIGTERM. A second signal stops it immediately.
 
-    Yields a function that the command calls after each batch. It raises Stopped after a signal.
+    Yields a function that the command calls after each batch. After a signal it raises Exit, whose
+    ``exit_code`` is 130 for Ctrl-C and 143 for SIGTERM.
     """
     received: list[int] = []
 
@@ -46,7 +40,7 @@ def stopping_between_batches() -> Iterator[Callable[[], None]]:
 
     def check() -> None:
         if received:
-            raise Stopped(received[0])
+            raise Exit(128 + received[0])
 
     with ExitStack() as stack:
         for number in SIGNALS:
@@ -116,9 +110,9 @@ def _running(when_stopped: Callable[[], None]) -> Iterator[Progress]:
             yield stoppable_progress(check)
         except SourceError as error:
             raise click.ClickException(str(error)) from None
-        except Stopped as stopped:
+        except Exit:
             when_stopped()
-            sys.exit(stopped.exit_code)
+            raise
 
 
 _NOTHING_WRITTEN = "Nothing was written (--dry-run)."

@@ -205,6 +205,8 @@ def _add_up_refunds(session: Session, written: Sequence[Pending]) -> None:
 
 
 _OF_ORDER = {"order": ("order", "order_id")}
+_OF_CUSTOMER = {"customer": ("customer", "customer_id")}
+_OF_USER = {"customer": ("customer", "user_id")}
 
 CUSTOMER = TargetKind(
     "customer", "customers", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER
@@ -224,7 +226,7 @@ ORDER = TargetKind(
     _resolve_orders,
     metadata=metadata.ORDER,
     items_of="id",
-    references={"customer": ("customer", "customer_id"), "parent": ("order", "parent_id")},
+    references={**_OF_CUSTOMER, "parent": ("order", "parent_id")},
 )
 ORDER_USE = TargetKind(
     "order_coupon",
@@ -232,14 +234,10 @@ ORDER_USE = TargetKind(
     Redemption,
     _resolve_redemptions,
     _count_campaigns,
-    references={"customer": ("customer", "customer_id"), **_OF_ORDER},
+    references={**_OF_CUSTOMER, **_OF_ORDER},
 )
 COUPON_USE = TargetKind(
-    "coupon_use",
-    "redemptions",
-    Redemption,
-    after_write=_count_campaigns,
-    references={"customer": ("customer", "customer_id")},
+    "coupon_use", "redemptions", Redemption, after_write=_count_campaigns, references=_OF_CUSTOMER
 )
 ORDER_NOTE = TargetKind("order_note", "order notes", OrderNote, references=_OF_ORDER)
 REFUND = TargetKind(
@@ -252,13 +250,5 @@ REFUND = TargetKind(
     references={"user": ("customer", "refunded_by"), **_OF_ORDER},
 )
 DOWNLOAD = TargetKind("download", "downloads", DownloadPermission, references=_OF_ORDER)
-WEBHOOK = TargetKind(
-    "webhook",
-    "webhooks",
-    Webhook,
-    _resolve_webhooks,
-    references={"customer": ("customer", "user_id")},
-)
-API_KEY = TargetKind(
-    "api_key", "API keys", ApiKey, references={"customer": ("customer", "user_id")}
-)
+WEBHOOK = TargetKind("webhook", "webhooks", Webhook, _resolve_webhooks, references=_OF_USER)
+API_KEY = TargetKind("api_key", "API keys", ApiKey, references=_OF_USER)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from app.db.read_pool import fetch
-from app.db.records import Record
+from app.db.records import Record, row_dicts
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDER_REFUNDS
@@ -175,8 +175,8 @@ class RecordComparer:
         return found
 
     def _stored(self, kind: TargetKind, ids: Sequence[int]) -> dict[int, Record]:
-        rows = fetch(select(kind.table).where(_has_id(kind.table, ids)))
-        records = [dict(row._mapping) for row in rows]
+        found = fetch(select(kind.table).where(_has_id(kind.table, ids)))
+        records: list[Record] = row_dicts(found)
         return {each["id"]: each | {"updated_at": edited_at(each)} for each in records}
 
 

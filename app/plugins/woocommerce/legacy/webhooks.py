@@ -15,7 +15,7 @@ from app.api.serializers import narrowed
 from app.auth.encryption import decrypt
 from app.auth.principals import Principal
 from app.db.read_pool import fetch
-from app.db.records import Columns, Row
+from app.db.records import Columns, Row, row_dicts
 from app.errors import ShopError
 from app.models import API_KEYS, EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookFormat
@@ -190,11 +190,9 @@ def _deliveries(rows: Sequence[Row], url: str) -> list[Body]:
     deliveries = as_records(_DELIVERY, rows)
     ids = [each["event_id"] for each in deliveries if each["event_id"]]
     stored = select(*EVENTS.c, IS_HIDDEN.label("is_hidden")).where(EVENTS.c.id.in_(ids))
-    found = fetch(stored) if ids else ()
-    rows_of_events = [dict(row._mapping) for row in found]
+    found: list[Body] = row_dicts(fetch(stored)) if ids else []
     events = [
-        row | hidden_data(row["data"], row["changes"]) if row["is_hidden"] else row
-        for row in rows_of_events
+        row | hidden_data(row["data"], row["changes"]) if row["is_hidden"] else row for row in found
     ]
     sent = zip(events, legacy_bodies(events), strict=True)
     bodies = {event["id"]: body.decode() for event, body in sent}

@@ -30,6 +30,7 @@ from app.conversions.text import CODE_MAX_LENGTH, coupon_code
 from app.db.read_pool import Fetch, fetch
 from app.db.sql.functions import is_one_of, json_list
 from app.db.sql.types import IdList, Json
+from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 from app.plugins.woocommerce.rest import arguments as arg
@@ -195,11 +196,8 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     if "customer_emails" in given:
         given["customer_emails"] = _addresses(given["customer_emails"])
     if "code" in given and not coupon_code(given["code"][: CODE_MAX_LENGTH + 1]):
-        message = "The coupon code cannot be empty."
-        raise RestError("woocommerce_rest_empty_coupon_code", message)
-    if Decimal(given.get("amount", 0)) < 0:
-        raise RestError("coupon_invalid_amount", "Invalid discount amount.")
-    _limit_percentage({"type": given.get("type")}, given)
+        raise ShopError("shop_api_missing_coupon_code")
+    _limit_amount({"type": given.get("type")}, given)
     data: Object = instance_of(schema).load(given)
     for name in ("date_expires", "date_expires_gmt"):
         if call.args.get(name) is not None:
@@ -222,13 +220,13 @@ def _addresses(entries: Sequence[str]) -> list[str]:
     return addresses
 
 
-def _limit_percentage(before: Record, data: Object) -> None:
-    """Reject a percentage above 100. A stored amount becomes 0.00 (surface 7)."""
-    if data.get("type", before["type"]) != "percent":
-        return
-    if Decimal(data.get("amount") or 0) > MAX_PERCENTAGE:
+def _limit_amount(before: Record, data: Object) -> None:
+    """Reject a negative amount, or a percentage above 100. A stored one becomes 0 (surface 7)."""
+    is_percentage = data.get("type", before["type"]) == "percent"
+    most = MAX_PERCENTAGE if is_percentage else Decimal("Infinity")
+    if not 0 <= Decimal(data.get("amount") or 0) <= most:
         raise RestError("coupon_invalid_amount", "Invalid discount amount.")
-    if "amount" not in data and Decimal(before.get("amount") or 0) > MAX_PERCENTAGE:
+    if "amount" not in data and Decimal(before.get("amount") or 0) > most:
         data["amount"] = Decimal(0)
 
 
@@ -312,7 +310,7 @@ class Coupons(Resource):
 
     def item(self, call: Call, data: Object, before: Record | None) -> BulkItem:
         if before is not None:
-            _limit_percentage(before, data)
+            _limit_amount(before, data)
         return super().item(call, data, before)
 
 

@@ -25,14 +25,7 @@ from app.plugins.woocommerce.rest import lists, schemas, stored_customers
 from app.plugins.woocommerce.rest.errors import RestError, forbidden
 from app.plugins.woocommerce.rest.frame import Call, Operation, Route
 from app.plugins.woocommerce.rest.resources import Resource
-from app.plugins.woocommerce.rest.site import (
-    ITEM_METHODS,
-    Entries,
-    Object,
-    Record,
-    Site,
-    metadata_list,
-)
+from app.plugins.woocommerce.rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
 from app.plugins.woocommerce.rest.stored_orders import product_names
 from app.plugins.woocommerce.stored_keys import USER_KEYS
 from app.schemas.base import Base, excluding
@@ -77,14 +70,15 @@ def avatar(email: str) -> str:
     return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
 
 
-def _is_shown(key: str) -> bool:
-    """Return whether an entry of metadata is shown."""
-    is_internal = key.startswith(("_", "wp_")) or key.endswith(("_capabilities", "_user_level"))
-    return not (is_internal or key in _STORED)
-
-
-def _shown_entries(record: Record) -> Entries:
-    return [entry for entry in record["metadata"] if _is_shown(entry[1])]
+def _shown_entries(record: Record) -> list[tuple[int, str, object]]:
+    """Return the entries of metadata that are shown."""
+    return [
+        entry
+        for entry in record["metadata"]
+        if not entry[1].startswith(("_", "wp_"))
+        and not entry[1].endswith(("_capabilities", "_user_level"))
+        and entry[1] not in _STORED
+    ]
 
 
 def _methods(record: Record, site: Site) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -146,14 +147,14 @@ def _view(route: Route, **ids: Any) -> Response:
     return respond(route, ids)
 
 
-def _route_name(path: str) -> str:
-    return path.replace("<id:", "(?P<").replace(">", ">[\\d]+)") if "<" in path else path
+_VARIABLE, _PATTERN = re.compile(r"<id:(\w+)>"), r"(?P<\1>[\\d]+)"
+"""A variable of a path, and how the index writes it."""
 
 
 def _routes(site: Site) -> dict[str, object]:
     """Return the description of every route of the namespace."""
     return {
-        f"/{NAMESPACE}{_route_name(route.path)}": description(route, site)
+        f"/{NAMESPACE}{_VARIABLE.sub(_PATTERN, route.path)}": description(route, site)
         for route in (Route("", {"GET": _NAMESPACE}), *ROUTES)
     }
 

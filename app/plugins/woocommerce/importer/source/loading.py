@@ -121,7 +121,8 @@ def _rows_of(
     )
     present = {_text(row[0]) for row in cursor.fetchall()}
     columns = ", ".join(f"`{column}`" if column in present else "NULL" for column in table.columns)
-    where, values = _condition(table)
+    marks = ", ".join(["%s"] * len(table.values))
+    where = f" AND `{table.filtered}` IN ({marks})" if table.filtered else ""
     cursor.execute(f"SELECT min(`{table.primary}`), max(`{table.primary}`) FROM `{name}`")  # nosec B608  # names of a constant table
     first, last = map(_text, cursor.fetchone() or (None, None))
     if first is None or last is None:
@@ -130,20 +131,11 @@ def _rows_of(
         cursor.execute(
             f"SELECT {columns} FROM `{name}` WHERE `{table.primary}` >= %s "  # nosec B608  # names of a constant table
             f"AND `{table.primary}` < %s{where} ORDER BY `{table.primary}`",
-            (start, start + RANGE, *values),
+            (start, start + RANGE, *table.values),
         )
         yield [
             tuple(_stored(value, is_latin1=is_latin1) for value in row) for row in cursor.fetchall()
         ]
-
-
-def _condition(table: SourceTable) -> tuple[str, tuple[str, ...]]:
-    """Return the condition that selects rows, with a leading AND, and its values."""
-    if not table.filtered:
-        return "", ()
-    marks = ", ".join(["%s"] * len(table.values))
-    condition = f"`{table.filtered}` IN ({marks})"
-    return f" AND {condition}", table.values
 
 
 def _text(value: bytes | str | None) -> str | None:

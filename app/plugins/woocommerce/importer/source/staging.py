@@ -45,11 +45,10 @@ def staging() -> Iterator[Staging]:
     os.close(descriptor)
     connection = sqlite3.connect(name, isolation_level=None)
     try:
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA cache_size = -32000")
-        connection.execute("CREATE TABLE staged (database TEXT, name TEXT)")
+        connection.executescript(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+            "PRAGMA cache_size = -32000; CREATE TABLE opened (file INTEGER);"
+        )
         with suppress(OSError):
             Path(name).unlink()
         yield Staging(connection)

@@ -125,7 +125,8 @@ def api_keys(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
         owner = context.index.add_values("api_key", [(key_hash, key_id)])[key_hash]
         if owner != key_id:
             raise LeftOut(f"key {owner} has the same consumer key")
-        if key_id not in known and _is_present(key_hash):
+        same = select(API_KEYS.c.id).where(API_KEYS.c.consumer_key_hash == key_hash)
+        if key_id not in known and fetch(same):
             raise LeftOut("the key already exists in this shop")
         return key
 
@@ -164,11 +165,6 @@ def _api_key(key_id: int, row: Sequence[str | None], accounts: dict[int, int]) -
         references={"customer": user_id},
         resolved={"created_at": now(), "consumer_secret_encrypted": encrypt(secret)},
     )
-
-
-def _is_present(key_hash: str) -> bool:
-    """Return whether this shop has a key with this hash."""
-    return bool(fetch(select(API_KEYS.c.id).where(API_KEYS.c.consumer_key_hash == key_hash)))
 
 
 WEBHOOK_TABLE, POSTS = "wc_webhooks", "posts:shop_webhook"

@@ -258,16 +258,18 @@ def redemptions(
     """Convert the uses that ``count_redemptions`` has counted."""
     targets = context.writer.records.targets("coupon", [use[0] for use in uses])
     rows = context.staging.one_by_id("posts:shop_coupon", list({use[0] for use in uses}))
+    clock = context.source.clock
     found = []
     for coupon_id, customer_key, meta_id in uses:
         if (target := targets.get(coupon_id)) is None or coupon_id not in rows:
             continue  # not imported, or only its metadata is left at the source
         customer_id = whole_number(customer_key)
-        code, at = _coupon_of(context, rows[coupon_id])
+        _, _, title, _, _, local, gmt, modified_local, modified, _ = rows[coupon_id]
+        at = clock.utc(modified, modified_local) or clock.utc(gmt, local) or EPOCH
         is_address = customer_id is None and not customer_key.startswith(LONG)
         email = customer_key if is_address else ""
         values = {
-            "code": code,
+            "code": code_of(title),
             "email": email,
             "amount": None,
             "status": "confirmed",
@@ -284,9 +286,3 @@ def redemptions(
     context.resolve(COUPON_USE, found)
     context.report.counts_of("redemptions")["read"] += len(found)
     yield found
-
-
-def _coupon_of(context: ImportContext, row: Sequence[str | None]) -> tuple[str, datetime]:
-    _, _, title, _, _, local, gmt, modified_local, modified, _ = row
-    clock = context.source.clock
-    return code_of(title), clock.utc(modified, modified_local) or clock.utc(gmt, local) or EPOCH

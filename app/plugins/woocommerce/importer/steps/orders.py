@@ -187,11 +187,12 @@ def _order(
     }
     altered.currency(currency)
     values |= derived_columns(values)
+    references = {"customer": abs(whole(source.customer_id)), "parent": source.parent_id}
     return Converted(
         source.id,
         values,
         altered,
-        references=_references(source),
+        references={name: each for name, each in references.items() if each},
         metadata=context.metadata.entries(meta_table(source), source.rows, source.fields, altered),
         items_metadata=items.metadata,
     )
@@ -224,11 +225,6 @@ def _times(source: SourceOrder, status: str, altered: Alterations) -> dict[str, 
 def meta_table(source: SourceOrder) -> str:
     """Return the table with the metadata of an order or of a refund."""
     return "postmeta" if source.table == "posts" else "wc_orders_meta"
-
-
-def _references(source: SourceOrder) -> dict[str, int]:
-    found = {"customer": abs(whole(source.customer_id)), "parent": source.parent_id}
-    return {name: record_id for name, record_id in found.items() if record_id}
 
 
 def require_storable(name: str, cents: int, most: int) -> None:

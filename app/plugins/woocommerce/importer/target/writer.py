@@ -1,6 +1,6 @@
 """Writing of converted records in bulk: inserts, updates, and records that keep their edits."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -52,7 +52,8 @@ def _write_items(session: Session, ids: TargetIds, written: Sequence[Pending], o
             items = items_of_refunds(session.execute, orders)
             chosen = ~is_one_of(ITEM_METADATA.c.item_id, _ITEMS)
         else:
-            items = [item_id for each in changed for item_id in _items_of(each.values)]
+            lists = [each.values.get(name, ()) for each in changed for name in ITEM_LISTS]
+            items = [item.get("item_id", item["id"]) for found in lists for item in found]
             chosen = is_one_of(ITEM_METADATA.c.item_id, _ITEMS)
         statement = delete(ITEM_METADATA).where(is_one_of(ITEM_METADATA.c.order_id, _IDS), chosen)
         session.execute(statement, {"ids": orders, "items": items})
@@ -72,13 +73,6 @@ def _insert(
     if rows:
         rows = ids.distinct(session, table, rows)
         insert_values(session.connection(), table.name, names, rows)
-
-
-def _items_of(values: Record) -> Iterator[int]:
-    """Yield the IDs of the items of an order or of a refund."""
-    for name in ITEM_LISTS:
-        for item in values.get(name, ()):
-            yield item.get("item_id", item["id"])
 
 
 def items_of_refunds(
