@@ -10,22 +10,17 @@ from app.conversions.emails import comparable_email
 from app.conversions.text import comparable
 from app.db.sql.types import Id
 from app.models import (
+    API_KEYS,
     CAMPAIGNS,
     COUPONS,
+    DOWNLOADS,
+    ORDER_NOTES,
     ORDER_REFUNDS,
     ORDERS,
     REDEMPTIONS,
     USER_ROLES,
     USERS,
-    ApiKey,
-    Coupon,
-    DownloadPermission,
-    Order,
-    OrderNote,
-    OrderRefund,
-    Redemption,
-    User,
-    Webhook,
+    WEBHOOKS,
 )
 from app.models.coupon import CouponStatus
 from app.models.user import role_of, with_normalized
@@ -209,12 +204,12 @@ _OF_CUSTOMER = {"customer": ("customer", "customer_id")}
 _OF_USER = {"customer": ("customer", "user_id")}
 
 CUSTOMER = TargetKind(
-    "customer", "customers", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER
+    "customer", "customers", USERS, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER
 )
 COUPON = TargetKind(
     "coupon",
     "coupons",
-    Coupon,
+    COUPONS,
     _resolve_coupons,
     metadata=metadata.COUPON,
     references={"author": ("customer", "author_id")},
@@ -222,7 +217,7 @@ COUPON = TargetKind(
 ORDER = TargetKind(
     "order",
     "orders",
-    Order,
+    ORDERS,
     _resolve_orders,
     metadata=metadata.ORDER,
     items_of="id",
@@ -231,24 +226,24 @@ ORDER = TargetKind(
 ORDER_USE = TargetKind(
     "order_coupon",
     "redemptions",
-    Redemption,
+    REDEMPTIONS,
     _resolve_redemptions,
     _count_campaigns,
     references={**_OF_CUSTOMER, **_OF_ORDER},
 )
 COUPON_USE = TargetKind(
-    "coupon_use", "redemptions", Redemption, after_write=_count_campaigns, references=_OF_CUSTOMER
+    "coupon_use", "redemptions", REDEMPTIONS, after_write=_count_campaigns, references=_OF_CUSTOMER
 )
-ORDER_NOTE = TargetKind("order_note", "order notes", OrderNote, references=_OF_ORDER)
+ORDER_NOTE = TargetKind("order_note", "order notes", ORDER_NOTES, references=_OF_ORDER)
 REFUND = TargetKind(
     "order_refund",
     "refunds",
-    OrderRefund,
+    ORDER_REFUNDS,
     after_write=_add_up_refunds,
     metadata=metadata.REFUND,
     items_of="order_id",
     references={"user": ("customer", "refunded_by"), **_OF_ORDER},
 )
-DOWNLOAD = TargetKind("download", "downloads", DownloadPermission, references=_OF_ORDER)
-WEBHOOK = TargetKind("webhook", "webhooks", Webhook, _resolve_webhooks, references=_OF_USER)
-API_KEY = TargetKind("api_key", "API keys", ApiKey, references=_OF_USER)
+DOWNLOAD = TargetKind("download", "downloads", DOWNLOADS, references=_OF_ORDER)
+WEBHOOK = TargetKind("webhook", "webhooks", WEBHOOKS, _resolve_webhooks, references=_OF_USER)
+API_KEY = TargetKind("api_key", "API keys", API_KEYS, references=_OF_USER)

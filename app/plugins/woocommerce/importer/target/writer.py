@@ -12,7 +12,7 @@ from app.db import timeouts
 from app.db.bulk_inserts import insert_records, insert_values
 from app.db.read_pool import ReadRow
 from app.db.records import Record
-from app.db.session import Model, run_in_transaction
+from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ITEM_METADATA, ORDER_REFUNDS
@@ -94,7 +94,7 @@ class TargetKind:
     Attributes:
         name: the name of the kind in the record map.
         label: its name in the report.
-        model: the model of its table.
+        table: the table of the records.
         resolve_conflicts: called with the records before they are written. It changes values that
             must be unique and that another record of this shop already has.
         after_write: called with the records after they are written.
@@ -107,17 +107,12 @@ class TargetKind:
 
     name: str
     label: str
-    model: type[Model]
+    table: Table
     resolve_conflicts: Hook = lambda _session, _pending: None
     after_write: Hook = lambda _session, _pending: None
     metadata: MetadataTable | None = None
     items_of: str | None = None
     references: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-    @property
-    def table(self) -> Table:
-        """The table of the records."""
-        return self.model.__table__
 
 
 @dataclass(slots=True)
