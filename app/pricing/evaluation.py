@@ -4,7 +4,7 @@ Pure: the caller looks up the coupons, their uses and the customer's e-mail addr
 in results are integers of cents.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -123,10 +123,9 @@ def evaluate(
         if listed is None:
             results.append(CouponResult(code, reasons=(_reason("not_found"),)))
             continue
-        coupon = listed
-        if listed.campaign:  # with its uses by earlier coupons of the cart
-            campaign = campaigns.get(listed.campaign.id, listed.campaign)
-            coupon = replace(listed, campaign=campaign)
+        coupon, campaign = listed, listed.campaign
+        if campaign and campaign.id in campaigns:  # earlier coupons of the cart have used it
+            coupon = replace(listed, campaign=campaigns[campaign.id])
         kind = coupon_types.get(coupon.type, _UNKNOWN_TYPE)
         reasons = (
             *_own_reasons(coupon, kind, cart, left=left, now=now, expiry_zone=expiry_zone),
@@ -136,9 +135,7 @@ def evaluate(
             discounts = apply_coupon(
                 coupon, kind, cart.items, left, sequential=sequential, smallest=smallest
             )
-            if coupon.campaign:
-                cents = sum(discounts)
-                reasons = tuple(budget_reasons(coupon.campaign, cents, in_budget=in_budget))
+            reasons = tuple(budget_reasons(coupon.campaign, sum(discounts), in_budget=in_budget))
         if reasons:
             results.append(CouponResult(code, reasons=reasons))
             continue
@@ -147,8 +144,7 @@ def evaluate(
         applied[code] = coupon
         left = [cents - discount for cents, discount in zip(left, discounts, strict=True)]
         results.append(CouponResult(code, discount=sum(discounts)))
-    free_shipping = any(coupon.enable_free_shipping for coupon in applied.values())
-    return _sums(cart.items, results, left, free_shipping=free_shipping)
+    return _sums(cart.items, results, left, applied.values())
 
 
 def _own_reasons(
@@ -173,8 +169,7 @@ def _sums(
     items: Sequence[CartItem],
     results: Sequence[CouponResult],
     totals: Sequence[int],
-    *,
-    free_shipping: bool,
+    applied: Iterable[CouponTerms],
 ) -> Evaluation:
     """Return an evaluation from its results and the cents that the coupons leave of items."""
     found = zip(items, totals, strict=True)
@@ -182,7 +177,7 @@ def _sums(
         subtotal=sum(item.value for item in items),
         discount=sum(result.discount for result in results),
         total=sum(totals),
-        free_shipping=free_shipping,
+        free_shipping=any(coupon.enable_free_shipping for coupon in applied),
         coupons=tuple(results),
         items=tuple(ItemResult(item.value, item.value - total, total) for item, total in found),
     )
@@ -203,7 +198,7 @@ def redemption_reasons(
     """
     return (
         *limit_reasons(coupon),
-        *(budget_reasons(coupon.campaign, cents) if coupon.campaign else ()),
+        *budget_reasons(coupon.campaign, cents),
         *_time_reasons(coupon, now, expiry_zone),
         *_customer_reasons(coupon, cart),
     )
@@ -237,7 +232,7 @@ def campaign_limit_reasons(campaign: CampaignTerms) -> Iterator[Reason]:
 
 
 def budget_reasons(
-    campaign: CampaignTerms, cents: int, *, in_budget: bool = True
+    campaign: CampaignTerms | None, cents: int, *, in_budget: bool = True
 ) -> Iterator[Reason]:
     """Yield the reason that another discount exceeds what is left of a budget (campaigns 3).
 
@@ -246,7 +241,7 @@ def budget_reasons(
     Args:
         in_budget: whether the currency is that of the budget.
     """
-    if not campaign.budget:
+    if campaign is None or not campaign.budget:
         return
     exceeds = cents > 0 and campaign.discount + cents > line_value(campaign.budget)
     if exceeds or not in_budget:

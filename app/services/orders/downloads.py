@@ -60,8 +60,6 @@ class DownloadPermissions:
         Raises:
             ShopError: the order would have too many permissions.
         """
-        if not items:
-            return self, {}
         stored, created = dict(self.stored), list(self.created)
         updated, removed = set(self.updated), set(self.removed)
         errors: dict[str, str] = {}
