@@ -126,7 +126,11 @@ class Resource:
                     raise self.unknown(call, 400)
                 if _is_moved(call, before[at]) and not is_alone:
                     raise _MustBeAlone
-                accepted[at] = self._item(call, data[at], before[at])
+                item = self._item(call, data[at], before[at])
+                if self._is_only_moved(call, before[at], item):
+                    results[at] = self._moved(call)
+                else:
+                    accepted[at] = item
         written = self.save(calls[0].actor, [*accepted.values()]) if self.save and accepted else ()
         for at, result in zip(accepted, written, strict=True):
             with _failing(results, at):
@@ -156,6 +160,19 @@ class Resource:
         self.restore(call.actor, call.ids["id"], call.check)
         # The restore changed the entity tag.
         return self.item(replace(call, check=None), data, self.record(call))
+
+    def _is_only_moved(self, call: Call, before: Record | None, item: BulkItem) -> bool:
+        """Return whether a status moves a record into the trash or out of it, and nothing else."""
+        status = call.given.get("status")
+        if before is None or status is None or _is_trashed(before) == (status == TRASH):
+            return False
+        return not item.data or item.data == {"status": self.record(call)["status"]}
+
+    def _moved(self, call: Call) -> int:
+        """Return the ID of such a record, so that the request writes one event (events 1)."""
+        if call.given["status"] == TRASH:
+            self.erase(call.actor, call.ids["id"], force=False, precondition=call.check)
+        return call.ids["id"]
 
     def record(self, call: Call, status: int = 404) -> Record:
         """Return a record as changes read it, or raise RestError."""

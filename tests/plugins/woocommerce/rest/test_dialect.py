@@ -194,6 +194,18 @@ def test_coupons_discount_in_the_order_in_which_a_change_lists_them(shop):
         assert shop.ok("GET", path)["coupon_lines"] == lines
 
 
+@pytest.mark.parametrize(
+    ("path", "status"), [("/coupons/16", "publish"), ("/orders/41", "processing")]
+)
+def test_a_status_that_only_moves_a_record_writes_one_event(shop, admin_client, path, status):
+    expected = []
+    for given, event in (("trash", "deleted"), ("trash", "updated"), (status, "restored")):
+        assert shop.ok("PUT", path, {"status": given})["status"] == given
+        expected.append(f"{path[1:].split('s/')[0]}.{event}")
+    events = admin_client.get("/events").get_json()["events"]
+    assert [each["type"] for each in events] == expected
+
+
 @pytest.mark.parametrize(("path", "status"), [("/coupons/16", "publish"), ("/orders/41", "failed")])
 def test_if_match_of_a_restore_is_the_tag_of_the_trash(shop, path, status):
     shop.ok("DELETE", path)
@@ -201,6 +213,8 @@ def test_if_match_of_a_restore_is_the_tag_of_the_trash(shop, path, status):
     stale = shop.send("PUT", path, {"status": status}, **{"If-Match": '"other"'})
     assert (stale.status_code, shop.ok("GET", path)["status"]) == (412, "trash")
     assert shop.ok("PUT", path, {"status": status}, **{"If-Match": tag})["status"] == status
+    back = shop.send("PUT", path, {"status": "trash"}, **{"If-Match": tag})
+    assert (back.status_code, shop.ok("GET", path)["status"]) == (412, status)
 
 
 def test_idempotency_key(shop):
