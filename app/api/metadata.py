@@ -99,7 +99,7 @@ class WantedMetadata:
         """Return an object with entries by the ID of the item; 0 for those of the object."""
         result = self._with_items(shown, found)
         if self._of_record:
-            result[self._name] = self._chosen(found.get(0, []), self._keys)
+            result[self._name] = self._chosen(found.get(0), self._keys)
         return result
 
     def add_written(self, shown: Object, record: Mapping[str, Any]) -> Object:
@@ -121,7 +121,7 @@ class WantedMetadata:
             if name not in result:
                 continue
             result[name] = [
-                {**item, METADATA: self._chosen(found.get(item["id"], []), keys)}
+                {**item, METADATA: self._chosen(found.get(item["id"]), keys)}
                 for item in result[name]
             ]
             if name in self._without_ids:
@@ -129,7 +129,9 @@ class WantedMetadata:
                     del item["id"]
         return result
 
-    def _chosen(self, entries: Shown, keys: Selection) -> Object:
+    def _chosen(self, entries: Shown | None, keys: Selection) -> Object:
+        if not entries:  # as most items
+            return {}
         values, hides = first_values(entries), self._field.hides if self._field else None
         if keys is not None:
             values = {key: value for key, value in values.items() if key in keys}

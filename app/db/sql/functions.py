@@ -139,8 +139,9 @@ class json_entries(Templated[Iterable[tuple[object, ...]]]):
         " || '],' || json_group_array({3}) || ',[' || group_concat({4}) || ']]'"
     )
     postgresql = (
-        "'[' || json_agg({0})::text || ',' || json_agg({1})::text || ',' || json_agg({2})::text"
-        " || ',' || json_agg({3})::text || ',[' || string_agg({4}, ',') || ']]'"
+        "'[[' || string_agg({0}::text, ',') || '],[' || string_agg({1}::text, ',') || '],['"
+        " || string_agg({2}::text, ',') || '],' || json_agg({3})::text"
+        " || ',[' || string_agg({4}, ',') || ']]'"
     )
 
 
