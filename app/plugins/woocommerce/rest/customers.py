@@ -158,7 +158,12 @@ def order_customer(order: Record, site: Site) -> object:
         return _account_object(account, site)
     billing, shipping = orjson.loads(orjson.dumps([order["billing"], order["shipping"]]))
     names = {name: billing[name] for name in ("email", "first_name", "last_name")}
-    return {"id": 0, **names, "billing": billing, "shipping": shipping}
+    return {
+        "id": 0,
+        **names,
+        "billing": {part: billing[part] for part in stored_customers.BILLING_PARTS},
+        "shipping": {part: shipping[part] for part in stored_customers.SHIPPING_PARTS},
+    }
 
 
 _DELETABLE = ("customer", "subscriber", "")

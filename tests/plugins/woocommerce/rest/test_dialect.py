@@ -1009,6 +1009,9 @@ def test_the_customer_of_a_guest_order_has_no_further_keys(shop):
     named = ["id", "email", "first_name", "last_name", "billing", "shipping"]
     assert list(guest["customer"]) == named
     assert list(shop.ok("GET", f"/orders/{guest['id']}")["customer"]) == named
+    for address in ("billing", "shipping"):  # in the order of the accounts of customers
+        parts = list(shop.ok("GET", "/customers/2")[address])
+        assert list(guest["customer"][address]) == parts
 
 
 @pytest.mark.sample(4)
