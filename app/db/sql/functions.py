@@ -146,7 +146,10 @@ class json_entries(Templated[Iterable[tuple[object, ...]]]):
 
 
 class json_list(Templated[str]):
-    """An aggregate: the values of a column as a JSON array, in any order. Can be NULL if empty."""
+    """An aggregate: the values of a column as a JSON array, in the order of the rows that it reads.
+
+    Can be NULL if empty.
+    """
 
     sqlite = "json_group_array({0})"
     postgresql = "json_agg({0})"

@@ -64,6 +64,7 @@ _USER = case(
 )
 _IN_ORDER = func.row_number().over(partition_by=_USE.coupon_id, order_by=_USE.id)
 # All coupons at once, because PostgreSQL finds the uses of different coupons on the same pages.
+# The window sorts the uses of each coupon, and the aggregate keeps this order.
 _EACH = (
     select(_USE.coupon_id, _USER.label("user"), _IN_ORDER.label("place"))
     .where(is_one_of(_USE.coupon_id, bindparam("ids", type_=IdList)), IS_CONFIRMED)
