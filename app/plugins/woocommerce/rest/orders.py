@@ -497,9 +497,10 @@ def _native_coupons(given: Sequence[Record], before: Record) -> list[Object]:
             message = f'Coupon code "{code}" already applied!'
             raise RestError("woocommerce_rest_invalid_coupon", message)
         metadata[code] = each.get("meta_data")
-    # A line keeps the code as it was when the coupon was used.
-    stored = {coupon_code(line["code"]): line["id"] for line in before["coupon_lines"]}
-    removed = [{"id": stored[code], "remove": True} for code in stored if code not in metadata]
+    # A line keeps the code as it was when the coupon was used. Imported ones can have the same code.
+    lines = [(coupon_code(line["code"]), line["id"]) for line in before["coupon_lines"]]
+    removed = [{"id": line_id, "remove": True} for code, line_id in lines if code not in metadata]
+    stored = dict(lines)
     added = [{"code": code, "meta_data": metadata[code]} for code in metadata if code not in stored]
     if removed or added or [*stored] == [*metadata]:
         return [*removed, *added]

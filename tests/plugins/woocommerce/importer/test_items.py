@@ -84,6 +84,17 @@ def test_amounts_with_fractions_of_a_cent(imported):
     assert order["subtotal"] == "26.68"  # 9.999999 + 16.666667 + 0.0099
 
 
+def test_lines_with_one_code_are_removed_together(imported, admin):
+    used = [("discount_amount", "1")]
+    imported(
+        "3.5", line(line_total="8", line_subtotal="10", qty="1"), ("Half", "coupon", used),
+        ("half", "coupon", used),
+    )  # fmt: skip
+    admin.post("/coupons", {"coupon": {"code": "other", "amount": "1"}})
+    order = admin.put(f"/wp-json/wc/v3/orders/{ORDER}", {"coupon_lines": [{"code": "other"}]})
+    assert [each["code"] for each in order.get_json()["coupon_lines"]] == ["other"]
+
+
 def test_quantities_have_no_fraction(imported):
     order = imported(
         "3.5",
