@@ -497,7 +497,7 @@ def _native_coupons(given: Sequence[Record], before: Record) -> list[Object]:
             message = f'Coupon code "{code}" already applied!'
             raise RestError("woocommerce_rest_invalid_coupon", message)
         metadata[code] = each.get("meta_data")
-    # A line keeps the code as it was when the coupon was used. Imported ones can have the same code.
+    # A line keeps the code as it was when the coupon was used. Imported lines can share a code.
     lines = [(coupon_code(line["code"]), line["id"]) for line in before["coupon_lines"]]
     removed = [{"id": line_id, "remove": True} for code, line_id in lines if code not in metadata]
     stored = dict(lines)
