@@ -200,8 +200,8 @@ class Orders(Resource):
         return {"status": ["any"] if status is None else status, "dp": 2, "context": "view"}
 
     def data(self, call: Call) -> Object:
-        """Return nothing, because all depends on the stored order (see ``item``)."""
-        return {}
+        """Return under ``new`` what ``item`` takes. A change depends on the stored order."""
+        return {} if call.ids else {"new": _data(call, _NEW)}
 
     def lock(self, session: Session, calls: Sequence[Call]) -> None:
         if ids := [min(call.ids["id"], INT64_MAX) for call in calls if call.ids]:
@@ -211,11 +211,11 @@ class Orders(Resource):
         return self.records(ids, replace(call.site, has_customer=False))
 
     def item(self, call: Call, data: Object, before: Record | None) -> BulkItem:
-        data, change = _data(call, before or _NEW)
+        fields, change = _data(call, before) if before else data["new"]
         if before is None:
-            data = _with_account_email(data)
+            fields = _with_account_email(fields)
         codes = [coupon_code(str(each["code"])) for each in call.given.get("coupon_lines") or ()]
-        return writes.OrderItem(call.ids.get("id"), data, call.check, change, codes)
+        return writes.OrderItem(call.ids.get("id"), fields, call.check, change, codes)
 
     def failed(self, call: Call, error: ShopError, before: Record | None) -> Exception:
         stored = before["currency"] if before else current_app.config["SHOP_CURRENCY"]

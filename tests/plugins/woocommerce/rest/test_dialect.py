@@ -10,6 +10,7 @@ from sqlalchemy import insert, select, update
 from app.auth.api_keys import ApiKeyCredentials
 from app.auth.principal_cache import forget_principals
 from app.catalog import current_catalog
+from app.db import session, sqlite
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import API_KEYS, ORDERS, USER_ROLES, USERS
@@ -1318,3 +1319,15 @@ def test_plus_of_a_time_zone_need_not_be_encoded(shop, time):
     found = shop.ok("GET", f"/coupons?search=soon&modified_after=2020-01-01{time}")
     assert [each["code"] for each in found] == ["soon"]
     assert shop.ok("GET", f"/coupons?modified_after=2120-01-01{time}") == []
+
+
+# Writers of PostgreSQL do not wait for each other.
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("path", "record"),
+    [("/orders", {"line_items": [{"quantity": 1}]}), ("/coupons", {"discount_type": "unknown"})],
+)
+def test_invalid_new_record_waits_for_no_writer(shop, app, monkeypatch, path, record):
+    monkeypatch.setattr(sqlite, "WAIT_SECONDS", 0.01)
+    with app.extensions[session._WRITE_LOCK]:
+        assert shop.send("POST", path, record).status_code == 400
