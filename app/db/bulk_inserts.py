@@ -227,11 +227,12 @@ def insert_many(
 
 def _bound(
     connection: Connection, into: Table, names: Sequence[str], rows: Iterable[Sequence[object]]
-) -> list[list[object]]:
+) -> list[tuple[object, ...]]:
     """Return the values of rows as the driver takes them."""
     dialect = connection.dialect
     bound = [into.c[name].type.dialect_impl(dialect).bind_processor(dialect) for name in names]
-    return [[bind(value) if bind else value for bind, value in zip(bound, row)] for row in rows]  # noqa: B905  # a third slower
+    columns = zip(bound, zip(*rows, strict=True), strict=False)  # without rows, no columns
+    return list(zip(*(map(bind, each) if bind else each for bind, each in columns), strict=True))
 
 
 def insert_values(

@@ -58,9 +58,11 @@ def search_text(*texts: str) -> str:
     part of the e-mail address.
     """
     parts: list[str] = []
+    longer = ""  # divided by NUL, which no stored text contains
     for text in sorted(map(searchable, texts), key=len, reverse=True):
-        if not any(text in longer for longer in parts):
+        if text not in longer:
             parts.append(text)
+            longer += f"\0{text}"
     return SEPARATOR.join(parts)
 
 

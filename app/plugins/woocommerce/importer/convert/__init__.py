@@ -159,8 +159,12 @@ class Converted:
 
     def fingerprint(self) -> bytes:
         """Return a hash that changes when the record changes at the source."""
+        values = dict(self.values)
+        for name, default in ADDED.items():
+            if name in values and values[name] == default:
+                del values[name]
         content = (
-            {name: each for name, each in self.values.items() if ADDED.get(name, self) != each},
+            values,
             self.references,
             self.roles,
             _compared(self.metadata),

@@ -36,7 +36,7 @@ _TABLE = "woocommerce_order_itemmeta"
 _LISTS = ("line_items", "shipping_lines", "tax_lines", "fee_lines", "coupon_lines")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Item:
     """An item of an order or of a refund, as the source stores it.
 

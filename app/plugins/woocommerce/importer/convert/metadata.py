@@ -105,13 +105,12 @@ class MetadataConverter:
             fields: keys whose first row is a field of the record.
             altered: alterations of the record, to which further ones are added.
         """
-        found = []
-        remaining = set(fields)
+        found, keep, remaining = [], self._keep, set(fields)
         for key, value, row_id in entries_in(rows):
             name = key or ""
             if name in remaining:
                 remaining.remove(name)
-            elif name not in self._keep and reason_to_leave_out(table, name):
+            elif reason_to_leave_out(table, name) and name not in keep:
                 count = self.left_out.get((table, name), 0)
                 self.left_out[table, name] = count + 1
             else:

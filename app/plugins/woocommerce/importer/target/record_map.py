@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_records
@@ -239,9 +239,14 @@ class TargetIds:
         """
         seen = {row[0] for row in rows}
         if not self._new_ids:
-            of_range = exists().where(table.c.id.between(min(seen), max(seen)))
-            used = select(table.c.id).where(is_one_of(table.c.id, _IDS), of_range)
-            taken = session.scalars(used, {"ids": list(seen)}).all()
+            stored = select(table.c.id)
+            of_range = stored.where(table.c.id.between(min(seen), max(seen))).limit(1)
+            taken = (
+                session.scalars(of_range).all()
+                and session.scalars(
+                    stored.where(is_one_of(table.c.id, _IDS)), {"ids": list(seen)}
+                ).all()
+            )
             if not taken and 0 not in seen and len(seen) == len(rows):
                 return rows
             seen = {0, *taken}
