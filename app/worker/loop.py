@@ -145,7 +145,7 @@ FINISH_SECONDS = TOTAL_SECONDS + 5.0
 SWEEP_SECONDS = 60.0
 """Interval in seconds between two removals of expired records."""
 
-IMPORT_SECONDS = 1.0
+IMPORT_SECONDS = 0.5
 """Interval in seconds between two checks for files to import, and for erasures to complete."""
 
 EXPIRY_SECONDS = 5.0
@@ -308,7 +308,7 @@ class DeliveryWorker:
         """Wait for a result, or until the next check for new events."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
-        if self._wake.is_set():
+        if self._attempts:
             await asyncio.sleep(BATCH_SECONDS)
         self._wake.clear()
 
