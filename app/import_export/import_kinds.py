@@ -27,6 +27,7 @@ from app.models import COUPONS, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.customers import CustomerCreate, CustomerUpdate, UnchangeableText
+from app.schemas.fields.given import Defaults, defaults_of, load_given
 from app.schemas.fields.input import (
     AmountInput,
     Count,
@@ -210,6 +211,10 @@ class Target:
         return instance_of(self.create).fields
 
     @cached_property
+    def _defaults(self) -> Defaults:
+        return defaults_of(instance_of(self.create, strict=True))
+
+    @cached_property
     def _parts(self) -> Mapping[str, Mapping[str, ma.fields.Field[Any]]]:
         """The fields of each nested object."""
         fields = self._fields.items()
@@ -249,8 +254,12 @@ class Target:
             except ValueError as error:
                 errors[name] = [reason_of(error)]
         given = with_native_metadata(given)
+        schema = instance_of(self.create, strict=True)
         try:
-            data = instance_of(self.create, strict=True).load(given)
+            if self.key in given:  # the only required field
+                data = load_given(schema, given, self._defaults)
+            else:
+                data = schema.load(given)
         except ma.ValidationError as error:
             errors = error.messages_dict | errors
         if errors:

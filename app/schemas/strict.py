@@ -62,7 +62,8 @@ def make_strict(schema: ma.Schema, *, names_only: bool = False) -> ma.Schema:
     known = {field.data_key or name for name, field in schema.load_fields.items()}
     read_only: Set[str] = getattr(schema, "read_only", frozenset())
     known |= schema.names.keys() if isinstance(schema, Query) else read_only
-    schema.load = partial(_load, schema, known)  # type: ignore[method-assign] # see above
+    schema.load = partial(_load, schema)  # type: ignore[method-assign] # see above
+    schema.unknown_in = partial(_unknown_in, schema, known)  # type: ignore[attr-defined] # see above
     return schema
 
 
@@ -72,13 +73,18 @@ def unknown_names(names: Iterable[str], known: Set[str], kind: str) -> list[Unkn
     return list(islice(unknown, MAX_UNKNOWN))
 
 
-def _load(schema: ma.Schema, known: Set[str], data: Any, **kwargs: Any) -> object:
-    """Load data, and report names that are not known together with the errors of the others."""
+def _unknown_in(schema: ma.Schema, known: Set[str], data: Any) -> dict[str, object]:
+    """Return the errors of names in data that are not known."""
     kind = "parameter" if isinstance(schema, Query) else "field"
     names: Iterable[str] = data if isinstance(data, Mapping) else ()
     if further := getattr(schema, "further", None):
         names = [name for name in names if not further.fullmatch(name)]
-    unknown: dict[str, object] = {each.name: [each] for each in unknown_names(names, known, kind)}
+    return {each.name: [each] for each in unknown_names(names, known, kind)}
+
+
+def _load(schema: ma.Schema, data: Any, **kwargs: Any) -> object:
+    """Load data, and report names that are not known together with the errors of the others."""
+    unknown = schema.unknown_in(data)  # type: ignore[attr-defined] # of ``make_strict``
     try:
         loaded = type(schema).load(schema, data, **kwargs)
     except ma.ValidationError as error:

@@ -32,10 +32,11 @@ def load_given(
         ValidationError: values are invalid, with the problems of all.
     """
     loaded: dict[str, Any] = {}
-    if getattr(schema.load, "__func__", None) is not ma.Schema.load:  # strict, or of a dialect
+    if type(schema).load is not ma.Schema.load:  # of a dialect
         loaded = schema.load(data, partial=True)
     else:
-        problems: dict[str, object] = {}
+        unknown_in = getattr(schema, "unknown_in", None)  # of a strict schema
+        problems: dict[str, object] = unknown_in(data) if unknown_in else {}
         for name, field in schema.load_fields.items():
             key = field.data_key or name
             if key not in data:
