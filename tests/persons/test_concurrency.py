@@ -14,7 +14,7 @@ from app.services.customers import columns, traces
 from app.services.redemptions.slots import take_slot
 from tests.api_client import at_the_same_time, codes
 from tests.persons.test_merge import merge
-from tests.redemptions.calls import reserve
+from tests.redemptions.calls import move, reserve
 
 pytestmark = pytest.mark.both_databases
 
@@ -248,3 +248,37 @@ def test_an_account_leaves_an_address_before_or_after_the_removal_of_its_old_acc
     last = admin.get("/events", {**types, "limit": 1}).get_json()["events"][0]
     assert (last["type"], last["resource_id"]) == ("customer.updated", other)
     assert admin.get(f"/redemptions/{use['id']}").get_json()["redemption"]["email"] == REMOVED
+
+
+# On SQLite, one transaction writes at a time.
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("remove", [delete, erase])
+def test_a_released_use_that_a_guest_takes_during_a_removal_is_the_guests(
+    admin, make_customer, make_coupon, monkeypatch, remove
+):
+    """The removal has read the use as one of the account, before the guest has reserved it."""
+    make_coupon(code="summer")
+    customer_id = make_customer(email=KEPT)["id"]
+    use = move(admin, reserve(admin, "summer", "cart", customer_id=customer_id), "release")
+    lock_orders = traces._lock_orders
+
+    def reserved_meanwhile(session, condition):
+        if not begun:
+            begun.append(None)
+            client = type(admin)(admin.app, admin.key)
+            with ThreadPoolExecutor() as pool:
+                pool.submit(reserve, client, "summer", "cart", email="guest@example.com").result()
+        return lock_orders(session, condition)
+
+    begun = []
+
+    def clear(*args):
+        monkeypatch.setattr(traces, "_lock_orders", reserved_meanwhile)
+        return done(*args)
+
+    done = traces._clear
+    monkeypatch.setattr(traces, "_clear", clear)
+    assert remove(admin, customer_id).status_code == 200
+    assert begun
+    shown = admin.get(f"/redemptions/{use['id']}").get_json()["redemption"]
+    assert (shown["status"], shown["email"]) == ("reserved", "guest@example.com")

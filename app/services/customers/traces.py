@@ -311,7 +311,8 @@ def _use_step(condition: Callable[[Traces], ColumnElement[bool]]) -> Step:
             _lock_orders(session, ORDERS.c.id.in_({row.order_id for row in rows} - {None}))
             ids = [row.id for row in rows]
             these = is_one_of(REDEMPTIONS.c.id, literal(ids, IdList))
-            erase_redemptions(session, [these], traces.counted, unlinked=True)
+            # A released use that was read can have become another person's meanwhile.
+            erase_redemptions(session, [these & condition(traces)], traces.counted, unlinked=True)
             if not traces.with_orders:
                 record = IMPORTED_RECORDS.c
                 marked = record.kind.in_(USES) & is_one_of(record.target_id, literal(ids, IdList))
