@@ -9,8 +9,9 @@ from app.services.redemptions import slots
 
 
 def take_with(*conditions: Any) -> None:
-    """Let slots be taken with other conditions."""
-    slots._TAKE = slots._TAKE_OF_ALL_USES = slots._taking(*conditions)
+    """Let slots be taken with other conditions: of the coupon, and then of its customer."""
+    slots._TAKE = slots._taking(*conditions)
+    slots._TAKE_OF_ALL_USES = slots._taking(*conditions[:1])
 
 
 def cached(read: Any) -> Any:

@@ -6,7 +6,7 @@ from sqlalchemy import delete
 from app.db.session import db
 from app.models import User
 from app.services.api_keys import writes as api_keys
-from app.services.redemptions import writes as redemptions
+from app.services.coupons import terms
 from tests.api_client import Client, codes
 from tests.api_keys.calls import REJECTED
 
@@ -76,7 +76,7 @@ def test_customer_who_is_deleted_during_a_reservation(
     admin, make_coupon, make_customer, delete_user_after
 ):
     coupon, customer_id = make_coupon(code="a", usage_limit=1), make_customer()["id"]
-    delete_user_after(redemptions, "find_customer", customer_id)
+    delete_user_after(terms, "find_customer", customer_id)
     use = {"code": "a", "reference": "cart-1"}
     response = admin.post("/redemptions", {"redemption": use | {"customer_id": customer_id}})
     assert codes(response) == (400, "shop_api_invalid_customer_id")
