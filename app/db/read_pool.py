@@ -41,13 +41,17 @@ Fetch = Callable[..., Sequence[ReadRow]]
 
 def read_engine() -> Engine:
     """Return the read engine of the current app."""
-    engine: Engine = current_app.extensions["sqlalchemy"].engines[READ]
-    return engine
+    return _engine(READ)
 
 
 def on_postgresql() -> bool:
     """Return whether the database is PostgreSQL."""
     return not uses_sqlite(read_engine())
+
+
+def _engine(name: str) -> Engine:
+    engine: Engine = current_app.extensions["sqlalchemy"].engines[name]
+    return engine
 
 
 class Source(Protocol):
@@ -119,8 +123,7 @@ def _open(name: str) -> Connection:
     """Return a connection for reads, which is checked if it is not one to the primary."""
     reading = _reading.get()
     if reading is None:
-        engine: Engine = current_app.extensions["sqlalchemy"].engines[name]
-        return engine.connect()
+        return _engine(name).connect()
     connection = reading.source.engine(name).connect()
     try:
         reading.source.check(connection, reading.lsn)
@@ -158,8 +161,7 @@ def fetch(statement: Executable, parameters: Parameters = None) -> Sequence[Read
             return connection.execute(statement, parameters).all()
     with _open(READ) as connection:
         rows = connection.execute(statement, parameters).all()
-        if _reading.get() is not None:
-            _note_position(connection)
+        _note_position(connection)
     return rows
 
 
