@@ -19,7 +19,6 @@ from app.api.dialect import SAFE_METHODS
 from app.api.error_handlers import handle_exception
 from app.api.error_pages import hashes_of
 from app.api.openapi import document as openapi
-from app.api.order_extensions import extend_response
 from app.api.responses import JsonProvider, drain_request_body
 from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
 from app.config import VERSION
@@ -142,8 +141,7 @@ def _log_nothing(exc_info: object) -> None:
 
 
 def _finish(response: Response) -> Response:
-    """Extend the orders of a response, read the rest of the body, and add all headers."""
-    response = extend_response(response)
+    """Read the rest of the body, and add the headers of all responses."""
     drain_request_body(response)
     headers = response.headers
     sent = {name.lower() for name, _ in headers}

@@ -1,4 +1,4 @@
-"""The order extension ``customer``.
+"""The order extension ``customer``, and the hook that extends orders in other responses.
 
 Every order in a response contains its customer (spec 1, 2.3).
 """
@@ -10,6 +10,7 @@ from typing import Any
 from flask import Flask
 
 from app.api.json_text import JsonFloat
+from app.api.order_extensions import extend_response
 from app.api.representations import CUSTOMER
 from app.api.smorest import Api
 from app.catalog import OrderExtension, current_catalog
@@ -23,7 +24,8 @@ from app.services.orders import queries as order_queries
 
 
 def init_app(app: Flask, _api: Api) -> None:
-    """Register the extension."""
+    """Register the extension, and the hook for the responses of other views."""
+    app.after_request(extend_response)
     with app.app_context():
         current_catalog().add_order_extension(
             CustomerExtension(
