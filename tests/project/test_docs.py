@@ -10,6 +10,7 @@ import click
 import pytest
 
 from app.auth import principals
+from app.catalog import EVENT_TYPES
 from app.config.settings import SettingsSchema
 from app.errors.codes import ERRORS
 from app.services.api_keys.writes import create_key
@@ -96,6 +97,43 @@ def test_endpoints_lists_every_operation(session_app):
         for method, operation in item.items()
         if method != "parameters"
     ]
+
+
+def test_retries_lists_every_operation_with_an_idempotency_key(session_app):
+    document = session_app.test_client().get("/openapi.json").get_json()
+    rows = table("docs/retries.md", "Records", "Operations with an `Idempotency-Key`")
+    named = [each for _, operations in rows for each in re.findall("`([^`]+)`", operations)]
+    assert sorted(named) == sorted(
+        f"{method.upper()} {path}"
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters"
+        and "Idempotency-Key" in [each.get("name") for each in operation.get("parameters", ())]
+    )
+
+
+def test_api_names_every_path_that_is_always_strict(session_app):
+    (sentence,) = re.findall(
+        r"Some requests are always strict.*?`Prefer:", read("docs/api.md"), re.S
+    )
+    names = re.findall(r"`(/[^`]+)`", sentence)
+    found = {True: set(), False: set()}
+    for rule in session_app.url_map.iter_rules():
+        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+        of_path = [
+            each for each in names if path == each or f"{path}/".startswith(each.replace("…", "/"))
+        ]
+        blueprint = session_app.blueprints.get(rule.endpoint.rpartition(".")[0])
+        is_strict = getattr(blueprint, "always_strict", False)
+        assert of_path or not is_strict, path
+        found[is_strict].update(of_path)
+    assert found == {True: {*names}, False: set()}
+
+
+def test_events_lists_every_type():
+    rows = table("docs/events.md", "Type", "Written when")
+    named = [each for types, _ in rows for each in re.findall("`([^`]+)`", types)]
+    assert sorted(named) == sorted(EVENT_TYPES)
 
 
 def test_lists_section_names_every_parameter_and_sort_key(session_app):
