@@ -137,7 +137,7 @@ class Coupon(Model):
         ),
         Index("ix_coupons_status_usage_count", "status", "usage_count", "id", "updated_at"),
         Index("ix_coupons_status_expiry", "status", "expiry_date", "id"),
-        # The numbers are subtracted, because their sum can exceed 64 bits.
+        # With the text of ``IS_USED_UP`` in ``services.coupons.queries``.
         Index(
             "ix_coupons_used_up",
             "status",

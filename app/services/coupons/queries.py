@@ -54,10 +54,7 @@ IS_USED_UP = and_(
     COUPONS.c.usage_limit > literal_column("0"),
     COUPONS.c.usage_count >= COUPONS.c.usage_limit - COUPONS.c.reserved_count,
 )
-"""Condition: all uses of a coupon are taken or reserved. It is that of a partial index.
-
-The numbers are subtracted, because their sum can exceed 64 bits.
-"""
+"""Condition: all uses of a coupon are taken or reserved. It is that of a partial index."""
 
 NOT_ACTIVE = ("expired", "paused", "scheduled", "used_up")
 """States of coupons that are not active, in their order of precedence (campaigns 2)."""
