@@ -38,7 +38,7 @@ class ArgumentParser(FlaskParser):
     DEFAULT_VALIDATION_STATUS = 400
 
     def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load input with a schema, or with its replacement in the API version."""
+        """Load input with a schema, or with its replacement in the dialect."""
         dialect, strict = current_dialect(), is_strict()
         substitute = dialect.schemas.get(type(argmap))
         kind: type[ma.Schema] = substitute or type(argmap)

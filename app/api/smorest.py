@@ -83,7 +83,7 @@ class Api(flask_smorest.Api):
 
     Most processes, such as commands, never need the document, and it costs several times as much as
     everything else in ``create_app``. It is therefore built when it is first used: by a request of
-    ``/openapi.json`` or by ``flask openapi write``. If that fails, every use raises the error.
+    ``/openapi.json`` or by ``shop-api openapi write``. If that fails, every use raises the error.
 
     Args:
         path: the path of all routes, below ``SHOP_URL_PREFIX``.
@@ -230,7 +230,7 @@ class Api(flask_smorest.Api):
         openapi.describe_known(document, catalog)
         openapi.describe_limits(document, self._app.config)
         self._describe_orders(catalog.order_extensions)
-        openapi.describe_version(document, self.dialect)
+        openapi.describe_dialect(document, self.dialect)
         openapi.remove_unused_tags(document)
         if "webhooks" in document:
             document["tags"].append(openapi.DELIVERIES)

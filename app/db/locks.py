@@ -1,4 +1,4 @@
-"""Locks that SQLite does not need, because one transaction writes at a time."""
+"""How many write at a time: one transaction on SQLite, and on PostgreSQL any number, with locks."""
 
 from typing import Any
 

@@ -200,8 +200,8 @@ def _with_key(part: object, key: str) -> Iterator[Document]:
         yield from _with_key(inner, key)
 
 
-def describe_version(document: Document, dialect: Dialect) -> None:
-    """Change a document to the names of an API version."""
+def describe_dialect(document: Document, dialect: Dialect) -> None:
+    """Change a document to the names of a dialect."""
     for operations in document["paths"].values():
         for operation in operations.values():
             operation["tags"] = [_tag(name, dialect) for name in operation["tags"]]

@@ -1,1 +1,1 @@
-"""SQL that is the same on SQLite and PostgreSQL: column types, functions and index hints."""
+"""SQL with the same meaning on SQLite and PostgreSQL: column types, functions and index hints."""

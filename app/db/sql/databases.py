@@ -1,4 +1,4 @@
-"""The database of a connection: the only place that asks for its name."""
+"""Which database a connection uses. Types and templates of SQL get the dialect from SQLAlchemy."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Conditions that let the query planner use the right indexes in writes. Lists need none."""
+"""Conditions that let the query planner use the right indexes."""
 
 from enum import StrEnum
 

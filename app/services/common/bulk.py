@@ -155,7 +155,7 @@ def run(
         load: converts the data of an item, or raises ShopError.
         save: writes the loaded items in one transaction and returns one result per item, in order.
         dump: converts the written records to their results.
-        name: returns the name of an error code in the API version.
+        name: returns the name of an error code in the dialect.
     """
     results: list[object] = [None] * len(items)
     accepted: dict[int, BulkItem] = {}

@@ -1,1 +1,1 @@
-"""Coupons: writes, queries, evaluation, trash and batches."""
+"""Coupons: writes, queries, evaluation, refused codes and batches."""

@@ -1,1 +1,1 @@
-"""Customers: writes, queries, statistics and roles."""
+"""Customers: writes, queries, statistics, and what is removed with an account."""

@@ -68,7 +68,7 @@ def publish_events(session: Session, cause: Cause | None, events: Sequence[NewEv
         session: the session of ``run_in_transaction``.
         cause: the principal of the request, or the change that a hook was notified of; None for a
             command.
-        events: the events. The plugin has added their types to the registry.
+        events: the events. The plugin has added their types to the catalog.
 
     Raises:
         KeyError: a type is unknown.

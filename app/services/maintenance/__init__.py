@@ -1,1 +1,1 @@
-"""Maintenance of a shop: removal of expired records, and copies of the database."""
+"""Maintenance of a shop: cleaning up, trash, stored sums and texts, copies, figures and demo."""

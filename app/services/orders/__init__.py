@@ -1,1 +1,1 @@
-"""Orders: writes, queries, items, coupons, notes, downloads and trash."""
+"""Orders: writes, queries, items, uses of coupons, refunds, notes and downloads."""
