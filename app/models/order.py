@@ -98,11 +98,6 @@ class Order(BillingColumns, ShippingColumns, Model):
     trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=1)
     status_before_trash: Mapped[str | None] = mapped_column(Key, sort_order=1)
 
-    @property
-    def total_tax(self) -> Decimal:
-        """Return the sum of all taxes."""
-        return self.cart_tax + self.shipping_tax
-
     __table_args__ = (
         CheckConstraint("status <> ''", name="status_not_empty"),
         # In cents, so that the sum of thousands of orders of a customer fits into SQLite's 64 bits.

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import click
 import pytest
 
+from app import plugin_api
 from app.auth import principals
 from app.catalog import EVENT_TYPES
 from app.config.settings import SettingsSchema
@@ -134,6 +135,11 @@ def test_events_lists_every_type():
     rows = table("docs/events.md", "Type", "Written when")
     named = [each for types, _ in rows for each in re.findall("`([^`]+)`", types)]
     assert sorted(named) == sorted(EVENT_TYPES)
+
+
+def test_plugins_names_everything_that_a_plugin_can_import():
+    code = re.findall(r"```.*?```|`[^`]+`", read("docs/plugins.md"), re.DOTALL)
+    assert sorted({*plugin_api.__all__} - {*re.findall(r"\w+", " ".join(code))}) == []
 
 
 def test_lists_section_names_every_parameter_and_sort_key(session_app):
