@@ -6,10 +6,9 @@ output of a serializer equals ``Schema().dump()``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
@@ -33,13 +32,13 @@ Object = dict[str, Any]
 Fields = Mapping[str, "tuple[Field, Fields | None]"]
 """The fields of an object by name, each with the fields of its ``Composite``, or None."""
 
-Position = tuple[Any, int | None]
-"""The column of a value, and its index within a column that contains several values."""
-
 Convert = Callable[[Any], Any]
 Rows = Sequence[Any]
-ValuesOf = Callable[[Rows], Sequence[object]]
 ConvertAll = Callable[[Rows], list[Object]]
+Values = Iterable[Any]
+Columns = Sequence[Values]
+"""The values of each column."""
+ConvertColumns = Callable[[Rows, Columns], list[Object]]
 
 
 class Serializer:
@@ -72,21 +71,30 @@ class Serializer:
         self._all_columns = columns
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self._requested = {name: field for name, field in self._fields.items() if _waits(field[0])}
-        self._positions: dict[str, Position] = {  # of values that share a column
+        self._positions: dict[str, tuple[str, int]] = {  # of values that share a column
             name: (column, index)
             for column, element in columns.items()
             for index, name in enumerate(getattr(element.type, "names", ()))
         }
-        self._convert_requested = self._converter(
-            self._requested, dict.fromkeys(self._requested), self._of_record, {}
+        self._convert_requested = self._from_records(
+            self._requested, dict.fromkeys(self._requested)
         )
         self._select(None)
 
     def _select(self, selection: Mapping[str, object] | None) -> None:
         self.names: list[str] = []
-        self.rows = self._converter(self._fields, selection, self._of_row, self._all_columns)
-        self.records = self._converter(self._fields, selection, self._of_record, {})
+        objects = self._converter(self._fields, selection, self.names, self._all_columns)
+        self.rows: ConvertAll = lambda rows: objects(rows, [*zip(*rows, strict=True)])
+        self.records = self._from_records(self._fields, selection)
         self.columns = tuple(self._all_columns[name] for name in self.names)
+
+    def _from_records(self, fields: Fields, selection: Selection) -> ConvertAll:
+        """Return the function that converts records with values by column name."""
+        names: list[str] = []
+        objects = self._converter(fields, selection, names, {})
+        return lambda records: objects(
+            records, [[record[name] for record in records] for name in names]
+        )
 
     def only(self, selection: Mapping[str, object] | None) -> Serializer:
         """Return the serializer for a selection of ``fields``, with fewer keys and columns.
@@ -126,105 +134,89 @@ class Serializer:
         """Convert only the values of a record that are shown on request."""
         return self._convert_requested([record])[0]
 
-    def _of_row(self, name: str) -> Position:
-        """Return the position of a value in a row."""
-        column, index = self._positions.get(name, (name, None))
-        if column not in self.names:
-            self.names.append(column)
-        return self.names.index(column), index
-
-    def _of_record(self, name: str) -> Position:
-        """Return the position of a value in a record."""
-        return self._positions.get(name, (name, None))
-
     def _converter(
         self,
         fields: Fields,
         selection: Selection,
-        position_of: Callable[[str], Position],
+        names: list[str],
         whole: Mapping[str, object],
         prefix: str = "",
-    ) -> ConvertAll:
+    ) -> ConvertColumns:
         """Return a function that creates the objects of some fields, one for each row.
-
-        The columns of copied values come first, so that they are a part of each row.
 
         Args:
             selection: the selected keys, or None for all keys.
-            position_of: function that returns the position of a column value.
+            names: the names of the columns, in their order. This function adds those it needs.
             whole: names of Parts that have a column for the whole object.
             prefix: beginning of the names of the columns.
         """
-        copied: dict[str, object] = {}
-        later: dict[str, Callable[[], ValuesOf]] = {}
-        wires: list[tuple[str, Convert, bool]] = []
-        blank: dict[str, object] = {}
-        names: set[str] = set()
+        keys: dict[str, tuple[int, Convert | None]] = {}
+        parts: dict[str, ConvertColumns] = {}
+        blank: Object = {}
         for key, (field, part) in fields.items():
             if _waits(field) if selection is None else key not in selection:
                 continue
             inner = None if selection is None else selection[key]
             if part is not None and not (inner is None and key in whole):
                 below: Any = field
-                later[key] = partial(self._converter, part, inner, position_of, whole, below.prefix)
+                parts[key] = self._converter(part, inner, names, whole, below.prefix)
             elif isinstance(field, Output) and inner is not None and not isinstance(field, Lines):
                 continue  # not an object
             else:
                 name = key if part is not None else prefix + (field.attribute or key)
+                column, index = self._positions.get(name, (name, None))
+                if column not in names:
+                    names.append(column)
                 wire = getattr(field, "wire", None) if inner is None else _narrowing(inner)
-                if name in self._positions or name in names:
-                    later[key] = partial(_values, position_of, name)
-                else:
-                    names.add(name)
-                    copied[key], _ = position_of(name)
-                if wire is not None:
-                    wires.append((key, wire, getattr(field, "keeps_text", False)))
+                keeps_text = getattr(field, "keeps_text", False)
+                keys[key] = names.index(column), _of_column(index, wire, keeps_text=keeps_text)
             blank[key] = None
-        computed = {key: values_of() for key, values_of in later.items()}
-        return _joined(blank, copied, wires, computed)
+        return partial(_objects, blank, keys, parts)
 
 
-def _joined(
-    blank: Mapping[str, object],
-    copied: Mapping[str, object],
-    wires: Sequence[tuple[str, Convert, bool]],
-    computed: Mapping[str, ValuesOf],
-) -> ConvertAll:
-    """Return a function that creates an object from each row.
-
-    The values of a row are copied together, and those of a key are converted together, because a
-    call for each value takes a tenth of a long list.
+def _of_column(index: int | None, wire: Convert | None, *, keeps_text: bool) -> Convert | None:
+    """Return the function that converts the values of a column, or None if they stay as they are.
 
     Args:
-        blank: the keys of the object in order.
-        copied: the columns of values by key.
-        wires: functions that convert values, with whether they keep text.
-        computed: functions that return the other values of rows.
+        index: the place of the value within those of a column that contains several values.
+        wire: function that converts a value.
+        keeps_text: whether it returns text unchanged.
     """
-    keys, template, places = tuple(copied), dict(blank), list(copied.values())
-    # One more than there are keys, so that the values are a tuple even of a single key.
-    values = itemgetter(*places, *places[:1]) if places else tuple
-    first = places[0] if places else None
-    if isinstance(first, int) and places == [*range(first, first + len(places))]:
-        values = itemgetter(slice(first, first + len(places)))  # a part of the row
+    if index is not None:
+        convert = wire or (lambda value: value)
+        return lambda values: [convert(value[index]) for value in values]
+    if wire and keeps_text:
+        return lambda values: [value if type(value) is str else wire(value) for value in values]
+    return partial(map, wire) if wire else None
 
-    def convert(rows: Rows) -> list[Object]:
-        objects = []
-        for row in rows:
-            shown = template.copy()
-            shown.update(zip(keys, values(row), strict=False))
-            objects.append(shown)
-        for key, compute in computed.items():
-            for shown, value in zip(objects, compute(rows), strict=True):
-                shown[key] = value
-        for key, wire, keeps_text in wires:
-            for shown in objects:
-                value = shown[key]
-                if not (keeps_text and type(value) is str):
-                    shown[key] = wire(value)
-        return objects
 
-    return convert
+def _objects(
+    blank: Object,
+    keys: Mapping[str, tuple[int, Convert | None]],
+    parts: Mapping[str, ConvertColumns],
+    rows: Rows,
+    columns: Columns,
+) -> list[Object]:
+    """Return an object for each row.
+
+    The values of a key are converted together, because a call for each value takes a tenth of a
+    long list. A copy of an object with all keys has room for them, unlike a new one.
+
+    Args:
+        blank: an object with the keys in their order.
+        keys: places of columns, and functions that convert their values.
+        parts: functions that create the objects within the objects.
+    """
+    objects = [blank.copy() for _ in rows]
+    if rows:
+        for name, (place, convert) in keys.items():
+            values = columns[place] if convert is None else convert(columns[place])
+            for shown, value in zip(objects, values):  # noqa: B905  # takes half of a single record
+                shown[name] = value
+        for name, part in parts.items():
+            for shown, value in zip(objects, part(rows, columns), strict=True):
+                shown[name] = value
+    return objects
 
 
 def _waits(field: Field) -> bool:
@@ -234,14 +226,6 @@ def _waits(field: Field) -> bool:
 
 def _narrowing(selection: Mapping[str, object]) -> Convert:
     return partial(narrowed, selection=selection)
-
-
-def _values(position_of: Callable[[str], Position], name: str) -> ValuesOf:
-    """Return a function that reads a value of each row, which can be within a column."""
-    column, index = position_of(name)
-    if index is None:
-        return lambda rows: [row[column] for row in rows]
-    return lambda rows: [row[column][index] for row in rows]
 
 
 def _fields_of(schema: type[ma.Schema]) -> Fields:
