@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -147,15 +147,21 @@ class RestOrderCustomer(RestCustomer):
 
 
 _OF_GUESTS = {"id", "email", "first_name", "last_name", "billing", "shipping"}
-_account_object = schemas.maker(RestOrderCustomer)
+_account_objects = schemas.maker(RestOrderCustomer)
 
 
-def order_customer(order: Record, site: Site) -> object:
-    """Return the account of an order, or names and addresses of a guest; missing if not wanted."""
+def order_customers(orders: Sequence[Record], site: Site) -> Iterable[object]:
+    """Return the account of each order, or a guest; missing if the site does not show them."""
     if not site.has_customer:
-        return ma.missing
-    if account := order["customer"]:
-        return _account_object(account, site)
+        return [ma.missing] * len(orders)
+    accounts = {each["customer_id"]: each["customer"] for each in orders if each["customer"]}
+    made = _account_objects([*accounts.values()], site)
+    shown = dict(zip(accounts, made, strict=True))
+    return [shown[each["customer_id"]] if each["customer"] else _guest(each) for each in orders]
+
+
+def _guest(order: Record) -> Object:
+    """Return the names and addresses of the order of a guest."""
     billing, shipping = orjson.loads(orjson.dumps([order["billing"], order["shipping"]]))
     names = {name: billing[name] for name in ("email", "first_name", "last_name")}
     return {
@@ -359,7 +365,7 @@ def list_downloads(call: Call) -> Response:
         for each in shown:
             each["product_name"] = products.get((each["order_id"], each["product_id"]), "")
             each["customer_id"] = call.ids["id"]
-        return [_download_object(each, call.site) for each in shown]
+        return _download_objects(shown, call.site)
 
     return lists.listed(call, downloads_of_customer(call.actor, call.ids["id"], columns), made)
 
@@ -393,11 +399,11 @@ class RestDownload(Base):
     access_expires_gmt = schemas.Text(
         "access_expires", lambda time, _: time[:19] if time else "never"
     )
-    file = schemas.one(RestDownloadFile, schemas.maker(RestDownloadFile))
+    file = schemas.one(RestDownloadFile, all_of=schemas.maker(RestDownloadFile))
     _links = schemas.links(_download_links)
 
 
-_download_object = schemas.maker(RestDownload)
+_download_objects = schemas.maker(RestDownload)
 
 
 _DOWNLOADS = Route(

@@ -16,7 +16,7 @@ import marshmallow as ma
 from app.catalog import TRASH
 from app.conversions.numbers import whole_number
 from app.plugins.woocommerce.rest import schemas
-from app.plugins.woocommerce.rest.customers import RestOrderCustomer, order_customer
+from app.plugins.woocommerce.rest.customers import RestOrderCustomer, order_customers
 from app.plugins.woocommerce.rest.site import VERSION, Entries, Object, Record, Site, metadata_list
 from app.plugins.woocommerce.stored_keys import ORDER_KEYS
 from app.schemas.base import Base
@@ -303,12 +303,9 @@ def _items(
     name: str, schema: type[Base], prepared: Callable[[Record], Record] = lambda line: line
 ) -> schemas.Field:
     """Return the field of a list of items."""
-    make = schemas.maker(schema)
-
-    def read(record: Record, site: Site) -> list[Object]:
-        return [make(prepared({**line, "order": record}), site) for line in record[name]]
-
-    return schemas.many(schema, read)
+    return schemas.parts(
+        schema, lambda record: [prepared({**line, "order": record}) for line in record[name]]
+    )
 
 
 class RestOrderRefund(Base):
@@ -319,14 +316,10 @@ class RestOrderRefund(Base):
     total = schemas.Text("amount", lambda amount, site: f"-{site.amount(amount)}")
 
 
-_short_refund = schemas.maker(RestOrderRefund)
-
-
-def _refunds(record: Record, site: Site) -> list[Object]:
+def _refunds(record: Record) -> Sequence[Record]:
     """Return the refunds of an order. Those of one in the trash are in no list (records 5)."""
-    if record["status"] == TRASH:
-        return []
-    return [_short_refund(each, site) for each in record["refunds"]]
+    found: Sequence[Record] = () if record["status"] == TRASH else record["refunds"]
+    return found
 
 
 def _order_links(record: Record, site: Site) -> Object:
@@ -371,7 +364,7 @@ class RestOrder(Base):
     shipping_lines = _items("shipping_lines", RestShippingLine)
     fee_lines = _items("fee_lines", RestFeeLine)
     coupon_lines = _items("coupon_lines", RestCouponLine, _with_coupon)
-    refunds = schemas.many(RestOrderRefund, _refunds)
+    refunds = schemas.parts(RestOrderRefund, _refunds)
     payment_url = schemas.Text(
         lambda record, site: (
             f"{site.home}/order-pay/{record['id']}/?pay_for_order=true&key={record['order_key']}"
@@ -387,7 +380,7 @@ class RestOrder(Base):
     date_completed_gmt = schemas.UtcTime("completed_at", allow_none=True)
     date_paid_gmt = schemas.UtcTime("paid_at", allow_none=True)
     currency_symbol = schemas.Text("currency", lambda currency, _: symbol_of(currency))
-    customer = schemas.one(RestOrderCustomer, order_customer, required=False)
+    customer = schemas.one(RestOrderCustomer, all_of=order_customers, required=False)
     _links = schemas.links(_order_links)
 
 
@@ -426,14 +419,15 @@ def _refunded_tax_lines(record: Record, site: Site) -> list[Object]:
             key = tax["id"], name == "shipping_lines"
             sums[key] = sums.get(key, Decimal(0)) + Decimal(tax["total"])
     rates = {rate for rate, _ in sums}
+    lines = [line for line in record["tax_lines"] if line["rate_id"] in rates]
+    made = _tax_lines([{**line, "order": record} for line in lines], site)
     return [
         {
-            **_tax_line({**line, "order": record}, site),
+            **each,
             "tax_total": site.amount(f"{sums.get((line['rate_id'], False), 0):.2f}"),
             "shipping_tax_total": site.amount(f"{sums.get((line['rate_id'], True), 0):.2f}"),
         }
-        for line in record["tax_lines"]
-        if line["rate_id"] in rates
+        for line, each in zip(lines, made, strict=True)
     ]
 
 
@@ -460,13 +454,13 @@ class RestRefund(Base):
     _links = schemas.links(partial(_links_below, "refunds"))
 
 
-_refund, _tax_line = schemas.maker(RestRefund), schemas.maker(RestTaxLine)
+_tax_lines = schemas.maker(RestTaxLine)
 
 
-def refund_object(record: Record, site: Site) -> Object:
-    """Return a refund of this dialect."""
+def complete_refund(record: Record) -> Record:
+    """Return a refund with the lists and the metadata that its object shows."""
     own = {"items_metadata": _with_references(record)}
-    return _refund({**record, **_refunded_lists(record), **own}, site)
+    return {**record, **_refunded_lists(record), **own}
 
 
 def _refunded_lists(record: Record) -> dict[str, list[Object]]:

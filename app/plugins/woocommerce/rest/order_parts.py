@@ -69,7 +69,7 @@ class Notes(Resource):
         rows = stored_orders.list_notes(call.ids["order_id"], for_customer=wanted)
 
         def made(batch: Sequence[Row]) -> list[Object]:
-            return [self.made(each, call.site) for each in lists.as_records(self.columns, batch)]
+            return self.made(lists.as_records(self.columns, batch), call.site)
 
         return lists.listed(call, rows, made)
 
@@ -77,7 +77,7 @@ class Notes(Resource):
         found = self.records([record_id], call.site)
         if not found or found[0]["order_id"] != call.ids["order_id"]:
             raise RestError("woocommerce_rest_invalid_id", "Invalid resource ID.", status)
-        return self.made(found[0], call.site)
+        return self.made(found, call.site)[0]
 
     def view(self, call: Call) -> Object:
         _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)
@@ -173,8 +173,8 @@ class Refunds(Resource):
     def completed(self, records: list[Object], site: Site) -> list[Object]:
         return stored_orders.completed_refunds(records)
 
-    def made(self, record: Record, site: Site) -> Object:
-        return order_objects.refund_object(record, site)
+    def made(self, records: Sequence[Record], site: Site) -> list[Object]:
+        return super().made([*map(order_objects.complete_refund, records)], site)
 
     def defaults(self, call: Call) -> Mapping[str, object]:
         return {"dp": 2}
@@ -183,11 +183,10 @@ class Refunds(Resource):
         site = self.site(call)
         if not (records := self.records([record_id], site)):
             raise self.unknown(call, status)
-        (found,) = records
-        if found["order_id"] != call.ids["order_id"]:
+        if records[0]["order_id"] != call.ids["order_id"]:
             message = "Invalid order refund ID."
             raise RestError("woocommerce_rest_invalid_order_refund_id", message, status)
-        return self.made(found, site)
+        return self.made(records, site)[0]
 
     def view(self, call: Call) -> Object:
         _order(call, "woocommerce_rest_invalid_order_id")
@@ -264,8 +263,8 @@ def _invalid_refund(error: InvalidInputs) -> RestError:
 class AllRefunds(Refunds):
     """The refunds of all orders, each with the ID of its order."""
 
-    def made(self, record: Record, site: Site) -> Object:
-        return super().made({**record, "parent_id": record["order_id"]}, site)
+    def made(self, records: Sequence[Record], site: Site) -> list[Object]:
+        return super().made([{**each, "parent_id": each["order_id"]} for each in records], site)
 
 
 NOTES, REFUNDS = Notes(), Refunds()

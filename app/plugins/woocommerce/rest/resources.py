@@ -27,7 +27,7 @@ from app.plugins.woocommerce.rest import errors, lists
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list
 from app.plugins.woocommerce.rest.errors import Failure, RestError
 from app.plugins.woocommerce.rest.frame import Call, Operation, Route, checked_arguments, in_context
-from app.plugins.woocommerce.rest.schemas import maker, name_of
+from app.plugins.woocommerce.rest.schemas import Make, maker, name_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.base import Base
 from app.services.common.bulk import BulkItem, Precondition, WriteResult
@@ -79,9 +79,9 @@ class Resource:
         """Return records with what is stored in other tables."""
         return records
 
-    def made(self, record: Record, site: Site) -> Object:
-        """Return a record in the form of this dialect."""
-        return self.maker(record, site)
+    def made(self, records: Sequence[Record], site: Site) -> list[Object]:
+        """Return records in the form of this dialect."""
+        return self.maker(records, site)
 
     def defaults(self, call: Call) -> Mapping[str, object]:
         """Return the parameters that links to other pages have in any case."""
@@ -187,7 +187,7 @@ class Resource:
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
         """Return the records with these IDs in the form of this dialect."""
-        return [self.made(each, site) for each in self.records(ids, site)]
+        return self.made(self.records(ids, site), site)
 
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
         """Return records as changes of a kind with ``save`` read them."""
@@ -232,7 +232,7 @@ class Resource:
     # Operations
 
     @cached_property
-    def maker(self) -> Callable[[Record, Site], Object]:
+    def maker(self) -> Make:
         """The function that makes the objects."""
         return maker(self.result)
 
@@ -243,7 +243,7 @@ class Resource:
         found, total = lists.fetch_records(
             self.columns, find, query, keys=self.keys, may_read=may_read
         )
-        shown = (self.made(each, site) for each in self.completed(found, site))
+        shown = self.made(self.completed(found, site), site)
         return lists.page(call, shown, total, self.defaults(call))
 
     def _compare(self, call: Call) -> None:

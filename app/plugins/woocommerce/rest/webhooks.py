@@ -144,8 +144,7 @@ class Webhooks(Resource):
         query = replace(query, include=tuple(filter(None, query.include)))
         wanted = None if status in {None, "all"} else status
         found, total = list_records(call.actor, query, wanted)
-        shown = (self.made(each, call.site) for each in found)
-        return lists.page(call, shown, Total(total))
+        return lists.page(call, self.made(found, call.site), Total(total))
 
     def data(self, call: Call) -> Object:
         """Return the fields of a webhook. Those of a change that are empty keep their values."""
