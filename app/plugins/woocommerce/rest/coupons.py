@@ -37,7 +37,7 @@ from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import errors, lists, schemas
 from app.plugins.woocommerce.rest.arguments import Arguments, Problem, is_date_time
 from app.plugins.woocommerce.rest.errors import RestError, invalid
-from app.plugins.woocommerce.rest.frame import Call
+from app.plugins.woocommerce.rest.operations import Call
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.stored_keys import COUPON_KEYS

@@ -9,24 +9,21 @@ from functools import partial
 
 import marshmallow as ma
 import orjson
-from flask import Response
 from sqlalchemy.orm import Session
 
 from app.auth.principals import ROLES, Capability, capabilities_of
 from app.conversions.emails import comparable_email, is_email
 from app.conversions.text import clean
 from app.db.read_pool import fetch
-from app.db.records import Row
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
 from app.models import USERS
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import lists, schemas, stored_customers
 from app.plugins.woocommerce.rest.errors import RestError, forbidden
-from app.plugins.woocommerce.rest.frame import Call, Operation, Route
+from app.plugins.woocommerce.rest.operations import Call
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import ITEM_METHODS, Object, Record, Site, metadata_list
-from app.plugins.woocommerce.rest.stored_orders import product_names
 from app.plugins.woocommerce.stored_keys import USER_KEYS
 from app.schemas.base import Base, excluding
 from app.schemas.customers import CustomerCreate, CustomerUpdate
@@ -38,7 +35,6 @@ from app.services.common.metadata import CUSTOMER, entries_of
 from app.services.customers import columns, writes
 from app.services.customers.columns import NEW_ROLE
 from app.services.customers.queries import of_role
-from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 
 EMAIL = arg.Argument("string", format="email")
 _STORED = USER_KEYS | {"paying_customer", "nickname", "description", "capabilities"}
@@ -352,68 +348,4 @@ class Customers(Resource):
 
 
 CUSTOMERS = Customers()
-
-
-def list_downloads(call: Call) -> Response:
-    """Return the downloads that a customer may use."""
-    CUSTOMERS.view(call)
-    names, columns = zip(*DOWNLOAD_COLUMNS.items(), strict=True)
-
-    def made(rows: Sequence[Row]) -> list[Object]:
-        shown = [dict(zip(names, row, strict=False)) for row in rows]
-        products = product_names([each["order_id"] for each in shown])
-        for each in shown:
-            each["product_name"] = products.get((each["order_id"], each["product_id"]), "")
-            each["customer_id"] = call.ids["id"]
-        return _download_objects(shown, call.site)
-
-    return lists.listed(call, downloads_of_customer(call.actor, call.ids["id"], columns), made)
-
-
-def _download_links(record: Record, site: Site) -> Object:
-    return {
-        "collection": [{"href": site.url("customers", record["customer_id"], "downloads")}],
-        "product": [{"href": site.url("products", record["product_id"])}],
-        "order": [{"href": site.url("orders", record["order_id"])}],
-    }
-
-
-class RestDownloadFile(Base):
-    """File of a download."""
-
-    name, file = schemas.Text("file_name"), schemas.Text("file_file")
-
-
-class RestDownload(Base):
-    """Download that a customer may use."""
-
-    download_id = download_url = schemas.Text()
-    product_id = schemas.Integer()
-    product_name = download_name = schemas.Text()
-    order_id = schemas.Integer()
-    order_key = schemas.Text()
-    downloads_remaining = schemas.Text(
-        convert=lambda number, _: "unlimited" if number is None else str(number)
-    )
-    access_expires = schemas.Text(convert=lambda time, site: site.local(time) or "never")
-    access_expires_gmt = schemas.Text(
-        "access_expires", lambda time, _: time[:19] if time else "never"
-    )
-    file = schemas.one(RestDownloadFile, all_of=schemas.maker(RestDownloadFile))
-    _links = schemas.links(_download_links)
-
-
-_download_objects = schemas.maker(RestDownload)
-
-
-_DOWNLOADS = Route(
-    "/customers/<id:id>/downloads",
-    {
-        "GET": Operation(
-            list_downloads, "list", (Capability.LIST_USERS,), arg.query(arg.VIEW),
-            "List the downloads of a customer", result=RestDownload, is_list=True,
-        )
-    },
-    also=("orders",),
-)  # fmt: skip
-ROUTES = (*CUSTOMERS.routes, _DOWNLOADS)
+ROUTES = CUSTOMERS.routes

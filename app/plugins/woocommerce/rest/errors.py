@@ -139,8 +139,8 @@ NAMES: Mapping[str, str] = {
 """Names of this dialect for native names of fields in errors."""
 
 
-FAILURES = (ShopError, ma.ValidationError)
-"""What services and schemas raise."""
+FAILURES = (ShopError, ma.ValidationError, RestError)
+"""What services, schemas and this dialect raise."""
 Failure = ShopError | ma.ValidationError | RestError
 
 

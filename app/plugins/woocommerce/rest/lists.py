@@ -20,7 +20,7 @@ from app.db.records import Columns, NamedColumns, Row, fetch_by_ids
 from app.db.search import Search, contains, has_part
 from app.db.sql.functions import json_text
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest.frame import Call
+from app.plugins.woocommerce.rest.operations import Call
 from app.plugins.woocommerce.rest.parameters import names_in, written
 from app.plugins.woocommerce.rest.schemas import Field
 from app.plugins.woocommerce.rest.site import Object, Site

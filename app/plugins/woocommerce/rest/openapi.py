@@ -13,7 +13,7 @@ from flask import current_app
 from app.api.openapi import info as openapi_info
 from app.api.openapi.fields import FieldPlugin
 from app.config import VERSION
-from app.plugins.woocommerce.rest.frame import Operation, Route
+from app.plugins.woocommerce.rest.operations import Operation, Route
 from app.plugins.woocommerce.rest.schemas import Field, RestApiError, name_of
 from app.plugins.woocommerce.rest.site import Object
 from app.schemas.base import Base, made_schema

@@ -11,20 +11,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import marshmallow as ma
-
 from app.catalog import TRASH
-from app.conversions.numbers import whole_number
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.customers import RestOrderCustomer, order_customers
-from app.plugins.woocommerce.rest.site import VERSION, Entries, Object, Record, Site, metadata_list
+from app.plugins.woocommerce.rest.site import VERSION, Object, Record, Site, metadata_list
 from app.plugins.woocommerce.stored_keys import ORDER_KEYS
 from app.schemas.base import Base
 from app.services.common.metadata import first_values
 from app.services.orders.items import COUPON_ID, META_IDS
 
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
-_STORED = ORDER_KEYS | {
+STORED_KEYS = ORDER_KEYS | {
     "_recorded_sales",
     "_recorded_coupon_usage_counts",
     "_download_permissions_granted",
@@ -72,7 +69,7 @@ _FIELDS = frozenset(
 """Metadata of items, imported or written here, that is a field of an item in this dialect."""
 
 
-def _fields_of(item: Record) -> Record:
+def fields_of(item: Record) -> Record:
     """Return the metadata of an item by its key, some of which are fields in this dialect."""
     own = item["order"]["items_metadata"].get(item["id"])
     return first_values(own) if own else _NOTHING
@@ -102,28 +99,15 @@ def _entry(number: int, key: str, value: object, label: str | None = None) -> Ob
     return {"id": number, "key": key, "value": value, **shown}
 
 
-def _refunded_taxes(item: Record) -> list[Object]:
-    """Return the taxes of an item of a refund by rate."""
-    fields = _fields_of(item)
-    stored = fields.get(TAXES) or fields.get("taxes")
-    totals = stored.get("total") if isinstance(stored, dict) else None
-    if not isinstance(totals, dict):
-        return []
-    return [
-        {"id": number, "total": f"{Decimal(amount):.2f}", "subtotal": f"{Decimal(amount):.2f}"}
-        for rate, amount in totals.items()
-        if (number := whole_number(str(rate))) is not None and _is_amount(amount)
-    ]
-
-
-def _is_amount(value: object) -> bool:
+def is_amount(value: object) -> bool:
+    """Return whether a value of metadata is an amount."""
     return bool(re.fullmatch(r"-?\d+(\.\d+)?", str(value), re.ASCII))
 
 
 def _amount_of(fields: Record, key: str) -> str:
     """Return a field with an amount that is stored as metadata; 0 for any other value."""
     value = fields.get(key)
-    return str(value) if value is not None and _is_amount(value) else "0"
+    return str(value) if value is not None and is_amount(value) else "0"
 
 
 def _taxes(item: Record, site: Site, *, has_subtotal: bool = False) -> list[Object]:
@@ -195,7 +179,7 @@ class RestLineItem(Base):
 
 def _tax_sums(line: Record) -> tuple[str, str]:
     """Return the amounts of a tax line of an order without and with shipping."""
-    if not (fields := _fields_of(line)):
+    if not (fields := fields_of(line)):
         return line["total"], "0.00"
     part = Decimal(_amount_of(fields, "shipping_tax_amount"))
     return f"{Decimal(line['total']) - part:.2f}", f"{part:.2f}"
@@ -212,7 +196,7 @@ class RestTaxLine(Base):
     tax_total = schemas.Sum(lambda line, _: _tax_sums(line)[0])
     shipping_tax_total = schemas.Sum(lambda line, _: _tax_sums(line)[1])
     rate_percent = schemas.Number(
-        lambda line, _: plain_number(_amount_of(_fields_of(line), "rate_percent"))
+        lambda line, _: plain_number(_amount_of(fields_of(line), "rate_percent"))
     )
     meta_data = _Metadata()
 
@@ -226,13 +210,13 @@ class RestShippingLine(Base):
     total = schemas.Sum()
     total_tax = schemas.Sum(lambda line, _: line.get("total_tax") or "0.00")
     taxes = _Taxes()
-    tax_status = schemas.Text(lambda line, _: _fields_of(line).get("tax_status", "taxable"))
+    tax_status = schemas.Text(lambda line, _: fields_of(line).get("tax_status", "taxable"))
     meta_data = _Metadata()
 
 
 def fee_tax_status(line: Record) -> object:
     """Return the tax status of a fee of an order."""
-    return _fields_of(line).get("_tax_status", "taxable")
+    return fields_of(line).get("_tax_status", "taxable")
 
 
 class RestFeeLine(Base):
@@ -242,7 +226,7 @@ class RestFeeLine(Base):
     name = schemas.Text("title")
     tax_class = schemas.TextOrEmpty()
     tax_status = schemas.Text(lambda line, _: fee_tax_status(line))
-    amount = schemas.Text(lambda line, _: _fields_of(line).get("_fee_amount", ""))
+    amount = schemas.Text(lambda line, _: fields_of(line).get("_fee_amount", ""))
     total = total_tax = schemas.Sum()
     taxes = _Taxes()
     meta_data = _Metadata()
@@ -255,7 +239,7 @@ class RestCouponLine(Base):
     code = schemas.Text()
     discount = schemas.Text("amount", lambda amount, _: _unpadded(amount))
     discount_tax = schemas.Text(
-        lambda line, _: _unpadded(_amount_of(_fields_of(line), "discount_amount_tax"))
+        lambda line, _: _unpadded(_amount_of(fields_of(line), "discount_amount_tax"))
     )
     meta_data = schemas.many(RestItemMetadata)
     discount_type = schemas.Text()
@@ -299,7 +283,7 @@ def _unpadded(amount: str) -> str:
     return (amount.rstrip("0").rstrip(".") if "." in amount else amount) or "0"
 
 
-def _items(
+def items(
     name: str, schema: type[Base], prepared: Callable[[Record], Record] = lambda line: line
 ) -> schemas.Field:
     """Return the field of a list of items."""
@@ -357,13 +341,13 @@ class RestOrder(Base):
     cart_hash = schemas.Text()
     number = schemas.Text("order_number")
     meta_data = schemas.many(
-        schemas.RestMetadata, lambda record, site: site.metadata(record["metadata"], _STORED)
+        schemas.RestMetadata, lambda record, site: site.metadata(record["metadata"], STORED_KEYS)
     )
-    line_items = _items("line_items", RestLineItem)
-    tax_lines = _items("tax_lines", RestTaxLine)
-    shipping_lines = _items("shipping_lines", RestShippingLine)
-    fee_lines = _items("fee_lines", RestFeeLine)
-    coupon_lines = _items("coupon_lines", RestCouponLine, _with_coupon)
+    line_items = items("line_items", RestLineItem)
+    tax_lines = items("tax_lines", RestTaxLine)
+    shipping_lines = items("shipping_lines", RestShippingLine)
+    fee_lines = items("fee_lines", RestFeeLine)
+    coupon_lines = items("coupon_lines", RestCouponLine, _with_coupon)
     refunds = schemas.parts(RestOrderRefund, _refunds)
     payment_url = schemas.Text(
         lambda record, site: (
@@ -382,123 +366,3 @@ class RestOrder(Base):
     currency_symbol = schemas.Text("currency", lambda currency, _: symbol_of(currency))
     customer = schemas.one(RestOrderCustomer, all_of=order_customers, required=False)
     _links = schemas.links(_order_links)
-
-
-# --- notes and refunds ---
-
-_BELOW = ("GET", "DELETE")
-_PAYMENT = "_refunded_payment"
-"""Metadata of an imported refund: whether the payment provider was called."""
-_OF_REFUNDS = _STORED | {_PAYMENT}
-REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
-_REFUNDED = "_refunded_item_id"
-"""Metadata of an item of a refund: the item of the order."""
-
-
-def _links_below(path: str, record: Record, site: Site) -> Object:
-    order_id = record["order_id"]
-    links = site.links(f"orders/{order_id}/{path}", record["id"], _BELOW)
-    return {**links, "up": [{"href": site.url("orders", order_id)}]}
-
-
-class RestOrderNote(Base):
-    """Note of an order."""
-
-    id = schemas.Integer()
-    author = schemas.Text(convert=lambda author, _: author or "WooCommerce")
-    date_created, date_created_gmt = schemas.times("created_at")
-    note, customer_note = schemas.Text(), schemas.Flag()
-    _links = schemas.links(partial(_links_below, "notes"))
-
-
-def _refunded_tax_lines(record: Record, site: Site) -> list[Object]:
-    """Return the tax lines of the order, each with what a refund has of its rate."""
-    sums: dict[tuple[int, bool], Decimal] = {}
-    for name in REFUNDABLE:
-        for tax in (tax for item in record[name] for tax in item["taxes"]):
-            key = tax["id"], name == "shipping_lines"
-            sums[key] = sums.get(key, Decimal(0)) + Decimal(tax["total"])
-    rates = {rate for rate, _ in sums}
-    lines = [line for line in record["tax_lines"] if line["rate_id"] in rates]
-    made = _tax_lines([{**line, "order": record} for line in lines], site)
-    return [
-        {
-            **each,
-            "tax_total": site.amount(f"{sums.get((line['rate_id'], False), 0):.2f}"),
-            "shipping_tax_total": site.amount(f"{sums.get((line['rate_id'], True), 0):.2f}"),
-        }
-        for line, each in zip(lines, made, strict=True)
-    ]
-
-
-class RestRefund(Base):
-    """Refund. In the list of all refunds it names its order."""
-
-    id = schemas.Integer()
-    parent_id = schemas.Integer(
-        lambda record, _: record.get("parent_id", ma.missing), required=False
-    )
-    date_created, date_created_gmt = schemas.times("created_at")
-    amount, reason = schemas.Sum(), schemas.Text()
-    refunded_by = schemas.IntegerOrZero()
-    refunded_payment = schemas.Flag(
-        "metadata", lambda entries, _: any(key == _PAYMENT and value for _, key, value in entries)
-    )
-    meta_data = schemas.many(
-        schemas.RestMetadata, lambda record, site: site.metadata(record["metadata"], _OF_REFUNDS)
-    )
-    line_items = _items("line_items", RestLineItem)
-    shipping_lines = _items("shipping_lines", RestShippingLine)
-    tax_lines = schemas.many(RestTaxLine, _refunded_tax_lines)
-    fee_lines = _items("fee_lines", RestFeeLine)
-    _links = schemas.links(partial(_links_below, "refunds"))
-
-
-_tax_lines = schemas.maker(RestTaxLine)
-
-
-def complete_refund(record: Record) -> Record:
-    """Return a refund with the lists and the metadata that its object shows."""
-    own = {"items_metadata": _with_references(record)}
-    return {**record, **_refunded_lists(record), **own}
-
-
-def _refunded_lists(record: Record) -> dict[str, list[Object]]:
-    """Return the items of a refund as items of an order, with negative amounts, by list."""
-    found: dict[str, list[Object]] = {name: [] for name in REFUNDABLE}
-    for item in record["line_items"]:
-        own = {"id": item.get("item_id") or item["id"], "quantity": -item["quantity"]}
-        total, tax = _negative(item["total"]), _negative(item["total_tax"])
-        shipped = (line for line in record["shipping_lines"] if line["id"] == item["id"])
-        found[item["list"]].append(
-            {
-                "method_id": "",
-                **next(shipped, {}),
-                **item,
-                **own,
-                "title": item["name"],
-                "method_title": item["name"],
-                "taxes": _refunded_taxes({**own, "order": record}),
-                "subtotal": total,
-                "subtotal_tax": tax,
-                "total": total,
-                "total_tax": tax,
-            }
-        )
-    return found
-
-
-def _with_references(record: Record) -> Mapping[int, Entries]:
-    """Return the metadata of the items of a refund, with the items that they refund."""
-    entries: dict[int, Entries] = {**record["items_metadata"]}
-    for item in record["line_items"]:
-        own_id = item.get("item_id") or item["id"]
-        stored = entries.get(own_id, ())
-        if not any(key == _REFUNDED for _, key, _ in stored):
-            reference = (item.get("meta_id", 0), _REFUNDED, str(item["id"]))
-            entries[own_id] = [reference, *stored]
-    return entries
-
-
-def _negative(amount: str) -> str:
-    return amount if amount == "0.00" else f"-{amount}"

@@ -16,10 +16,10 @@ from app.db.records import Row
 from app.errors import InvalidInputs
 from app.models import ORDER_NOTES, ORDER_REFUNDS
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import lists, order_objects, stored_orders
+from app.plugins.woocommerce.rest import lists, order_objects, order_part_objects, stored_orders
 from app.plugins.woocommerce.rest.customers import name_of_account
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.frame import Call, Route
+from app.plugins.woocommerce.rest.operations import Call, Route
 from app.plugins.woocommerce.rest.orders import ORDERS
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
@@ -45,7 +45,7 @@ _AUDIENCES = ["any", "customer", "internal"]
 class Notes(Resource):
     """The notes of an order."""
 
-    noun, kind, result = "note", "shop_order", order_objects.RestOrderNote
+    noun, kind, result = "note", "shop_order", order_part_objects.RestOrderNote
     table, columns = ORDER_NOTES, tuple(ORDER_NOTES.c)
     path = "/orders/<id:order_id>/notes"
     summaries = {"list": "List the notes of an order", "create": "Add a note to an order"}
@@ -138,7 +138,7 @@ _REFUNDED = arg.ObjectArgument("RefundLineItemCreate", "Refunded item.", **_ITEM
 class Refunds(Resource):
     """The refunds of an order."""
 
-    noun, kind, result = "refund", "shop_order_refund", order_objects.RestRefund
+    noun, kind, result = "refund", "shop_order_refund", order_part_objects.RestRefund
     table, columns, keys = ORDER_REFUNDS, tuple(ORDER_REFUNDS.c), stored_orders.REFUND_KEYS
     path = "/orders/<id:order_id>/refunds"
     summaries = {"list": "List the refunds of an order", "create": "Record a refund of an order"}
@@ -174,7 +174,7 @@ class Refunds(Resource):
         return stored_orders.completed_refunds(records)
 
     def made(self, records: Sequence[Record], site: Site) -> list[Object]:
-        return super().made([*map(order_objects.complete_refund, records)], site)
+        return super().made([*map(order_part_objects.complete_refund, records)], site)
 
     def defaults(self, call: Call) -> Mapping[str, object]:
         return {"dp": 2}
@@ -214,7 +214,7 @@ class Refunds(Resource):
             raise RestError("woocommerce_rest_invalid_order_refund", message)
         given = call.given
         native: Object = {name: given[name] for name in ("amount", "reason") if name in given}
-        known = {item["id"] for name in order_objects.REFUNDABLE for item in order[name]}
+        known = {item["id"] for name in order_part_objects.REFUNDABLE for item in order[name]}
         native["line_items"] = [
             _native_item(each)
             for each in given.get("line_items") or ()

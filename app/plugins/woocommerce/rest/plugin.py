@@ -20,6 +20,7 @@ from app.plugins.woocommerce.credentials import from_header_or_query
 from app.plugins.woocommerce.rest import (
     coupons,
     customers,
+    downloads,
     order_parts,
     orders,
     reports,
@@ -27,8 +28,9 @@ from app.plugins.woocommerce.rest import (
     webhooks,
 )
 from app.plugins.woocommerce.rest.errors import as_rest_error
-from app.plugins.woocommerce.rest.frame import NOWHERE, Call, Operation, Route, description, respond
+from app.plugins.woocommerce.rest.frame import respond
 from app.plugins.woocommerce.rest.openapi import document
+from app.plugins.woocommerce.rest.operations import NOWHERE, Call, Operation, Route, description
 from app.plugins.woocommerce.rest.parameters import form_of
 from app.plugins.woocommerce.rest.site import NAMESPACE, Object, Site, current_site
 
@@ -58,7 +60,7 @@ WP_JSON = Dialect(
 
 ROUTES = tuple(
     route
-    for module in (coupons, customers, orders, order_parts, webhooks, reports, system)
+    for module in (coupons, customers, downloads, orders, order_parts, webhooks, reports, system)
     for route in module.ROUTES
 )
 

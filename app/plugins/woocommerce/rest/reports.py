@@ -10,7 +10,7 @@ from app.catalog import current_catalog
 from app.plugins.woocommerce import reports
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
-from app.plugins.woocommerce.rest.frame import Call, Operation, Route
+from app.plugins.woocommerce.rest.operations import Call, Operation, Route
 from app.plugins.woocommerce.rest.site import Object
 from app.schemas.base import Base
 from app.services.reports.period import Period, require_reports

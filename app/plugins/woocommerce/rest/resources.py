@@ -1,16 +1,13 @@
 """Kinds of records: their routes, and what the operations of all kinds have in common.
 
-A subclass of ``Resource`` describes a kind, as a ``Noun`` of the admin pages does. A batch creates,
-changes and deletes records in one request, each checked like a single one.
+A subclass of ``Resource`` describes a kind, as a ``Noun`` of the admin pages does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
 
 from flask import Response
 from sqlalchemy import Table
@@ -20,23 +17,20 @@ from app.api.etags import precondition
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.db.records import Columns, NamedColumns
-from app.db.session import reading_own_writes, run_in_transaction, savepoint
+from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import arguments as arg
-from app.plugins.woocommerce.rest import errors, lists
-from app.plugins.woocommerce.rest.arguments import Arguments, Problem, as_list
+from app.plugins.woocommerce.rest import batches, lists
+from app.plugins.woocommerce.rest.arguments import Arguments
+from app.plugins.woocommerce.rest.batches import ACTIONS, MustBeAlone, failing
 from app.plugins.woocommerce.rest.errors import Failure, RestError
-from app.plugins.woocommerce.rest.frame import Call, Operation, Route, checked_arguments, in_context
+from app.plugins.woocommerce.rest.operations import Call, Operation, Route
 from app.plugins.woocommerce.rest.schemas import Make, maker, name_of
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.schemas.base import Base
 from app.services.common.bulk import BulkItem, Precondition, WriteResult
 from app.services.common.filtering import Find
 
-Item = tuple[int, Object]
-"""An item of a list of a batch: its ID, 0 for a new record, and its fields."""
-
-LIMIT = 100
 DELETION: Arguments = {"force": arg.FORCE}
 
 
@@ -99,12 +93,12 @@ class Resource:
 
     def write_one(self, call: Call, data: Object) -> int:
         """Create or change a record, and return its ID."""
-        (result,) = self._write_all([call], [data], is_alone=True)
+        (result,) = self.write_all([call], [data], is_alone=True)
         if not isinstance(result, int):
             raise result
         return result
 
-    def _write_all(
+    def write_all(
         self, calls: Sequence[Call], data: Sequence[Object], *, is_alone: bool = False
     ) -> list[int | Failure]:
         """Create or change records, and return the ID of each, or its error.
@@ -113,7 +107,7 @@ class Resource:
             is_alone: whether an error of the only record undoes all that was written.
 
         Raises:
-            _MustBeAlone: without ``is_alone``, a record needs more than one write.
+            MustBeAlone: without ``is_alone``, a record needs more than one write.
         """
         ids = [call.ids["id"] for call in calls if call.ids]
         stored = {each["id"]: each for each in self.stored(ids, calls[0])} if ids else {}
@@ -121,11 +115,11 @@ class Resource:
         results: list[int | Failure] = [0] * len(calls)
         accepted = dict[int, BulkItem]()
         for at, call in enumerate(calls):
-            with _failing(results, at):
+            with failing(results, at):
                 if call.ids and before[at] is None:
                     raise self.unknown(call, 400)
                 if _is_moved(call, before[at]) and not is_alone:
-                    raise _MustBeAlone
+                    raise MustBeAlone
                 item = self._item(call, data[at], before[at])
                 if self._is_only_moved(call, before[at], item):
                     results[at] = self._moved(call)
@@ -133,7 +127,7 @@ class Resource:
                     accepted[at] = item
         written = self.save(calls[0].actor, [*accepted.values()]) if self.save and accepted else ()
         for at, result in zip(accepted, written, strict=True):
-            with _failing(results, at):
+            with failing(results, at):
                 results[at] = self._written(calls[at], before[at], result, is_alone=is_alone)
         return results
 
@@ -148,7 +142,7 @@ class Resource:
         except RestError:
             if is_alone:
                 raise
-            raise _MustBeAlone from None
+            raise MustBeAlone from None
         if call.given.get("status") == TRASH and not _is_trashed(before):
             self.erase(call.actor, result["id"], force=False)
         return int(result["id"])
@@ -263,14 +257,14 @@ class Resource:
 
     def create(self, call: Call) -> Object:
         """Create a record."""
-        return self._write(call, self._given(call))
+        return self.write(call, self.given(call))
 
     def edit(self, call: Call) -> Object:
         """Change a record."""
         self._compare(call)
-        return self._write(call, self.data(call))
+        return self.write(call, self.data(call))
 
-    def _write(self, call: Call, data: Object) -> Object:
+    def write(self, call: Call, data: Object) -> Object:
         def work(session: Session) -> Object:
             self.lock(session, [call])
             return self.shown(self.write_one(call, data), call)
@@ -290,80 +284,11 @@ class Resource:
 
         return run_in_transaction(work)
 
-    def batch(self, call: Call) -> object:
-        """Create, change and delete several records. A failed item changes nothing."""
-        given = {name: _items(call.args.get(name)) for name in _ACTIONS}
-        if sum(map(len, given.values())) > LIMIT:
-            message = f"Unable to accept more than {LIMIT} items for this request."
-            raise RestError("woocommerce_rest_request_entity_too_large", message, 413)
-        items = {
-            "create": [(0, item) for item in _objects(given["create"])],
-            "update": [(_id_of(item.get("id")), item) for item in _objects(given["update"])],
-            "delete": [(found, _DELETION) for found in map(_deleted_id, given["delete"]) if found],
-        }
-        results = {
-            name: self._results(call, self.operations[_ACTIONS[name]], given)
-            for name, given in items.items()
-            if given
-        }
-        return results or []
-
-    def _given(self, call: Call) -> Object:
+    def given(self, call: Call) -> Object:
         if not call.ids.get("id") and call.args.get("id") not in (None, "", 0, "0"):
             message = f"Cannot create existing {self.existing or self.kind}."
             raise RestError(f"woocommerce_rest_{self.kind}_exists", message)
         return self.data(call)
-
-    def _results(self, call: Call, operation: Operation, items: Sequence[Item]) -> list[object]:
-        """Return the object of each item of a list of a batch, or its error."""
-        results: list[object] = [None] * len(items)
-        ready = dict[int, tuple[Call, Object]]()
-        for at, item in enumerate(items):
-            with _failing(results, at):
-                own = _call_of(call, operation, item)
-                if self.save and operation.action != "delete":
-                    ready[at] = own, self._given(own)  # before the transaction, as in a request
-                else:
-                    results[at] = _alone(partial(operation.call, own))
-
-        def work(session: Session) -> list[object]:
-            self.lock(session, [own for own, _ in ready.values()])
-            return self._written_together(session, [*ready.values()])
-
-        written = run_in_transaction(work) if ready else ()
-        for at, result in zip(ready, written, strict=True):
-            results[at] = result
-        return [
-            {"id": item_id, "error": in_context(result, operation).body}
-            if isinstance(result, Failure)
-            else result
-            for (item_id, _), result in zip(items, results, strict=True)
-        ]
-
-    def _written_together(
-        self, session: Session, items: Sequence[tuple[Call, Object]]
-    ) -> list[object]:
-        """Write items of a list of a batch like a bulk request of the native API.
-
-        If items change the same record, or one needs more than one write, each half is written in
-        its order, so that one such item leaves most others together.
-        """
-        if len(items) == 1:
-            return [_alone(partial(self._write, *items[0]))]
-        calls, data = zip(*items, strict=True)
-        ids = [call.ids["id"] for call in calls if call.ids]
-        try:
-            with savepoint(session):
-                if len(set(ids)) < len(ids):
-                    raise _MustBeAlone
-                written = self._write_all(calls, data)
-        except _MustBeAlone:
-            middle = len(items) // 2
-            halves = items[:middle], items[middle:]
-            return [each for half in halves for each in self._written_together(session, half)]
-        saved = [result for result in written if isinstance(result, int)]
-        shown = {each["id"]: each for each in self.objects(saved, self.site(calls[0]))}
-        return [shown[result] if isinstance(result, int) else result for result in written]
 
     # Routes
 
@@ -382,10 +307,10 @@ class Resource:
             ("delete", self.delete, delete, self.deleted, f"Delete {one}", f"delete_{noun}"),
         )
         batch = Operation(
-            self.batch,
+            partial(batches.batch, self),
             "batch",
             tuple(changing),
-            arg.query(dict.fromkeys(_ACTIONS, arg.ANYTHING)),
+            arg.query(dict.fromkeys(ACTIONS, arg.ANYTHING)),
             f"Create, update and delete several {all_}",
             self.result,
             name=f"batch_{all_}",
@@ -422,22 +347,6 @@ class Resource:
         return tuple(route for route in routes if route.operations)
 
 
-_DELETION: Object = {"force": True}
-"""The parameters with which a batch deletes a record."""
-_ACTIONS = {"create": "create", "update": "edit", "delete": "delete"}
-"""What the lists of a batch do with their items."""
-
-
-def _items(given: object) -> list[object]:
-    """Return the items of a list, or the values of an object, which is a list in PHP."""
-    return as_list(given) if isinstance(given, list | dict) else []
-
-
-def _objects(items: Sequence[object]) -> list[Object]:
-    """Return items with an object without fields in place of each other value."""
-    return [item if isinstance(item, dict) else {} for item in items]
-
-
 def _is_trashed(record: Record | None) -> bool:
     return record is not None and record.get("status") == TRASH
 
@@ -445,56 +354,3 @@ def _is_trashed(record: Record | None) -> bool:
 def _is_moved(call: Call, before: Record | None) -> bool:
     """Return whether a write moves a record into the trash or out of it."""
     return _is_trashed(before) or call.given.get("status") == TRASH
-
-
-class _MustBeAlone(Exception):  # no error
-    """An item of a batch cannot be written together with others."""
-
-
-def _alone(write: Callable[[], object]) -> object:
-    """Return the object that a write returns, or its error. A failed write changes nothing."""
-    results: list[object] = [None]
-
-    def work(session: Session) -> object:
-        with savepoint(session):
-            return write()
-
-    with _failing(results, 0):
-        results[0] = run_in_transaction(work)
-    return results[0]
-
-
-@contextmanager
-def _failing(results: list[Any], at: int) -> Iterator[None]:
-    """Put the error of a record into the results."""
-    try:
-        yield
-    except (*errors.FAILURES, RestError) as error:
-        results[at] = error
-
-
-def _call_of(call: Call, operation: Operation, item: Item) -> Call:
-    """Return the call of an item, whose parameters are checked like those of a request."""
-    item_id, fields = item
-    ids = {} if operation.action == "create" else {"id": item_id}
-    args, given = checked_arguments(operation.args, fields)
-    if not call.actor.can(*operation.needs):
-        raise errors.forbidden(operation.action, is_known=True)
-    return replace(call, ids=ids, args=args, given=given, sent={})
-
-
-def _deleted_id(item: object) -> int:
-    """Return the ID of a record to delete, which is sent alone or in an object.
-
-    An entry without an ID is 0, which the batch leaves out, as on the original.
-    """
-    return _id_of(item.get("id") if isinstance(item, dict) else item)
-
-
-def _id_of(value: object) -> int:
-    """Return an ID, of a number or a text; 0 for another value."""
-    try:
-        number: int = arg.INTEGER.deserialize(value)
-    except Problem:
-        return 0
-    return max(number, 0)

@@ -11,8 +11,8 @@ from app.auth.principals import Capability
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import schemas
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.frame import Call, Operation, Route
 from app.plugins.woocommerce.rest.lists import collection, page
+from app.plugins.woocommerce.rest.operations import Call, Operation, Route
 from app.plugins.woocommerce.rest.order_objects import KNOWN_CURRENCIES
 from app.plugins.woocommerce.rest.site import VERSION, Object
 from app.services.common.pagination import Total

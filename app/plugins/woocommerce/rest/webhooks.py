@@ -19,7 +19,7 @@ from app.models.webhook import WebhookFormat, WebhookStatus
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest import lists, schemas
 from app.plugins.woocommerce.rest.errors import RestError
-from app.plugins.woocommerce.rest.frame import Call
+from app.plugins.woocommerce.rest.operations import Call
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
 from app.plugins.woocommerce.topics import HOOKS as LEGACY_HOOKS
