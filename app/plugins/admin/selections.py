@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 import orjson
 from flask import Response, request
 
+from app.api.authentication import current_principal
 from app.conversions.numbers import whole_number
 from app.errors import InvalidParams, ShopError
 from app.plugins.admin import texts
@@ -20,6 +22,7 @@ from app.plugins.admin.calls import (
     api_request,
     call,
     can,
+    loaded_query,
     record_of,
     require,
 )
@@ -112,6 +115,25 @@ def shown_states() -> dict[int, str]:
     return {number: state for number, state in found if number is not None}
 
 
+def selected_table() -> dict[str, str]:
+    """Return the parameters of the table whose rows were selected."""
+    given = parse_qs(request.form.get("query", ""))
+    return {name: each[0] for name, each in given.items()}
+
+
+def matching_ids(noun: Noun, after: int, limit: int) -> Sequence[int]:
+    """Return IDs of records that match the table of the submitted selection, after an ID."""
+    given = selected_table()
+    wanted = noun.query(given) | {"q": given.get("q", ""), "fields": ""}
+    return noun.queries.ids_after(  # type: ignore[no-any-return]  # of any of its modules
+        current_principal(),
+        noun.query_type.of(loaded_query(noun.list_schema, wanted)),
+        after,
+        limit,
+        trashed=given.get("state") == "trash",
+    )
+
+
 _STATE = {"after", "done", "failures", "failed", "failed_id", "changed"}
 """Fields of the form that describe the progress."""
 
@@ -133,7 +155,7 @@ def act(noun: Noun) -> Response:
         whole_number(given.get(name, "")) or 0 for name in ("after", "done", "failures")
     )
     if given.get("everything"):
-        is_last = len(part := noun.matching_ids(last, PART)) < PART
+        is_last = len(part := matching_ids(noun, last, PART)) < PART
     else:
         ids = [each for each in selected_ids() if each > last]
         part, is_last = ids[:PART], len(ids) <= PART

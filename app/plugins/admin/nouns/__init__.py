@@ -6,24 +6,17 @@ its name shows a record. The addresses follow from its name.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qs
 
-import orjson
 from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.api.authentication import current_principal
 from app.api.metadata import RecordSerializer
 from app.api.serializers import Serializer
-from app.conversions.numbers import whole_number
-from app.db.read_pool import RowStream
-from app.db.records import Row
-from app.errors import InvalidParams, ShopError
-from app.plugins.admin import history, html
+from app.plugins.admin import form_pages, history, html
 from app.plugins.admin.calls import (
     ApiRequest,
     Record,
@@ -32,39 +25,22 @@ from app.plugins.admin.calls import (
     call,
     can,
     form_headers,
-    loaded_query,
     record_of,
 )
-from app.plugins.admin.conflicts import changed_page, is_done, remove
+from app.plugins.admin.conflicts import remove
 from app.plugins.admin.form_fields import FieldSpec, specs_of
+from app.plugins.admin.form_pages import AnyResponse, add_action
 from app.plugins.admin.forms import Form
-from app.plugins.admin.frame import (
-    AdminBlueprint,
-    may_open,
-    panels,
-    render,
-    see_other,
-)
-from app.plugins.admin.pages import Button, allowed, record_page
-from app.plugins.admin.reports import from_replica
-from app.plugins.admin.selections import Action, act, allowed_actions, state_of
-from app.plugins.admin.tables import (
-    CsvColumns,
-    Tab,
-    Table,
-    csv_file,
-    list_query,
-    rows_per_page,
-)
+from app.plugins.admin.frame import AdminBlueprint, may_open, panels, see_other
+from app.plugins.admin.lists import csv_page, list_page, table_of
+from app.plugins.admin.pages import Button, record_page
+from app.plugins.admin.selections import Action, act
+from app.plugins.admin.tables import CsvColumns, Tab, Table
 from app.plugins.admin.texts import gettext as _
 from app.schemas.base import Base
 from app.services.common.filtering import ListQuery
 from app.services.common.pagination import Page
 
-UNDO_SECONDS = 60
-"""How long a table offers to restore what was moved to the trash."""
-
-AnyResponse = Response | BaseResponse
 Listing = tuple[Serializer | RecordSerializer, Callable[..., Page]]
 """The serializer of a loaded query, and the function of the service for its list."""
 
@@ -122,57 +98,15 @@ class Noun:
             blp.action(f"{one}/rotate", self._rotation)(self.rotate)
         if self.has_trash:
             blp.action(f"{one}/trash", f"delete_{noun}")(self.trash)
-            self.runs("restore", f"restore_{noun}", "restored")
+            add_action(self, "restore", f"restore_{noun}", "restored")
         if self.queries:
             blp.action(f"{root}/selected", f"list_{self.operations}")(self.act)
         if self.pauses:
             update = f"update_{noun}"
-            self.runs("switch", update, "saved", path="active", key=noun, specs=lambda: [ACTIVE])
+            add_action(
+                self, "switch", update, "saved", path="active", key=noun, specs=lambda: [ACTIVE]
+            )
         NOUNS[self.resource] = self
-
-    def runs(
-        self,
-        endpoint: str,
-        operation: str,
-        done: str,
-        *,
-        path: str = "",
-        key: str = "",
-        specs: Callable[[], Sequence[FieldSpec]] = list,
-    ) -> None:
-        """Add an action that runs one operation for a record, and leads back to its page.
-
-        Args:
-            endpoint: its endpoint, and by default its path.
-            operation: the operation.
-            done: what it reports (``frame.DONE``).
-            path: its path below that of the record.
-            key: the wrapper key of its body, if it has one.
-            specs: returns the fields of its form, whose values are its body.
-        """
-
-        def run(**variables: Any) -> AnyResponse:
-            record_id, headers, body = variables[f"{self.name}_id"], {}, None
-            if fields := specs():
-                form, headers = Form.submitted(fields, key), form_headers()
-                if form.etag and "_show" not in request.form:
-                    return self._save(form, operation, record_id, done)
-                values = form.read(everything=True)
-                body = {key: values} if key else values
-                form.sent = api_request(operation, body=body, **variables)
-                if "_show" in request.form:
-                    return self.page(record_id, sent=form.asked_for)
-                if form.errors:
-                    raise InvalidParams(form.errors)
-            try:
-                call(operation, body=body, headers=headers, **variables)
-            except ShopError as error:
-                if not is_done(self, operation, record_id, error):
-                    raise
-            return self.see(record_id, done)
-
-        run.__name__ = endpoint
-        self.blp.action(f"{self.one}/{path or endpoint}", operation)(run)
 
     # What subclasses describe
 
@@ -308,105 +242,16 @@ class Noun:
 
     def show_list(self) -> Response:
         if self.has_csv and request.args.get("format") == "csv":
-            return self._csv()
-        return self.list_page()
-
-    def list_page(self, **values: Any) -> Response:
-        """Return the page of the table, with further values of the template."""
-        table, trashed, buttons = self.table(), _in_trash(request.args), self.list_buttons()
-        if self.create_schema:
-            buttons.append(Button(_(self.create_label), self.endpoint("create"), tone="primary"))
-        return render(
-            f"{self.plural}.html",
-            title=_(self.title),
-            noun=self,
-            table=table,
-            trashed=trashed,
-            buttons=allowed(buttons),
-            undo=self._undo_address(),
-            acts=self.queries and self.url("act"),
-            **values,
-        )
+            return csv_page(self)
+        return list_page(self)
 
     def table(self) -> Table:
         """Return the table of the current address."""
-        given = request.args.to_dict()
-        trashed = self.has_trash and _in_trash(given)
-        operation = f"list_{'trashed_' if trashed else ''}{self.operations}"
-        reply = self.listed(
-            operation, list_query() | self.query(given), rows_per_page() if self.has_csv else None
-        )
-        table = Table.of_reply(_(self.title), reply)
-        table.rows = self.prepared(list(table.rows))
-        table.has_csv = self.has_csv
-        table.sorts, table.tabs, table.filters = True, self.tabs(reply), self.filters()
-        table.bulk = allowed_actions(self, trashed=trashed)
-        table.state = None if trashed else partial(state_of, self)
-        table.own_requests = [
-            *table.own_requests,
-            *(
-                (each.label, each.request(row["id"]))
-                for row in table.rows[:1]
-                for each in table.bulk.values()
-                if each.title
-            ),
-        ]
-        if trashed:
-            table.buttons = lambda row: [self.button(_("Restore"), "restore", row)]
-        return table
+        return table_of(self)
 
     def listed(self, operation: str, query: Record, rows: int | None) -> Reply:
         """Return a page of a list, with a number of rows or as many as the API returns."""
         return call(operation, query=query | {"limit": rows})
-
-    def selected_rows(
-        self, query: Record, **more: object
-    ) -> tuple[Page, Callable[..., list[Record]]]:
-        """Return a page of the list of a query, and what converts its rows.
-
-        Args:
-            query: parameters of the API.
-            more: further values of the loaded query.
-        """
-        trashed = self.has_trash and _in_trash(request.args)
-        fields = query.get("fields", "")
-        loaded = loaded_query(self.list_schema, query | {"page": "", "fields": ""}) | more
-        loaded["selection"] = dict.fromkeys(fields.split(",")) if fields else None
-        serializer, find = self.listing(loaded, trashed=trashed)
-        in_trash = {"trashed": trashed} if self.has_trash else {}
-        wanted = self.query_type.of(loaded)
-        found = find(current_principal(), wanted, serializer.columns, **in_trash)
-        return found, partial(self.converted, serializer)
-
-    def converted(
-        self, serializer: Serializer | RecordSerializer, rows: Sequence[Row]
-    ) -> list[Record]:
-        """Return selected rows as the table shows them."""
-        return self.prepared(orjson.loads(orjson.dumps(serializer.rows(rows))))
-
-    def _csv(self) -> Response:
-        """Return all records that the table of the address shows as CSV."""
-        query = list_query() | self.query(request.args)
-        found, converted = from_replica(lambda: self.selected_rows(query, limit=-1, page=1))
-        stream = found.rows if isinstance(found.rows, RowStream) else None
-        batches = (converted(rows) for rows in (stream.batches() if stream else ()))
-        return self.csv_of(batches, stream, trashed=_in_trash(request.args))
-
-    def csv_of(
-        self, batches: Iterable[list[Record]], stream: RowStream | None = None, *, trashed: bool
-    ) -> Response:
-        """Return records as CSV."""
-        columns = self.csv_columns(trashed=trashed)
-        rows = (
-            [{label: cell(row) for label, cell in columns.items()} for row in part]
-            for part in batches
-        )
-        return csv_file(self.plural, [*columns], rows, stream)
-
-    def selected_table(self) -> dict[str, str]:
-        """Return the parameters of the table whose rows were selected."""
-        given = parse_qs(request.form.get("query", ""))
-        return {name: each[0] for name, each in given.items()}
 
     def show(self, **path: int) -> Response:
         return self.page(*path.values())
@@ -483,57 +328,10 @@ class Noun:
         return {"force": "true"} if self.has_trash else {}
 
     def create(self) -> AnyResponse:
-        """Show the form of a new record, or create the record."""
-        specs, key = self.form_specs(None, is_new=True), self.create_key or self.name
-        if request.method == "GET":
-            return self._form(Form.of_new(specs, key, self.new_values()))
-        form = self._submitted(specs, key)
-        values = self.body(form.read(everything=True))
-        if reply := form.send(f"create_{self.operation}", values):
-            return self.created(reply.body[self.name])
-        return self._form(form)
+        return form_pages.create(self)
 
     def edit(self, **path: int) -> AnyResponse:
-        (record_id,) = path.values()
-        noun = self.operation
-        if request.method == "GET":
-            record, etag = self.read(record_id)
-            specs = self.form_specs(record, is_new=False)
-            return self._form(Form.of_record(specs, self.name, record, etag), record_id)
-        form = self._submitted(self.form_specs(None, is_new=False), self.name)
-        return self._save(form, f"update_{noun}", record_id)
-
-    def _submitted(self, specs: Sequence[FieldSpec], key: str) -> Form:
-        form = Form.submitted(specs, key)
-        form.warnings = [] if "_show" in request.form else self.warnings(form)
-        return form
-
-    def _save(self, form: Form, operation: str, record_id: int, done: str = "") -> AnyResponse:
-        """Save a form, or show what another editor has changed of its fields in between.
-
-        Args:
-            form: the form with the entity tag that it showed.
-            operation: the operation that updates the record.
-            record_id: the ID of the record.
-            done: what a small form reports; a form with a page of its own shows its errors there.
-        """
-        path, check = self.path_of(record_id), self.check(form)
-        if conflict := form.save(f"get_{self.operation}", operation, check, **path):
-            return changed_page(self, form, conflict)
-        if form.errors and done:
-            raise InvalidParams(form.errors)
-        return self.see(record_id, form.done) if form.done else self._form(form, record_id)
-
-    def _form(self, form: Form, record_id: int | None = None) -> Response:
-        """Return the page of a form; without an ID, that of a new record."""
-        name = " ".join(filter(None, (form.shown.get(each, "") for each in self.named_by)))
-        title, button = _(self.create_label), ""
-        back = self.url("show_list"), _(self.title)
-        if record_id is not None:
-            name = name or f"#{record_id}"
-            title, button = _("Edit %(name)s", name=name), _("Save")
-            back = self.url("show", record_id), name
-        return form_page(form, title, back, button=button, **self.form_values(form))
+        return form_pages.edit(self, *path.values())
 
     @property
     def _rotation(self) -> str:
@@ -565,26 +363,6 @@ class Noun:
         """Return the fields whose changes in between are shown before a record is removed."""
         return specs_of(self.update_schema)
 
-    def _undo_address(self) -> str:
-        """Return the address of the action that undoes the last one, or an empty string."""
-        at, record_id = (whole_number(request.args.get(name, "")) for name in ("at", "undo"))
-        is_recent = at is not None and 0 <= time.time() - at <= UNDO_SECONDS
-        if not (self.has_trash and record_id and is_recent and may_open(self.endpoint("restore"))):
-            return ""
-        return self.url("restore", record_id)
-
-    def matching_ids(self, after: int, limit: int) -> Sequence[int]:
-        """Return IDs of records that match the table of the submitted selection, after an ID."""
-        given = self.selected_table()
-        wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
-        return self.queries.ids_after(  # type: ignore[no-any-return]  # of any of its modules
-            current_principal(),
-            self.query_type.of(loaded_query(self.list_schema, wanted)),
-            after,
-            limit,
-            trashed=_in_trash(given),
-        )
-
     def act(self) -> Response:
         """Run the chosen action for the next part of the selected records."""
         return act(self)
@@ -594,30 +372,3 @@ _LABELS = {"usage_count": "Uses"}
 
 NOUNS: dict[str, Noun] = {}
 """The kinds of records by their names in events."""
-
-
-def _in_trash(given: Mapping[str, str]) -> bool:
-    return given.get("state") == "trash"
-
-
-def form_page(
-    form: Form, title: str, back: tuple[str, str], *, button: str = "", **more: object
-) -> Response:
-    """Return the page of a form.
-
-    Args:
-        back: address and text of the link above the title.
-        button: the text of the button, by default the title.
-        more: further values of the template, such as ``intro``, ``facts`` above the fields, and
-            ``request_note``.
-    """
-    return render(
-        "record_form.html",
-        title=title,
-        form=form,
-        back=back,
-        button=button or title,
-        has_errors=bool(form.errors),
-        status=400 if form.errors else 409 if form.unconfirmed else 200,
-        **more,
-    )

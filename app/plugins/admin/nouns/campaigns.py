@@ -15,6 +15,7 @@ from app.errors import ShopError
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, Reply, call, can, loaded_query
 from app.plugins.admin.form_fields import specs_of
+from app.plugins.admin.form_pages import add_action
 from app.plugins.admin.forms import Form
 from app.plugins.admin.nouns import Listing, Noun
 from app.plugins.admin.nouns.coupon_texts import CAMPAIGN_STATES, coupon_warnings
@@ -184,7 +185,7 @@ class Batches(Noun):
 
 CAMPAIGNS = CampaignPages()
 BATCHES = Batches()
-BATCHES.runs("trash", "delete_coupon_batch", "trashed")
+add_action(BATCHES, "trash", "delete_coupon_batch", "trashed")
 
 
 @BATCHES.blp.page("/batches/<id:batch_id>/codes.csv", "get_coupon_batch", "list_coupons")

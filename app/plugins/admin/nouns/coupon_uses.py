@@ -12,9 +12,10 @@ from app.errors import ShopError
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import call, can, loaded_query
 from app.plugins.admin.form_fields import FieldSpec, line_specs, specs_of
+from app.plugins.admin.form_pages import AnyResponse, add_action, form_page
 from app.plugins.admin.forms import Form
 from app.plugins.admin.frame import render
-from app.plugins.admin.nouns import FORM, AnyResponse, form_page
+from app.plugins.admin.nouns import FORM
 from app.plugins.admin.nouns.coupons import COUPONS, blp
 from app.plugins.admin.reports import from_replica
 from app.plugins.admin.tables import csv_file
@@ -38,8 +39,8 @@ def download(coupon_id: int) -> Response:
 
 
 USE = "redemptions/<id:redemption_id>"
-COUPONS.runs("release", "release_redemption", "released", path=f"{USE}/release")
-COUPONS.runs("confirm", "confirm_redemption", "redeemed", path=f"{USE}/confirm")
+add_action(COUPONS, "release", "release_redemption", "released", path=f"{USE}/release")
+add_action(COUPONS, "confirm", "confirm_redemption", "redeemed", path=f"{USE}/confirm")
 
 
 class CouponCount(Base):

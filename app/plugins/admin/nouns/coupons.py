@@ -14,8 +14,10 @@ from app.conversions.numbers import whole_number
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
 from app.plugins.admin.form_fields import CHOICES, spec_of, specs_of
+from app.plugins.admin.form_pages import AnyResponse
 from app.plugins.admin.forms import Form
-from app.plugins.admin.nouns import AnyResponse, Listing, Noun
+from app.plugins.admin.lists import converted, csv_of, selected_rows
+from app.plugins.admin.nouns import Listing, Noun
 from app.plugins.admin.nouns.coupon_texts import (
     CAMPAIGN_STATES,
     STATES,
@@ -25,7 +27,7 @@ from app.plugins.admin.nouns.coupon_texts import (
     uses_and_reserved,
 )
 from app.plugins.admin.pages import Button, call_if_allowed
-from app.plugins.admin.selections import Action, selected_ids
+from app.plugins.admin.selections import Action, matching_ids, selected_ids, selected_table
 from app.plugins.admin.tables import CsvColumns, Tab, Table, page_number
 from app.plugins.admin.texts import gettext as _
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
@@ -104,10 +106,10 @@ class CouponPages(Noun):
             return super().listed(operation, query, None)
         # The API has no limit for coupons (decisions 4), but the page can ask for more of them.
         require(operation)
-        found, converted = self.selected_rows(query, limit=rows, page=page_number())
+        found, as_shown = selected_rows(self, query, limit=rows, page=page_number())
         headers = Headers(found.headers("", []))
         return Reply(
-            api_request(operation, query=query), {self.plural: converted(found.rows)}, headers
+            api_request(operation, query=query), {self.plural: as_shown(found.rows)}, headers
         )
 
     def filters(self) -> Sequence[str]:
@@ -214,18 +216,18 @@ class CouponPages(Noun):
         if request.form.get("action") != "csv":
             return super().act()
         parts = self._matching_parts() if request.form.get("everything") else [selected_ids()]
-        trashed = self.selected_table().get("state") == "trash"
+        trashed = selected_table().get("state") == "trash"
         loaded = loaded_query(self.list_schema, {"page": ""}) | {"selection": None}
         serializer, _find = self.listing(loaded, trashed=trashed)
         find = partial(queries.coupons_with_ids, current_principal(), columns=serializer.columns)
         batches = (
-            self.converted(serializer, reports.from_replica(partial(find, part))) for part in parts
+            converted(self, serializer, reports.from_replica(partial(find, part))) for part in parts
         )
-        return self.csv_of(batches, trashed=trashed)
+        return csv_of(self, batches, trashed=trashed)
 
     def _matching_parts(self) -> Iterator[Sequence[int]]:
         after = 0
-        while ids := reports.from_replica(partial(self.matching_ids, after, CSV_IDS)):
+        while ids := reports.from_replica(partial(matching_ids, self, after, CSV_IDS)):
             yield from (ids[start : start + CSV_PART] for start in range(0, len(ids), CSV_PART))
             after = ids[-1]
 

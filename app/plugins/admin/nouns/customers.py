@@ -14,8 +14,9 @@ from app.errors import ShopError
 from app.plugins.admin import history, html, texts
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, form_headers, record_of
 from app.plugins.admin.form_fields import FieldSpec, spec_of
+from app.plugins.admin.form_pages import AnyResponse, add_action
 from app.plugins.admin.forms import Form
-from app.plugins.admin.nouns import FORM, AnyResponse, Listing, Noun
+from app.plugins.admin.nouns import FORM, Listing, Noun
 from app.plugins.admin.nouns.coupons import refused_codes
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
 from app.plugins.admin.pages import Button, person_buttons, record_page
@@ -172,8 +173,14 @@ def _downloads(number: int) -> list[Record]:
 
 CUSTOMERS = CustomerPages()
 blp = CUSTOMERS.blp
-CUSTOMERS.runs(
-    "change_note", "update_customer", "saved", path="note", key="customer", specs=_note_field
+add_action(
+    CUSTOMERS,
+    "change_note",
+    "update_customer",
+    "saved",
+    path="note",
+    key="customer",
+    specs=_note_field,
 )
 
 

@@ -12,6 +12,7 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, api_request, call, form_headers
+from app.plugins.admin.form_pages import AnyResponse
 from app.plugins.admin.history import (
     FIELDS,
     History,
@@ -20,7 +21,7 @@ from app.plugins.admin.history import (
     label_of,
     record_of,
 )
-from app.plugins.admin.nouns import NOUNS, AnyResponse, Noun
+from app.plugins.admin.nouns import NOUNS, Noun
 from app.plugins.admin.tables import Table
 from app.plugins.admin.texts import gettext as _
 

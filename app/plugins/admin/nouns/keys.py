@@ -13,9 +13,11 @@ from app.errors import ShopError
 from app.plugins.admin import frame, html
 from app.plugins.admin.calls import Record, api_request, call
 from app.plugins.admin.form_fields import PERMISSIONS, specs_of
+from app.plugins.admin.form_pages import form_page
 from app.plugins.admin.forms import Form
 from app.plugins.admin.frame import AdminBlueprint, render, see_other
-from app.plugins.admin.nouns import FORM, Noun, form_page
+from app.plugins.admin.lists import list_page
+from app.plugins.admin.nouns import FORM, Noun
 from app.plugins.admin.pages import Button, record_page
 from app.plugins.admin.tables import Table
 from app.plugins.admin.texts import gettext as _
@@ -88,7 +90,8 @@ class Keys(Noun):
         revoke = partial(_end_own, _("Revoke"), "admin_keys.revoke_link", "link_id", "username")
         found = [*map(asdict, links.list_invitations(actor))]
         unused = [*map(asdict, links.list_links(actor))]
-        return self.list_page(
+        return list_page(
+            self,
             invitations=Table(_("Open invitations"), found, buttons=withdraw),
             unused=Table(_("Unused sign-in links"), unused, buttons=revoke),
         )

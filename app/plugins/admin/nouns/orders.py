@@ -17,6 +17,7 @@ from app.conversions.numbers import whole_number
 from app.plugins.admin import history, html
 from app.plugins.admin.calls import Record, Reply, call, can
 from app.plugins.admin.form_fields import CHOICES, FieldSpec, line_specs, specs_of, status_labels
+from app.plugins.admin.form_pages import add_action
 from app.plugins.admin.nouns import Listing, Noun
 from app.plugins.admin.pages import Button, call_if_allowed, person_buttons
 from app.plugins.admin.selections import Action
@@ -293,10 +294,17 @@ def coupon_uses(query: Mapping[str, object]) -> list[Record] | None:
 
 ORDERS = OrderPages()
 blp = ORDERS.blp
-ORDERS.runs(
-    "change_status", "update_order", "saved", path="status", key="order", specs=_status_field
+add_action(
+    ORDERS,
+    "change_status",
+    "update_order",
+    "saved",
+    path="status",
+    key="order",
+    specs=_status_field,
 )
-ORDERS.runs(
+add_action(
+    ORDERS,
     "add_note",
     "create_order_note",
     "note",

@@ -11,8 +11,9 @@ from app.errors import ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, Reply, call
 from app.plugins.admin.form_fields import line_specs, specs_of
+from app.plugins.admin.form_pages import AnyResponse, add_action, form_page
 from app.plugins.admin.forms import Form
-from app.plugins.admin.nouns import FORM, AnyResponse, form_page
+from app.plugins.admin.nouns import FORM
 from app.plugins.admin.nouns.orders import ORDERS, blp
 from app.plugins.admin.pages import call_if_allowed
 from app.plugins.admin.texts import gettext as _
@@ -24,7 +25,9 @@ Left = dict[int, list[int]]
 
 AMOUNTS = ("total", "total_tax")
 
-ORDERS.runs("delete_refund", "delete_order_refund", "deleted", path="refunds/<id:refund_id>/delete")
+add_action(
+    ORDERS, "delete_refund", "delete_order_refund", "deleted", path="refunds/<id:refund_id>/delete"
+)
 
 
 @blp.page("/orders/<id:order_id>/refund", "get_order", "create_order_refund", methods=FORM)

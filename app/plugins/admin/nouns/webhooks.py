@@ -16,6 +16,7 @@ from app.outbound.network import REMEDY
 from app.plugins.admin import html
 from app.plugins.admin.calls import Record, api_request, call, can
 from app.plugins.admin.form_fields import FieldSpec, specs_of
+from app.plugins.admin.form_pages import add_action
 from app.plugins.admin.frame import see_other
 from app.plugins.admin.nouns import Noun
 from app.plugins.admin.pages import Button, record_page
@@ -173,11 +174,20 @@ def ping(webhook_id: int) -> BaseResponse:
 
 
 STATUS = FieldSpec("status", "Status", "text")
-WEBHOOKS.runs(
-    "change_status", "update_webhook", "saved", path="status", key="webhook", specs=lambda: [STATUS]
+add_action(
+    WEBHOOKS,
+    "change_status",
+    "update_webhook",
+    "saved",
+    path="status",
+    key="webhook",
+    specs=lambda: [STATUS],
 )
-WEBHOOKS.runs("replay", "replay_webhook", "queued", specs=lambda: specs_of(WebhookReplayRequest))
-WEBHOOKS.runs(
+add_action(
+    WEBHOOKS, "replay", "replay_webhook", "queued", specs=lambda: specs_of(WebhookReplayRequest)
+)
+add_action(
+    WEBHOOKS,
     "redeliver",
     "redeliver_webhook_delivery",
     "queued",
