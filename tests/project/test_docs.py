@@ -14,6 +14,7 @@ from app.auth import principals
 from app.catalog import EVENT_TYPES
 from app.config.settings import SettingsSchema
 from app.errors.codes import ERRORS
+from app.import_export.export_kinds import KINDS
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client
 from tools.command_page import commands_page
@@ -135,6 +136,15 @@ def test_events_lists_every_type():
     rows = table("docs/events.md", "Type", "Written when")
     named = [each for types, _ in rows for each in re.findall("`([^`]+)`", types)]
     assert sorted(named) == sorted(EVENT_TYPES)
+
+
+def test_export_names_the_kinds_and_the_values_that_only_a_restore_needs():
+    rows = table("docs/export.md", "`kind`", "After the fields of the API")
+    named = {kind.strip("`"): {*re.findall("`([^`]+)`", values)} for kind, values in rows}
+    assert sorted(named) == sorted(kind.singular for kind in KINDS.values())
+    for kind in KINDS.values():
+        # The text below the table describes the metadata of all kinds.
+        assert {*kind.stored, *kind.related_names} - {"metadata"} <= named[kind.singular], kind.name
 
 
 def test_plugins_names_everything_that_a_plugin_can_import():
