@@ -103,6 +103,11 @@ def with_columns(row: T, columns: Mapping[str, object]) -> T:
     return cast("T", {**given, **columns})
 
 
+def changed_columns(before: Mapping[str, object], after: Mapping[str, object]) -> Record:
+    """Return the columns of a row whose values differ from those before."""
+    return {name: value for name, value in after.items() if value != before[name]}
+
+
 def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return a column whose values are read as formatted text, if its type supports it.
 

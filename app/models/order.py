@@ -26,7 +26,7 @@ from app.db.sql.types import (
     OptionalMoney,
     UtcDateTime,
 )
-from app.models.address import BillingColumns, ShippingColumns
+from app.models.address import AddressRow, BillingColumns, ShippingColumns
 from app.models.user import USERS
 
 Item = dict[str, Any]
@@ -97,6 +97,11 @@ class Order(BillingColumns, ShippingColumns, Model):
     # Only set while the order is in the trash and its status is TRASH.
     trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=1)
     status_before_trash: Mapped[str | None] = mapped_column(Key, sort_order=1)
+
+    @property
+    def total_tax(self) -> Decimal:
+        """Return the sum of all taxes. For plugins whose views return orders as objects."""
+        return self.cart_tax + self.shipping_tax
 
     __table_args__ = (
         CheckConstraint("status <> ''", name="status_not_empty"),
@@ -211,6 +216,56 @@ class Order(BillingColumns, ShippingColumns, Model):
 
 ORDERS = Order.__table__
 ORDERS.add_is_dependent_on(USERS)  # without a foreign key
+
+
+class OrderRow(AddressRow):
+    """An order by its column names."""
+
+    id: int
+    customer_id: int | None
+    order_number: str
+    order_key: str
+    status: str
+    currency: str
+    created_at: datetime
+    updated_at: datetime
+    completed_at: datetime | None
+    total: Decimal
+    subtotal: Decimal
+    cart_tax: Decimal
+    shipping_tax: Decimal
+    total_shipping: Decimal
+    total_discount: Decimal
+    payment_method_id: str
+    payment_method_title: str
+    payment_paid: bool
+    note: str
+    customer_ip: str
+    customer_user_agent: str
+    line_items: list[Item]
+    shipping_lines: list[Item]
+    tax_lines: list[Item]
+    fee_lines: list[Item]
+    coupon_lines: list[Item]
+    item_details: dict[str, Item] | None
+    next_item_id: int
+    transaction_id: str
+    paid_at: datetime | None
+    created_via: str
+    parent_id: int | None
+    prices_include_tax: bool
+    discount_tax: Decimal
+    cart_hash: str
+    version: str
+    total_refunded: Decimal
+    items: int | None
+    fees: Decimal | None
+    revision: int
+    search_text: str
+    billing_email_normalized: str | None
+    erased_at: datetime | None
+    trashed_at: datetime | None
+    status_before_trash: str | None
 
 
 class OrderProduct(Model):

@@ -111,7 +111,9 @@ def next_status(status: str, data: Data) -> str:
     return PROCESSING if paid and status in BECOMES_PROCESSING else status
 
 
-def status_note(order: Record, status_before: str, change: StatusChange | None) -> Record:
+def status_note(
+    order: Mapping[str, Any], status_before: str, change: StatusChange | None
+) -> Record:
     """Return the note of a status change: that of the write, or the automatic one."""
     labels = current_catalog().order_statuses
     before, after = labels.get(status_before, status_before), labels[order["status"]]

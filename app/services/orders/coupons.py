@@ -18,7 +18,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.db.session import now
 from app.errors import InvalidOrderItems
-from app.models.order import Item
+from app.models.order import Item, OrderRow
 from app.models.redemption import RedemptionRow, is_live
 from app.pricing.carts import CampaignTerms, CartItem, CouponTerms
 from app.pricing.evaluation import Reason, evaluate, limit_reasons
@@ -42,7 +42,7 @@ from app.services.redemptions.slots import fetch_in
 
 def plan_coupons(
     session: Session,
-    before: Mapping[str, Any] | None,
+    before: OrderRow | None,
     after: Mapping[str, Any],
     items: OrderItems,
     *,
@@ -93,7 +93,7 @@ def plan_coupons(
 
 
 def _recorded_uses(
-    session: Session, before: Mapping[str, Any], lines: Sequence[Item]
+    session: Session, before: OrderRow, lines: Sequence[Item]
 ) -> tuple[dict[int, RedemptionRow], list[RedemptionRow]]:
     """Return the redemptions of coupon lines by the ID of the line, and live ones of no line."""
     known = {line["id"] for line in before["coupon_lines"]}

@@ -6,6 +6,7 @@ from typing import Any
 from flask import current_app
 
 from app.errors import Sentence, ShopError
+from app.models.order import OrderRow
 from app.models.personal_data import POSTCODE_LENGTH, Remains, emptied
 from app.services.common.bulk import Data
 from app.services.common.metadata import METADATA
@@ -34,7 +35,7 @@ def _must_stay_empty(filled: str) -> ShopError:
     return ShopError("shop_api_cannot_update_order", reason=reason)
 
 
-def require_no_personal_refund(order: Mapping[str, Any], data: Mapping[str, object]) -> None:
+def require_no_personal_refund(order: OrderRow, data: Mapping[str, object]) -> None:
     """Do the same for what a request writes into a refund of an order, which can be erased."""
     if order["erased_at"] is None:
         return

@@ -8,11 +8,12 @@ from sqlalchemy.orm import Session
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
 from app.db.locks import has_one_writer
-from app.db.records import WANTED, Record, row_dicts
+from app.db.records import WANTED, row_dicts
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import CAMPAIGNS, COUPONS, ORDERS, REDEMPTIONS
 from app.models.campaign import IS_LIMITED
+from app.models.order import OrderRow
 from app.services.campaigns.locks import Held, hold_campaigns, hold_known
 from app.services.common.bulk import BulkItem
 from app.services.common.erased import ORDER_COLUMNS
@@ -44,7 +45,7 @@ _CAMPAIGNS_OF_CODES = (
 )
 
 
-def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
+def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, OrderRow]:
     """Lock orders until the commit and return them by ID. Includes orders in the trash."""
     rows = session.connection().execute(_LOCKED_ORDERS, {WANTED: list(ids)})
     return {row["id"]: row for row in row_dicts(rows)}
@@ -68,7 +69,9 @@ def clear_parents(session: Session, deleted: Collection[int]) -> None:
         session.execute(statement, {"parents": list(deleted)})
 
 
-def lock_coupons(session: Session, orders: Collection[Record], codes: Collection[str] = ()) -> Held:
+def lock_coupons(
+    session: Session, orders: Collection[OrderRow], codes: Collection[str] = ()
+) -> Held:
     """Lock the campaigns of coupon lines until the commit, and the coupons of several lines.
 
     Limited coupons are locked exclusively.
@@ -112,7 +115,7 @@ def lock_coupons(session: Session, orders: Collection[Record], codes: Collection
 
 
 def lock_coupons_of_items(
-    session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
+    session: Session, items: Sequence[BulkItem], orders: Mapping[int, OrderRow]
 ) -> Held:
     """Lock the campaigns and coupons of coupon lines in creates and updates of orders."""
     changing = [item for item in items if not _USES.isdisjoint(item.data)]

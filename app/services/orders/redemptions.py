@@ -19,7 +19,7 @@ from app.db.records import Record, with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
 from app.models.campaign import is_limited
-from app.models.order import Item
+from app.models.order import Item, OrderRow
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.services.campaigns.locks import Held
 from app.services.common.erased import SELECT_USES, stored_uses
@@ -141,7 +141,7 @@ class CouponPlan:
         held: the locked campaigns of the coupons and of their uses.
     """
 
-    before: Mapping[str, Any] | None
+    before: OrderRow | None
     after: Mapping[str, Any]
     items: OrderItems
     customer: Customer
@@ -420,7 +420,7 @@ def release_uses(
     return changes, released
 
 
-def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dict[str, object]:
+def with_held_uses(order: OrderRow, released: Mapping[str, str]) -> dict[str, Item]:
     """Return the ``item_details`` of an order in the trash, which name the uses to take again.
 
     The status of the order is not always sufficient: an order that is ``refunded`` can have a

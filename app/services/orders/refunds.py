@@ -15,12 +15,21 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch, RowStream
-from app.db.records import Columns, Record, Row, as_printed, row_dicts
+from app.db.records import (
+    Columns,
+    Record,
+    Row,
+    as_printed,
+    changed_columns,
+    row_dicts,
+    with_columns,
+)
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
+from app.models.order import OrderRow
 from app.models.order_refund import OrderRefundRow
 from app.services.common import metadata as metadata_tables
 from app.services.common.bulk import Data, Precondition
@@ -143,16 +152,16 @@ def create_refund(actor: Principal, order_id: int, data: Data) -> Record:
         refunded = refunded_items(data, items, stored, iter(ids), currency)
         amount = refunded_amount(data, refunded, left, currency)
         timestamp = data.get("created_at") or now()
-        refund = _new_refund(order, actor.user_id, timestamp, Decimal(amount).scaleb(-2))
+        refund = _new_refund(order_id, actor.user_id, timestamp, Decimal(amount).scaleb(-2))
         refund |= {"reason": data.get("reason", ""), "line_items": refunded}
         metadata = RefundMetadataWrites.of_new(order_id, refunded, data)
         changes: list[Change] = [insert_refund(session, refund, order, metadata)]
-        after = {
-            **order,
+        changed = {
             "next_item_id": max(order["next_item_id"], *(each + 1 for each in ids), 1),
             "total_refunded": order["total_refunded"] + refund["amount"],
             "updated_at": timestamp,
         }
+        after = with_columns(order, changed)
         if amount == left and order["status"] != REFUNDED:
             changes += _become_refunded(session, order, after)
         changes.insert(1, _update_order(session, order, after))
@@ -199,8 +208,8 @@ def update_refund(
         after = refund | changed
         metadata.write(session, after)
         updated = _change("order_refund.updated", refund, after, order)
-        of_order = _update_order(session, order, {**order, "updated_at": changed["updated_at"]})
-        notify_with_coupons(session, actor, [updated, of_order])
+        of_order = with_columns(order, {"updated_at": changed["updated_at"]})
+        notify_with_coupons(session, actor, [updated, _update_order(session, order, of_order)])
         return after
 
     return run_in_transaction(work)
@@ -226,11 +235,8 @@ def delete_refund(
         # Items that an earlier release wrote have no ID of their own.
         items = {(order_id, item.get("item_id", 0)) for item in refund["line_items"]}
         delete_items(session, items)
-        after = {
-            **order,
-            "total_refunded": order["total_refunded"] - refund["amount"],
-            "updated_at": now(),
-        }
+        left = order["total_refunded"] - refund["amount"]
+        after = with_columns(order, {"total_refunded": left, "updated_at": now()})
         deleted = _change("order_refund.deleted", refund, None, order)
         notify_with_coupons(session, actor, [deleted, _update_order(session, order, after)])
 
@@ -240,7 +246,7 @@ def delete_refund(
 def insert_refund(
     session: Session,
     refund: Record,
-    order: Record,
+    order: Mapping[str, object],
     metadata: RefundMetadataWrites | None = None,
 ) -> Change:
     """Insert a refund, complete it with its ID, and return its change.
@@ -259,7 +265,7 @@ def insert_refund(
 def refund_of_the_rest(order: Record, user_id: int | None, timestamp: datetime) -> Record | None:
     """Return the refund that the status ``refunded`` records of an order's new total, or None."""
     rest = order["total"] - order["total_refunded"]
-    return _new_refund(order, user_id, timestamp, rest) if rest > 0 else None
+    return _new_refund(order["id"], user_id, timestamp, rest) if rest > 0 else None
 
 
 def stored_refunds(session: Session, ids: Collection[int]) -> list[OrderRefundRow]:
@@ -268,7 +274,7 @@ def stored_refunds(session: Session, ids: Collection[int]) -> list[OrderRefundRo
     return row_dicts(session.execute(found.order_by(ORDER_REFUNDS.c.id)))
 
 
-def deleted_refunds(session: Session, orders: Sequence[Record]) -> list[Change]:
+def deleted_refunds(session: Session, orders: Sequence[OrderRow]) -> list[Change]:
     """Return the changes of the refunds that are deleted with their orders."""
     refunded = {order["id"]: order for order in orders if order["total_refunded"]}
     if not refunded:
@@ -282,10 +288,10 @@ def deleted_refunds(session: Session, orders: Sequence[Record]) -> list[Change]:
 # --- private ---
 
 
-def _new_refund(order: Record, user_id: int | None, timestamp: datetime, amount: Decimal) -> Record:
+def _new_refund(order_id: int, user_id: int | None, timestamp: datetime, amount: Decimal) -> Record:
     """Return a refund of a whole order. ``create_refund`` sets another reason and its items."""
     return {
-        "order_id": order["id"],
+        "order_id": order_id,
         "created_at": timestamp,
         "updated_at": timestamp,
         "amount": amount,
@@ -329,7 +335,7 @@ def conditions_of(query: RefundQuery) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _lock_order(session: Session, order_id: int) -> Record:
+def _lock_order(session: Session, order_id: int) -> OrderRow:
     order = lock_orders(session, [order_id]).get(order_id)
     if order is None or order["status"] == TRASH:
         raise ShopError("shop_api_invalid_order_id")
@@ -346,7 +352,7 @@ def _refund_of(session: Session, order_id: int, refund_id: int) -> Record:
     return rows[0]
 
 
-def _become_refunded(session: Session, order: Record, after: Record) -> list[Change]:
+def _become_refunded(session: Session, order: OrderRow, after: OrderRow) -> list[Change]:
     """Give a fully refunded order its status, with its note; return the further changes."""
     after["status"] = REFUNDED
     held = lock_coupons(session, [order])
@@ -358,14 +364,13 @@ def _become_refunded(session: Session, order: Record, after: Record) -> list[Cha
     return [*uses, note_created(note_id, note, order["customer_id"])]
 
 
-def _update_order(session: Session, order: Record, after: Record) -> Change:
+def _update_order(session: Session, order: OrderRow, after: OrderRow) -> Change:
     """Write an order whose refunds have changed, and return its change.
 
     The entity tag of the order changes, too, even within one second (records 5).
     """
     after["revision"] = order["revision"] + 1
-    changed = {name: value for name, value in after.items() if value != order[name]}
-    if changed:
+    if changed := changed_columns(order, after):
         session.execute(update(ORDERS).where(ORDERS.c.id == order["id"]).values(changed))
     return Change("order.updated", order, after)
 
@@ -374,7 +379,7 @@ def _change(
     event: str,
     before: Mapping[str, object] | None,
     after: Mapping[str, object] | None,
-    order: Record,
+    order: Mapping[str, object],
 ) -> Change:
     """Return the change of a refund, with the customer whom its reason can mention."""
     of_customer = {"customer_id": order["customer_id"]}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from itertools import chain
+from typing import cast
 
 from flask import current_app
 from sqlalchemy import delete, insert, select, update
@@ -15,10 +16,11 @@ from app.catalog import TRASH, Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import coupon_code
 from app.db.bulk_inserts import insert_records
-from app.db.records import Record
+from app.db.records import Record, changed_columns, with_columns
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
+from app.models.order import OrderRow
 from app.models.order_refund import OrderRefundRow
 from app.services.campaigns.locks import Held
 from app.services.common.bulk import (
@@ -145,7 +147,7 @@ def delete_order(
         actor.require("shop_api_user_cannot_delete_order")
         if precondition:
             precondition(columns.with_total_tax(order))
-        after: Record | None = None
+        after: OrderRow | None = None
         timestamp = now()
         held = lock_coupons(session, [order])
         uses, released = release_uses(session, order_id, timestamp, held)
@@ -163,7 +165,7 @@ def delete_order(
                 "item_details": with_held_uses(order, released),
             }
             session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(trashed))
-            after = order | trashed
+            after = with_columns(order, trashed)
         changes = [*refunds, Change("order.deleted", order, after), *uses]
         notify_with_coupons(session, actor, changes)
 
@@ -171,7 +173,7 @@ def delete_order(
 
 
 @dataclass(slots=True, kw_only=True)
-class _OrderWrites(Writes[Record]):
+class _OrderWrites(Writes[OrderRow]):
     """The writes of orders in one transaction.
 
     Attributes:
@@ -188,7 +190,7 @@ class _OrderWrites(Writes[Record]):
 
     resource = "order"
 
-    stored: Mapping[int, Record]
+    stored: Mapping[int, OrderRow]
     accounts: Mapping[int, AccountRow]
     held: Held
     parents: set[int]
@@ -252,7 +254,7 @@ class _OrderWrites(Writes[Record]):
             self.notes.append((order, columns.status_note(order, columns.PENDING, change)))
         return order
 
-    def update(self, order: Record | None, item: BulkItem) -> Record:
+    def update(self, order: OrderRow | None, item: BulkItem) -> OrderRow:
         """Return an order after an update (orders 3)."""
         data, change = item.data, _status_change(item)
         if order is None:
@@ -269,9 +271,9 @@ class _OrderWrites(Writes[Record]):
         if "currency" in data and data["currency"].upper() != order["currency"]:
             columns.require_currency(data["currency"])
         if not data:
-            return dict(order)  # a copy, which does not show the metadata of an earlier item
+            return with_columns(order, {})  # without the metadata of an earlier item
         timestamp = now()
-        after = {**order, **columns.columns_of(data), "updated_at": timestamp, "version": ""}
+        after: Record = order | columns.columns_of(data) | {"updated_at": timestamp, "version": ""}
         after["currency"] = data.get("currency", order["currency"]).upper()
         after["status"] = columns.next_status(order["status"], data)
         if after["status"] != order["status"]:
@@ -293,15 +295,15 @@ class _OrderWrites(Writes[Record]):
             items.own_shipping_tax |= "shipping_tax" in data
             after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
             _require_refunds_covered(self, order, after, items, data)
-        metadata = self.metadata.changed(self, data, of_items, order)
+        metadata = self.metadata.changed(self, data, of_items, cast("Record", order))
         if plan:
             self.changes += plan.write(self.session, order["id"])
-        self.metadata.keep(metadata, order, after)
+        self.metadata.keep(metadata, cast("Record", order), after)
         after |= columns.derived_columns(after)
         if after["status"] != order["status"]:
             _note_status(self, after, order["status"], change)
         self.permissions[order["id"]] = permissions
-        return after
+        return cast("OrderRow", after)
 
     def write(self, results: Sequence[WriteResult]) -> list[WriteResult]:
         """Write the accepted orders. The number of statements for new orders is constant."""
@@ -309,9 +311,7 @@ class _OrderWrites(Writes[Record]):
         if created:
             insert_records(session, ORDERS, created)
         for order_id, after in self.records.items():
-            before = self.stored[order_id]
-            changes = {key: value for key, value in after.items() if value != before[key]}
-            if changes:
+            if changes := changed_columns(self.stored[order_id], after):
                 session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
         for order, refund in self.new_refunds:
             self.changes.append(insert_refund(session, refund, order))
@@ -383,7 +383,7 @@ def _lock(
 
 
 def _new_ids(
-    session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
+    session: Session, items: Sequence[BulkItem], orders: Mapping[int, OrderRow]
 ) -> tuple[Sequence[int], Sequence[int]]:
     """Return IDs for the orders and for the items of orders that the request can create."""
     numbers = [number_of_new_items(item.data) for item in items]
@@ -400,7 +400,7 @@ def _new_ids(
 
 
 def _refunds(
-    session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
+    session: Session, items: Sequence[BulkItem], orders: Mapping[int, OrderRow]
 ) -> Sequence[OrderRefundRow]:
     """Return the refunds of the orders whose items or sums the request can change."""
     changed = {
@@ -442,24 +442,27 @@ def _note_status(
         writes.new_refunds.append((order, rest))
 
 
+_CONCERNING_USES = {"status", "customer_id", "billing_email", "currency"}
+"""Columns of an order whose change can concern the uses of its coupons."""
+
+
 def _plan_update(
     writes: _OrderWrites,
-    order: Record,
+    order: OrderRow,
     after: Record,
     items: OrderItems,
     changed: Sequence[str],
 ) -> CouponPlan | None:
     """Return the changes to coupons, or None if the update does not affect them."""
     recompute = not {"line_items", "coupon_lines"}.isdisjoint(changed)
-    concerned = ("status", "customer_id", "billing_email", "currency")
-    if not recompute and all(order[name] == after[name] for name in concerned):
+    if not recompute and _CONCERNING_USES.isdisjoint(changed_columns(order, after)):
         return None
     return _plan(writes, order, after, items, recompute=recompute)
 
 
 def _plan(
     writes: _OrderWrites,
-    before: Record | None,
+    before: OrderRow | None,
     after: Record,
     items: OrderItems,
     *,
@@ -479,7 +482,7 @@ def _plan(
 
 def _require_refunds_covered(
     writes: _OrderWrites,
-    order: Record,
+    order: OrderRow,
     after: Record,
     items: OrderItems,
     data: Mapping[str, object],

@@ -15,6 +15,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.errors import ShopError
 from app.models import ORDERS, REDEMPTIONS, USERS
+from app.models.order import OrderRow
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common.persons import guest_conditions
 from app.services.common.roles import capabilities_by_user
@@ -130,7 +131,7 @@ def _oldest(found: Select[int]) -> Select[int]:
     return found.order_by(found.selected_columns.id).limit(MOST_ORDERS)
 
 
-def _is_claimable(order: Record, emails: Collection[str]) -> bool:
+def _is_claimable(order: OrderRow, emails: Collection[str]) -> bool:
     return order["customer_id"] is None and comparable_email(order["billing_email"]) in emails
 
 
@@ -141,7 +142,9 @@ def _require_all(order_ids: Sequence[int], claimable: Collection[int]) -> None:
             raise ShopError("shop_api_invalid_order_id", param=param).with_status(400)
 
 
-def _claim(session: Session, actor: Principal, customer_id: int, orders: Sequence[Record]) -> None:
+def _claim(
+    session: Session, actor: Principal, customer_id: int, orders: Sequence[OrderRow]
+) -> None:
     """Write the claim of locked orders and their uses, with an event of each."""
     ids = [order["id"] for order in orders]
     uses = {"references": [f"order-{order_id}" for order_id in ids]}
@@ -151,9 +154,9 @@ def _claim(session: Session, actor: Principal, customer_id: int, orders: Sequenc
     claimed = {"customer_id": customer_id, "updated_at": now()}
     session.execute(_CLAIM, {**owner, "claimed": ids, "claimed_at": claimed["updated_at"]})
     session.execute(_CLAIM_USES, {**owner, **uses})
-    same = changes_of(Change("order.updated", orders[0], orders[0] | claimed), None)
+    same = changes_of(Change("order.updated", orders[0], {**orders[0], **claimed}), None)
     notify(
         session,
         actor,
-        [Change("order.updated", each, each | claimed, changes=same) for each in orders],
+        [Change("order.updated", each, {**each, **claimed}, changes=same) for each in orders],
     )

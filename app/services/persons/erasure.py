@@ -45,6 +45,7 @@ from app.models import (
     REDEMPTIONS,
     USERS,
 )
+from app.models.order import OrderRow
 from app.models.refused_cart import REFUSED_CARTS
 from app.models.user import UserRow
 from app.services.campaigns.locks import hold_campaigns
@@ -158,7 +159,7 @@ def _left(person: Person) -> ColumnElement[bool]:
     return person.has_order & ORDERS.c.erased_at.is_(None)
 
 
-def _lock_orders(session: Session, person: Person) -> tuple[list[Record], bool]:
+def _lock_orders(session: Session, person: Person) -> tuple[list[OrderRow], bool]:
     """Lock the oldest orders that are not erased; return them, and whether these are all."""
     oldest = select(ORDERS.c.id).where(_left(person)).order_by(ORDERS.c.created_at, ORDERS.c.id)
     ids = list(session.scalars(oldest.limit(BATCH + 1)))
@@ -320,7 +321,7 @@ class _Erasure:
     session: Session
     actor: Principal
     person: Person
-    orders: Sequence[Record]
+    orders: Sequence[OrderRow]
     is_complete: bool
     coupons: FoundCoupons
 

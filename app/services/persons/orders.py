@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from flask import current_app
 from sqlalchemy import ColumnElement, Table, bindparam, delete, insert, or_, select, update
@@ -25,6 +26,7 @@ from app.models import (
     REFUND_METADATA,
 )
 from app.models.imported_record import ERASED, USES
+from app.models.order import OrderRow
 from app.models.personal_data import POSTCODE_LENGTH, Remains, emptied
 from app.services.customers.erasure import erase_redemptions, erase_reports
 from app.services.events.hooks import notify
@@ -37,7 +39,7 @@ _IDS = bindparam("ids", type_=IdList)
 _REFUNDS = select(ORDER_REFUNDS.c.id).where(is_one_of(ORDER_REFUNDS.c.order_id, _IDS))
 
 
-def erased_order(order: Record) -> Record:
+def erased_order(order: Mapping[str, Any]) -> Record:
     """Return the columns of an order that an erasure writes."""
     timestamp = now()
     changes: Record = {
@@ -65,7 +67,7 @@ def _without_meta(details: Mapping[str, Mapping[str, object]] | None) -> Record 
     }
 
 
-def erase_orders(session: Session, orders: Sequence[Record]) -> list[Change]:
+def erase_orders(session: Session, orders: Sequence[OrderRow]) -> list[Change]:
     """Remove the personal data of orders that the transaction has locked.
 
     Returns:
@@ -173,7 +175,7 @@ def _erase_batch(session: Session) -> int:
         .limit(BATCH)
         .with_for_update(skip_locked=True)
     )
-    orders: list[Record] = row_dicts(session.execute(oldest))
+    orders: list[OrderRow] = row_dicts(session.execute(oldest))
     ids = [order["id"] for order in orders]
     if ids:
         uses = [REDEMPTIONS.c.order_id.in_(ids)]
