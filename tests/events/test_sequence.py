@@ -11,7 +11,7 @@ from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.models import Event
 from app.services.events.outbox import NewEvent, record
-from app.services.events.sequence import number_events
+from app.services.events.sequence import has_unnumbered, number_events
 from tests.api_client import Client
 
 pytestmark = pytest.mark.both_databases
@@ -107,6 +107,20 @@ def test_sequencers_at_the_same_time_number_each_event_once(app):
         assert number_events() == 0
         rows = fetch(select(Event.id, Event.resource_id).where(Event.id > first).order_by(Event.id))
     assert rows == [(first + 1 + number, number) for number in range(3000)]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_no_event_is_read_to_see_that_all_are_numbered(app):
+    """Autovacuum can take its statistics of the table while many events have no ID."""
+    new = [NewEvent("coupon.updated", number, {}) for number in range(1000)]
+    with app.app_context(), db.engines["read"].connect() as connection:
+        run_in_transaction(lambda session: record(session, None, new))
+        connection.execute(text("ANALYZE events"))
+        assert number_events() == 1000
+        statement = select(has_unnumbered()).compile(connection)
+        plan = connection.exec_driver_sql(f"EXPLAIN {statement}").scalars().all()
+    assert any("ix_events_unnumbered" in line for line in plan), plan
+    assert not any("Seq Scan" in line for line in plan), plan
 
 
 def test_events_of_one_coupon_are_in_the_order_of_its_changes(app, admin, make_coupon):

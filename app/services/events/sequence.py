@@ -15,7 +15,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     bindparam,
-    exists,
     func,
     insert,
     select,
@@ -34,12 +33,12 @@ BATCH = 1000
 _LOCK_KEY = 7_345_102_881
 """The advisory lock of the sequencer in a database. Any number that nothing else uses."""
 
-_HAS_UNNUMBERED = select(exists().where(EVENTS.c.id.is_(None)))
+_IS_UNNUMBERED = EVENTS.c.id.is_(None)
 _LAST_ID = select(EVENT_FEED.c.last_id)
 
 _next = (
     select(EVENTS.c.position)
-    .where(EVENTS.c.id.is_(None))
+    .where(_IS_UNNUMBERED)
     .order_by(EVENTS.c.position)
     .limit(bindparam("limit", type_=BigInteger))
     .subquery("next")
@@ -50,6 +49,11 @@ _numbered = select(
         bindparam("last_id", type_=BigInteger) + func.row_number().over(order_by=_next.c.position)
     ).label("id"),
 ).subquery("numbered")
+# PostgreSQL finds the least position in the index of unnumbered events. It would look for any such
+# event in the whole table if the statistics are of a moment at which there were many.
+_HAS_UNNUMBERED = (
+    select(func.min(EVENTS.c.position)).where(_IS_UNNUMBERED).scalar_subquery().is_not(None)
+)
 _NUMBER = update(EVENTS).where(EVENTS.c.position == _numbered.c.position).values(id=_numbered.c.id)
 
 
@@ -65,7 +69,7 @@ def number_events(limit: int = 10 * BATCH) -> int:
     if not on_postgresql():
         return 0
     total = 0
-    while total < limit and fetch(_HAS_UNNUMBERED)[0][0]:
+    while total < limit and fetch(select(_HAS_UNNUMBERED))[0][0]:
         batch = min(BATCH, limit - total)
         numbered = run_in_transaction(partial(_number, limit=batch))
         total += numbered
@@ -81,7 +85,7 @@ def lock_sequence(session: Session) -> None:
 
 def has_unnumbered() -> ColumnElement[bool]:
     """Return the condition that committed events have no ID yet."""
-    return exists(select(1).where(EVENTS.c.id.is_(None)))
+    return _HAS_UNNUMBERED
 
 
 def last_event_id(session: Session) -> int:
