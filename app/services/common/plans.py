@@ -31,6 +31,7 @@ from sqlalchemy import (
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import MAX_SELECTS, STREAM_ABOVE, Fetch, RowStream, fetch, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
+from app.db.sql.functions import is_selected
 from app.services.common.filtering import Find, ListQuery, Matching
 from app.services.common.pagination import Page, Total, default_page_size, page_size
 from app.services.common.row_counts import RowCountFilter
@@ -91,7 +92,8 @@ def first_matches(
         ids = union_all(ids, select(search.ids.limit(FEW).subquery()))
     order = case((is_first, 0), else_=1), key.desc(), record_id.desc()
     # Without the other columns, indexes alone find and sort them.
-    first = select(record_id).where(record_id.in_(ids), matching.part).order_by(*order).limit(limit)
+    is_candidate = is_selected(record_id, ids.scalar_subquery())
+    first = select(record_id).where(is_candidate, matching.part).order_by(*order).limit(limit)
     rows = select(*map(as_printed, columns), record_id).where(record_id.in_(first))
     return fetch(rows.order_by(*order))
 
