@@ -310,16 +310,18 @@ def test_totals_of_a_period_add_whole_weeks_and_the_records_around_them(written_
             assert counted_there == {"count": len(wanted)}, (path, bounds)
 
 
-def test_totals_of_a_period_without_its_bounds(app, admin):
+@pytest.mark.parametrize(("prefix", "name"), [("", "created_at"), ("modified_", "updated_at")])
+def test_totals_of_a_period_without_its_bounds(app, admin, prefix, name):
     times = [MONDAY + timedelta(days, seconds) for days in (0, 7, 21) for seconds in (-1, 0, 1)]
     for each in times:
-        insert_order(app, created_at=each)
+        insert_order(app, **{"created_at": each - timedelta(9), name: each})
     for since, until in combinations(times[::2], 2):
-        bounds = {"after": f"{since:%Y-%m-%dT%H:%M:%S}", "before": f"{until:%Y-%m-%dT%H:%M:%S}"}
-        for query in ({"after": bounds["after"]}, {"before": bounds["before"]}, bounds):
+        after = {f"{prefix}after": f"{since:%Y-%m-%dT%H:%M:%S}"}
+        before = {f"{prefix}before": f"{until:%Y-%m-%dT%H:%M:%S}"}
+        for query in (after, before, after | before):
             found = admin.get("/wp-json/wc/v3/orders", query | {"per_page": 100})
-            begin = since if "after" in query else times[0] - timedelta(1)
-            end = until if "before" in query else times[-1] + timedelta(1)
+            begin = since if query != before else times[0] - timedelta(1)
+            end = until if query != after else times[-1] + timedelta(1)
             wanted = [each for each in times if begin < each < end]
             assert found.headers["X-WP-Total"] == str(len(found.get_json())) == str(len(wanted))
 

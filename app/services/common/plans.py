@@ -188,6 +188,7 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> Total:
     number: Select[int] | None = None
     if counted is not None and matching.search is None:
         number = counted.in_period(matching.conditions, found)
+        number = counted.by_change(matching.conditions, found) if number is None else number
     number = _count(found) if number is None else number
     has_older = None if most is None or matching.search is None else matching.search.has_older
     if has_older is not None:

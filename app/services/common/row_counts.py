@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from operator import ge, gt, le, lt
 
-from sqlalchemy import BinaryExpression, ColumnElement, Select, func, select, true
+from sqlalchemy import BinaryExpression, ColumnElement, Select, case, func, select, true
 
 from app.db.read_pool import MAX_SELECTS
 from app.models import ROW_COUNTS
@@ -25,6 +25,7 @@ class RowCountFilter:
         part: the condition of these records.
         partitions: counted partitions of the table; None for all.
         without: a partition to leave out; None to leave out nothing.
+        changed: column with the time of the last change, if the counted records have one.
     """
 
     table_name: str
@@ -32,6 +33,7 @@ class RowCountFilter:
     part: ColumnElement[bool] = field(default=true(), compare=False)
     partitions: tuple[str, ...] | None = None
     without: str | None = None
+    changed: ColumnElement[datetime] | None = None
 
     @property
     def number(self) -> Select[int]:
@@ -70,6 +72,35 @@ class RowCountFilter:
             outside = found.where(edge).subquery()
             number += select(func.count()).select_from(outside).scalar_subquery()
         return select(number)
+
+    def by_change(
+        self, conditions: Sequence[ColumnElement[bool]], found: Select[int]
+    ) -> Select[int] | None:
+        """Return a select that counts the records that changed since or until a time.
+
+        If most were created in this period, the others are counted instead.
+
+        Args:
+            conditions: the conditions of ``found``, which selects the IDs of the records.
+
+        Returns:
+            None if there are other conditions than one bound of the time of the change.
+        """
+        bound = conditions[0] if len(conditions) == 1 else None
+        if not isinstance(bound, BinaryExpression) or bound.left is not self.changed:
+            return None
+        end, value = _ENDS.get(bound.operator), bound.right.value
+        weeks = _whole_weeks(*(value if name == end else None for name in ("since", "until")))
+        if end is None or weeks is None:
+            return None
+        every, (record_id,) = self.number.scalar_subquery(), found.selected_columns
+        others = select(record_id).where(self.part, ~bound)
+        changed, unchanged = (
+            select(func.count()).select_from(ids.subquery()).scalar_subquery()
+            for ids in (found, others)
+        )
+        are_most = self.of_weeks(*weeks) * 2 > every
+        return select(case((are_most, every - unchanged), else_=changed))
 
     def of_weeks(self, first: datetime | None, end: datetime | None) -> ColumnElement[int]:
         """Return the number of records of whole weeks, as a part of a statement.

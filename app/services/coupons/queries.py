@@ -60,7 +60,13 @@ NOT_ACTIVE = ("expired", "paused", "scheduled", "used_up")
 """States of coupons that are not active, in their order of precedence (campaigns 2)."""
 
 _NEWEST_FIRST = (COUPONS.c.created_at.desc(), COUPONS.c.id.desc())
-COUNTED = RowCountFilter("coupons", COUPONS.c.created_at, PUBLISHED, (CouponStatus.PUBLISHED,))
+COUNTED = RowCountFilter(
+    "coupons",
+    COUPONS.c.created_at,
+    PUBLISHED,
+    (CouponStatus.PUBLISHED,),
+    changed=COUPONS.c.updated_at,
+)
 SORT_KEYS: Mapping[str, Column[Any]] = {
     "date": COUPONS.c.created_at,
     "modified": COUPONS.c.updated_at,

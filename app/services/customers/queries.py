@@ -266,7 +266,7 @@ def of_role(
 ) -> Matching:
     """Return the users with a role who meet some conditions."""
     if role == ALL_ROLES:
-        counted = RowCountFilter("users", USERS.c.created_at)
+        counted = RowCountFilter("users", USERS.c.created_at, changed=USERS.c.updated_at)
         return Matching(USERS.c.id, conditions, true(), counted, search, false())
     has_role, others, is_rare = _has_role(role, USERS.c.id, fetch)
     if is_rare:  # each of the few is compared
@@ -277,7 +277,9 @@ def of_role(
 
 
 def _counted(role: str, part: ColumnElement[bool]) -> RowCountFilter:
-    return RowCountFilter("user_roles", USERS.c.created_at, part, (role,))
+    return RowCountFilter(
+        "user_roles", USERS.c.created_at, part, (role,), changed=USERS.c.updated_at
+    )
 
 
 def _is_in(role: str, record_id: ColumnElement[int]) -> ColumnElement[bool]:

@@ -55,7 +55,9 @@ from app.services.customers.statistics import COLUMNS as CUSTOMER_COLUMNS
 DOWNLOADABLE = ("processing", "completed")
 
 IS_TRASHED, _IS_LISTED = ORDERS.c.status == TRASH, ORDERS.c.status != TRASH
-_COUNTED = RowCountFilter("orders", ORDERS.c.created_at, _IS_LISTED, without=TRASH)
+_COUNTED = RowCountFilter(
+    "orders", ORDERS.c.created_at, _IS_LISTED, without=TRASH, changed=ORDERS.c.updated_at
+)
 _HAS_ID = and_(ORDERS.c.id == bindparam(WANTED), _IS_LISTED)
 _IS_OF_CUSTOMER = and_(ORDERS.c.customer_id == bindparam(WANTED), _IS_LISTED)
 _OLDEST_FIRST = (ORDERS.c.created_at, ORDERS.c.id)
@@ -280,7 +282,9 @@ def of_statuses(
         return Matching(ORDERS.c.id, conditions, _IS_LISTED, _COUNTED, search, IS_TRASHED)
     names = tuple(sorted(set(statuses)))
     has_status = ORDERS.c.status.in_(names)
-    counted = RowCountFilter("orders", ORDERS.c.created_at, has_status, names)
+    counted = RowCountFilter(
+        "orders", ORDERS.c.created_at, has_status, names, changed=ORDERS.c.updated_at
+    )
     return Matching(ORDERS.c.id, conditions, has_status, counted, search)
 
 
