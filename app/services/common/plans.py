@@ -24,6 +24,7 @@ from sqlalchemy import (
     bindparam,
     case,
     func,
+    literal_column,
     select,
     union_all,
 )
@@ -230,11 +231,11 @@ def _search(
 ) -> Select[int]:
     """Find all matches by their conditions, and then sort them.
 
-    Without MATERIALIZED, PostgreSQL reads the index of the sort order, up to a million entries,
-    until it has found the few matches.
+    Without OFFSET, PostgreSQL reads the index of the sort order, up to a million entries, until it
+    has found the few matches.
     """
     every = matching.found(for_page=for_page).add_columns(key.label("key"))
-    found = every.cte("found").prefix_with("MATERIALIZED")
+    found = every.offset(literal_column("0")).subquery("found")
     record_id, key = found.c
     order = _order(key, record_id, direction, is_backward=is_backward, has_nulls=True)
     page = select(record_id).order_by(*order)
