@@ -1,7 +1,14 @@
 """Lists and counts of redemptions, and their filters (redemptions 4 and 6)."""
 
-import pytest
+from datetime import UTC, datetime
+from itertools import product
+from operator import ge, le
 
+import pytest
+from sqlalchemy import update
+
+from app.db.session import run_in_transaction
+from app.models import REDEMPTIONS
 from tests.api_client import refused_params
 from tests.redemptions.calls import move, reserve
 
@@ -74,6 +81,47 @@ def test_filters_by_ids_and_live_time_of_update(admin, ledger):
     assert listed(admin, **{"filter[customer_id]": ledger["ada"]["id"]}) == [ledger["confirmed"]]
     until = ledger["expired"]["updated_at"]
     assert listed(admin, **{"filter[updated_at_max]": until}) == [ledger["expired"]]
+
+
+@pytest.mark.both_databases
+def test_reservations_that_expire_are_in_a_period_by_the_time_that_is_shown(admin, ledger):
+    """Also beside changes that are found by their stored times, whatever the order."""
+    shown = {each["id"]: each for each in listed(admin)}
+    times = sorted({each["updated_at"] for each in shown.values()})
+    for time, name, order in product(times, ("date", "id", "expires_at"), ("asc", "desc")):
+        sort = {"filter[orderby]": name, "filter[order]": order}
+        ids = [each["id"] for each in listed(admin, **sort)]
+        since = listed(admin, **sort, **{"filter[updated_at_min]": time})
+        until = listed(admin, **sort, **{"filter[updated_at_max]": time})
+        assert since == [shown[each] for each in ids if shown[each]["updated_at"] >= time]
+        assert until == [shown[each] for each in ids if shown[each]["updated_at"] <= time]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("few", [0, 20_000])
+def test_changes_are_sorted_by_any_key(admin, app, make_coupon, monkeypatch, few):
+    """If they are the fewer, they are found first, and otherwise while the list is read."""
+    monkeypatch.setattr("app.services.common.plans.FEW", few)
+    make_coupon(code="summer")
+    ids = [reserve(admin, reference=f"{number}", expires_in=3600)["id"] for number in range(9)]
+    with app.app_context():
+        for number, redemption_id in enumerate(ids):
+            at = datetime(2026, 1, 1 + number % 3, tzinfo=UTC)
+            run_in_transaction(
+                lambda session, redemption_id=redemption_id, at=at: session.execute(
+                    update(REDEMPTIONS)
+                    .where(REDEMPTIONS.c.id == redemption_id)
+                    .values(updated_at=at, created_at=at, status="released", holds_slot=False)
+                )
+            )
+    for name, order, day in product(("date", "id", "expires_at"), ("asc", "desc"), (1, 2, 3)):
+        every = listed(admin, **{"filter[orderby]": name, "filter[order]": order})
+        for bound, is_in in (("updated_at_min", ge), ("updated_at_max", le)):
+            time = f"2026-01-0{day}T00:00:00Z"
+            query = {"filter[orderby]": name, "filter[order]": order, f"filter[{bound}]": time}
+            assert listed(admin, **query) == [
+                each for each in every if is_in(each["updated_at"], time)
+            ]
 
 
 @pytest.mark.both_databases

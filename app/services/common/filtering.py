@@ -77,6 +77,7 @@ class Matching:
         others: the condition of the records that are not in that part, if these are few.
         number: the number of matches, if it is found sooner than by counting them.
         index: another table that the list is read from.
+        few: up to which number matches are found first and then sorted, if more than FEW.
     """
 
     record_id: ColumnElement[int]
@@ -87,6 +88,7 @@ class Matching:
     others: ColumnElement[bool] | None = None
     number: ColumnElement[int] | None = None
     index: OtherIndex | None = None
+    few: int | None = None
 
     @property
     def is_whole(self) -> bool:

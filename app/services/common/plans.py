@@ -154,7 +154,8 @@ def fetch_page(
 def _few(matching: Matching, most: int | None) -> int:
     """Return up to which number matches are found first, of which ``most`` are counted."""
     search = matching.search
-    return FEW if search is None or most is None or not search.is_sorted else most
+    few = max(FEW, matching.few or 0)
+    return few if search is None or most is None or not search.is_sorted else most
 
 
 def _matching(find: Find, fetch: Fetch) -> Matching:
