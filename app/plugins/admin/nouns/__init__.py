@@ -73,13 +73,14 @@ class Noun:
     also_reads: tuple[str, ...] = ()  # operations that its page needs beside that of the record
     secrets: Mapping[str, str] = {}  # labels of fields that are shown only when they are new
     secrets_note = ""  # what to do with them
+    rotates = ""  # the operation that replaces them
     delete_note = ""  # what the question before deleting a record adds
     deletes = True
 
     def __init__(self) -> None:
         self.plural = self.plural or f"{self.name}s"
         self.operation = noun = self.operation or self.name
-        self.operations = f"{noun}{'es' if noun.endswith('h') else 's'}"
+        self.operations = noun.removesuffix(self.name) + self.plural
         label = self.menu or self.title
         self.blp = blp = AdminBlueprint(
             f"admin_{self.plural}", label, *self.navigation, page="show_list"
@@ -94,8 +95,8 @@ class Noun:
             blp.page(f"{one}/edit", f"get_{noun}", f"update_{noun}", methods=FORM)(self.edit)
         if self.deletes:
             blp.action(f"{one}/delete", f"delete_{noun}")(self.delete)
-        if self.secrets:
-            blp.action(f"{one}/rotate", self._rotation)(self.rotate)
+        if self.rotates:
+            blp.action(f"{one}/rotate", self.rotates)(self.rotate)
         if self.has_trash:
             blp.action(f"{one}/trash", f"delete_{noun}")(self.trash)
             add_action(self, "restore", f"restore_{noun}", "restored")
@@ -333,13 +334,9 @@ class Noun:
     def edit(self, **path: int) -> AnyResponse:
         return form_pages.edit(self, *path.values())
 
-    @property
-    def _rotation(self) -> str:
-        return f"rotate_{self.operation}{'_secret' if len(self.secrets) == 1 else ''}"
-
     def rotate(self, **path: Any) -> Response:
         """Replace the secrets of a record, and show the new ones once."""
-        return self.with_secrets(call(self._rotation, headers=form_headers(), **path).content)
+        return self.with_secrets(call(self.rotates, headers=form_headers(), **path).content)
 
     def with_secrets(self, record: Record) -> Response:
         secrets = [(_(label), record[name]) for name, label in self.secrets.items()]

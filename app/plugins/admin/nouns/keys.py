@@ -67,6 +67,7 @@ class Keys(Noun):
     title, navigation, create_label = "Keys", ("key", 800), "Create key"
     create_schema, deletes = schemas.ApiKeyCreate, False
     secrets = {"consumer_key": "Consumer key", "consumer_secret": "Consumer secret"}
+    rotates = "rotate_api_key"
     secrets_note = "The secret is shown only here. Copy both to the program that uses the key."
     given = {"permission": "read_write", "resources": ["all"], "role": "shop_manager"}
 

@@ -44,7 +44,7 @@ class WebhookPages(Noun):
     title, navigation, create_label = "Webhooks", ("send", 400), "Create webhook"
     named_by, create_schema, update_schema = ("name",), WebhookCreate, WebhookUpdate
     given = {"topics": ["order.*"]}
-    secrets = {"secret": "Secret"}
+    secrets, rotates = {"secret": "Secret"}, "rotate_webhook_secret"
     secrets_note = "It signs the deliveries, and is shown only here. Copy it to your program."
     also_reads = ("list_webhook_deliveries",)
 

@@ -21,10 +21,7 @@ class LegacyReportQuery(queries.Query):
         "filter[period]",
         "`week` is the last 7 days until today; `month` and `year` begin with their first day. By "
         "default, the days of the other parameters, or today.",
-        "week",
-        "month",
-        "last_month",
-        "year",
+        *reports.PERIODS,
     )
     first = DateParam("filter[date_min]", "First day in the time zone of the shop.")
     last = DateParam("filter[date_max]", "Last day, which is included. By default, today.")

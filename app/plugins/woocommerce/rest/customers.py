@@ -151,7 +151,7 @@ def order_customers(orders: Sequence[Record], site: Site) -> Iterable[object]:
     if not site.has_customer:
         return [ma.missing] * len(orders)
     accounts = {each["customer_id"]: each["customer"] for each in orders if each["customer"]}
-    made = _account_objects([*accounts.values()], site)
+    made = _account_objects([*accounts.values()], site, ())
     shown = dict(zip(accounts, made, strict=True))
     return [shown[each["customer_id"]] if each["customer"] else _guest(each) for each in orders]
 

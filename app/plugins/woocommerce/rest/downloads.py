@@ -27,7 +27,7 @@ def _download_links(record: Record, site: Site) -> Object:
 class RestDownloadFile(Base):
     """File of a download."""
 
-    name, file = schemas.Text("file_name"), schemas.Text("file_file")
+    name = file = schemas.Text()
 
 
 class RestDownload(Base):
@@ -45,7 +45,10 @@ class RestDownload(Base):
     access_expires_gmt = schemas.Text(
         "access_expires", lambda time, _: time[:19] if time else "never"
     )
-    file = schemas.one(RestDownloadFile, all_of=schemas.maker(RestDownloadFile))
+    file = schemas.one(
+        RestDownloadFile,
+        lambda record, _: {"name": record["file_name"], "file": record["file_file"]},
+    )
     _links = schemas.links(_download_links)
 
 
@@ -63,7 +66,7 @@ def list_downloads(call: Call) -> Response:
         for each in shown:
             each["product_name"] = products.get((each["order_id"], each["product_id"]), "")
             each["customer_id"] = call.ids["id"]
-        return _download_objects(shown, call.site)
+        return _download_objects(shown, call.site, call.wanted)
 
     return lists.listed(call, downloads_of_customer(call.actor, call.ids["id"], columns), made)
 

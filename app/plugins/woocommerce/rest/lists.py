@@ -21,7 +21,7 @@ from app.db.search import Search, contains, has_part
 from app.db.sql.functions import json_text
 from app.plugins.woocommerce.rest import arguments as arg
 from app.plugins.woocommerce.rest.operations import Call
-from app.plugins.woocommerce.rest.parameters import names_in, written
+from app.plugins.woocommerce.rest.parameters import written
 from app.plugins.woocommerce.rest.schemas import Field
 from app.plugins.woocommerce.rest.site import Object, Site
 from app.services.common.filtering import Find, ListQuery
@@ -236,12 +236,11 @@ def listed(
 
 def site_of(call: Call) -> Site:
     """Return the site with the options of a request that shows orders, refunds or metadata."""
-    args, fields = call.args, names_in(call.sent.get("_fields"))
-    firsts = {name.split(".")[0] for name in fields}
+    args, wanted = call.args, call.wanted
     return replace(
         call.site,
         dp=min(call.given.get("dp", 2), arg.MAX_DECIMALS),
-        has_customer=call.site.has_customer and (not fields or "customer" in firsts),
+        has_customer=call.site.has_customer and (not wanted or "customer" in wanted),
         include_meta=frozenset(args.get("include_meta") or ()),
         exclude_meta=frozenset(args.get("exclude_meta") or ()),
     )

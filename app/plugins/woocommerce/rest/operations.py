@@ -32,12 +32,20 @@ class Call:
     sent: Record  # all parameters as they were sent, also those that every operation has
     check: Precondition | None = None  # of ``If-Match``, for the record that is written
 
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The fields of objects that the request asks for, without parts of them; none for all."""
+        return frozenset(
+            name.partition(".")[0] for name in parameters.names_in(self.sent.get("_fields"))
+        )
+
     def shown(self, body: object) -> Any:
         """Return a body with the fields that the request asks for."""
-        if "_fields" not in self.sent:
+        if not (wanted := self.wanted):
             return body
-        body = orjson.loads(json_bytes(body))
-        picked = parameters.selected(body, self.sent["_fields"])
+        # Addresses are JSON text, whose parts can be asked for.
+        fields = orjson.loads(json_bytes(parameters.selected(body, [*wanted])))
+        picked = parameters.selected(fields, self.sent["_fields"])
         if isinstance(body, dict) and "_links" in body:
             picked = {name: each for name, each in picked.items() if name != "_links"}
             picked["_links"] = body["_links"]

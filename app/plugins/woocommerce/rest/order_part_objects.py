@@ -23,12 +23,12 @@ from app.plugins.woocommerce.rest.order_objects import (
 )
 from app.plugins.woocommerce.rest.site import Entries, Object, Record, Site
 from app.schemas.base import Base
+from app.services.orders.refund_rules import REFUNDABLE
 
 _BELOW = ("GET", "DELETE")
 _PAYMENT = "_refunded_payment"
 """Metadata of an imported refund: whether the payment provider was called."""
 _OF_REFUNDS = STORED_KEYS | {_PAYMENT}
-REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
 _REFUNDED = "_refunded_item_id"
 """Metadata of an item of a refund: the item of the order."""
 
@@ -58,7 +58,7 @@ def _refunded_tax_lines(record: Record, site: Site) -> list[Object]:
             sums[key] = sums.get(key, Decimal(0)) + Decimal(tax["total"])
     rates = {rate for rate, _ in sums}
     lines = [line for line in record["tax_lines"] if line["rate_id"] in rates]
-    made = _tax_lines([{**line, "order": record} for line in lines], site)
+    made = _tax_lines([{**line, "order": record} for line in lines], site, ())
     return [
         {
             **each,
@@ -95,7 +95,7 @@ class RestRefund(Base):
 _tax_lines = schemas.maker(RestTaxLine)
 
 
-def complete_refund(record: Record) -> Record:
+def complete_refund(record: Record) -> Object:
     """Return a refund with the lists and the metadata that its object shows."""
     own = {"items_metadata": _with_references(record)}
     return {**record, **_refunded_lists(record), **own}

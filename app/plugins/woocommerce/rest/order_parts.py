@@ -29,6 +29,7 @@ from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.filtering import Matching
 from app.services.orders import notes, refunds
 from app.services.orders.locks import lock_orders
+from app.services.orders.refund_rules import REFUNDABLE
 
 
 def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
@@ -69,15 +70,15 @@ class Notes(Resource):
         rows = stored_orders.list_notes(call.ids["order_id"], for_customer=wanted)
 
         def made(batch: Sequence[Row]) -> list[Object]:
-            return self.made(lists.as_records(self.columns, batch), call.site)
+            return self.make(lists.as_records(self.columns, batch), call.site, call.wanted)
 
         return lists.listed(call, rows, made)
 
-    def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
+    def shown(self, record_id: int, call: Call) -> Object:
         found = self.records([record_id], call.site)
         if not found or found[0]["order_id"] != call.ids["order_id"]:
-            raise RestError("woocommerce_rest_invalid_id", "Invalid resource ID.", status)
-        return self.made(found, call.site)[0]
+            raise RestError("woocommerce_rest_invalid_id", "Invalid resource ID.", 404)
+        return self.make(found, call.site, ())[0]
 
     def view(self, call: Call) -> Object:
         _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)
@@ -85,9 +86,6 @@ class Notes(Resource):
 
     def lock(self, session: Session, calls: Sequence[Call]) -> None:
         lock_orders(session, [min(call.ids["order_id"], INT64_MAX) for call in calls])
-
-    def data(self, call: Call) -> Object:  # the author is read under the lock
-        return {}
 
     def write_one(self, call: Call, data: Object) -> int:
         _order(call, "woocommerce_rest_order_invalid_id")
@@ -171,22 +169,20 @@ class Refunds(Resource):
         return stored_orders.matching_refunds(query, call.ids.get("order_id"))
 
     def completed(self, records: list[Object], site: Site) -> list[Object]:
-        return stored_orders.completed_refunds(records)
-
-    def made(self, records: Sequence[Record], site: Site) -> list[Object]:
-        return super().made([*map(order_part_objects.complete_refund, records)], site)
+        stored = stored_orders.completed_refunds(records)
+        return [*map(order_part_objects.complete_refund, stored)]
 
     def defaults(self, call: Call) -> Mapping[str, object]:
         return {"dp": 2}
 
-    def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
+    def shown(self, record_id: int, call: Call) -> Object:
         site = self.site(call)
         if not (records := self.records([record_id], site)):
-            raise self.unknown(call, status)
+            raise self.unknown(call, 404)
         if records[0]["order_id"] != call.ids["order_id"]:
             message = "Invalid order refund ID."
-            raise RestError("woocommerce_rest_invalid_order_refund_id", message, status)
-        return self.made(records, site)[0]
+            raise RestError("woocommerce_rest_invalid_order_refund_id", message, 404)
+        return self.make(records, site, ())[0]
 
     def view(self, call: Call) -> Object:
         _order(call, "woocommerce_rest_invalid_order_id")
@@ -194,9 +190,6 @@ class Refunds(Resource):
 
     def lock(self, session: Session, calls: Sequence[Call]) -> None:
         lock_orders(session, [min(call.ids["order_id"], INT64_MAX) for call in calls])
-
-    def data(self, call: Call) -> Object:  # it depends on the items of the order
-        return {}
 
     def write_one(self, call: Call, data: Object) -> int:
         """Record a refund. No provider is called."""
@@ -214,7 +207,7 @@ class Refunds(Resource):
             raise RestError("woocommerce_rest_invalid_order_refund", message)
         given = call.given
         native: Object = {name: given[name] for name in ("amount", "reason") if name in given}
-        known = {item["id"] for name in order_part_objects.REFUNDABLE for item in order[name]}
+        known = {item["id"] for name in REFUNDABLE for item in order[name]}
         native["line_items"] = [
             _native_item(each)
             for each in given.get("line_items") or ()
@@ -263,8 +256,9 @@ def _invalid_refund(error: InvalidInputs) -> RestError:
 class AllRefunds(Refunds):
     """The refunds of all orders, each with the ID of its order."""
 
-    def made(self, records: Sequence[Record], site: Site) -> list[Object]:
-        return super().made([{**each, "parent_id": each["order_id"]} for each in records], site)
+    def completed(self, records: list[Object], site: Site) -> list[Object]:
+        completed = super().completed(records, site)
+        return [{**each, "parent_id": each["order_id"]} for each in completed]
 
 
 NOTES, REFUNDS = Notes(), Refunds()

@@ -93,7 +93,7 @@ _DATE = arg.Argument("string", format="report-date")
 
 def _period(noun: str) -> Base:
     """Return the arguments of a report of a period."""
-    period = arg.choice(f"{noun}ListPeriod", ["week", "month", "last_month", "year"])
+    period = arg.choice(f"{noun}ListPeriod", [*reports.PERIODS])
     return arg.query({**arg.VIEW, "period": period, "date_min": _DATE, "date_max": _DATE})
 
 

@@ -73,17 +73,13 @@ class Resource:
         """Return records with what is stored in other tables."""
         return records
 
-    def made(self, records: Sequence[Record], site: Site) -> list[Object]:
-        """Return records in the form of this dialect."""
-        return self.maker(records, site)
-
     def defaults(self, call: Call) -> Mapping[str, object]:
         """Return the parameters that links to other pages have in any case."""
         return {}
 
     def data(self, call: Call) -> Object:
         """Return the fields of a request as far as they do not depend on stored records."""
-        raise NotImplementedError
+        return {}
 
     def lock(self, session: Session, calls: Sequence[Call]) -> None:
         """Lock what writes read to decide, until the commit.
@@ -168,11 +164,11 @@ class Resource:
             self.erase(call.actor, call.ids["id"], force=False, precondition=call.check)
         return call.ids["id"]
 
-    def record(self, call: Call, status: int = 404) -> Record:
+    def record(self, call: Call) -> Record:
         """Return a record as changes read it, or raise RestError."""
         if found := self.stored([call.ids["id"]], call):
             return found[0]
-        raise self.unknown(call, status)
+        raise self.unknown(call, 404)
 
     def records(self, ids: Sequence[int], site: Site) -> list[Object]:
         """Return the records with these IDs in the order of the IDs, also those in the trash."""
@@ -181,7 +177,7 @@ class Resource:
 
     def objects(self, ids: Sequence[int], site: Site) -> list[Object]:
         """Return the records with these IDs in the form of this dialect."""
-        return self.made(self.records(ids, site), site)
+        return self.make(self.records(ids, site), site, ())
 
     def stored(self, ids: Sequence[int], call: Call) -> Sequence[Record]:
         """Return records as changes of a kind with ``save`` read them."""
@@ -226,7 +222,7 @@ class Resource:
     # Operations
 
     @cached_property
-    def maker(self) -> Make:
+    def make(self) -> Make:
         """The function that makes the objects."""
         return maker(self.result)
 
@@ -237,7 +233,7 @@ class Resource:
         found, total = lists.fetch_records(
             self.columns, find, query, keys=self.keys, may_read=may_read
         )
-        shown = self.made(self.completed(found, site), site)
+        shown = self.make(self.completed(found, site), site, call.wanted)
         return lists.page(call, shown, total, self.defaults(call))
 
     def _compare(self, call: Call) -> None:
@@ -245,11 +241,11 @@ class Resource:
         check = precondition(lambda record: self.shown(record["id"], call))
         call.check = check and (lambda record: check({"id": record["id"]}))
 
-    def shown(self, record_id: int, call: Call, status: int = 404) -> Object:
+    def shown(self, record_id: int, call: Call) -> Object:
         """Return a record in the form of this dialect, or raise RestError."""
         if found := self.objects([record_id], self.site(call)):
             return found[0]
-        raise self.unknown(call, status)
+        raise self.unknown(call, 404)
 
     def view(self, call: Call) -> Object:
         """Return a record, also one in the trash."""

@@ -7,7 +7,7 @@ OPTIONS and the OpenAPI document describe the same schemas. The names of the cla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -25,8 +25,8 @@ Read = Callable[[Record, Site], object]
 """Returns the value of a field of a record."""
 Convert = Callable[[Any, Site], object]
 """Returns the value of a field for what a record has."""
-Make = Callable[[Sequence[Record], Site], list[Object]]
-"""Returns the objects of records."""
+Make = Callable[[Sequence[Record], Site, Collection[str]], list[Object]]
+"""Returns the objects of records, with some fields that are wanted, or with all."""
 ReadAll = Callable[[Sequence[Record], Site], Iterable[object]]
 """Returns the values of a field of records."""
 
@@ -103,7 +103,7 @@ def parts(schema: type[Base], of: Callable[[Record], Sequence[Record]]) -> Field
 
     def read(records: Sequence[Record], site: Site) -> Iterable[object]:
         found = [of(record) for record in records]
-        made = iter(make([*chain.from_iterable(found)], site))
+        made = iter(make([*chain.from_iterable(found)], site, ()))
         return [[*islice(made, len(each))] for each in found]
 
     return _field(partial(ma.fields.List, ma.fields.Nested(schema)), all_of=read)
@@ -133,16 +133,18 @@ def maker(schema: type[Base]) -> Make:
     # One more than there are names, so that the values are a tuple even of a single name.
     values = itemgetter(*(keys.get(name, first) for name in names), first)
 
-    def make(records: Sequence[Record], site: Site) -> list[Object]:
+    def make(records: Sequence[Record], site: Site, wanted: Collection[str]) -> list[Object]:
         shown = [dict(zip(names, each, strict=False)) for each in map(values, records)]
+        wanted = wanted or names
         for name, read in reads:
-            for each, record in zip(shown, records, strict=True):
+            for each, record in zip(shown, records, strict=True) if name in wanted else ():
                 each[name] = read(record, site)
         for name, read_all in together:
-            for each, value in zip(shown, read_all(records, site), strict=True):
+            found = read_all(records, site) if name in wanted else [ma.missing] * len(shown)
+            for each, value in zip(shown, found, strict=True):
                 each[name] = value
         for name, convert in others if site.dp == STORED_DP else converts:
-            for each in shown:
+            for each in shown if name in wanted else ():
                 each[name] = convert(each[name], site)
         for name in optional:
             for each in shown:

@@ -144,7 +144,7 @@ class Webhooks(Resource):
         query = replace(query, include=tuple(filter(None, query.include)))
         wanted = None if status in {None, "all"} else status
         found, total = list_records(call.actor, query, wanted)
-        return lists.page(call, self.made(found, call.site), Total(total))
+        return lists.page(call, self.make(found, call.site, call.wanted), Total(total))
 
     def data(self, call: Call) -> Object:
         """Return the fields of a webhook. Those of a change that are empty keep their values."""
@@ -157,8 +157,8 @@ class Webhooks(Resource):
         return data
 
     def write_one(self, call: Call, data: Object) -> int:
-        if call.ids:
-            self.shown(call.ids["id"], call, 400)
+        if call.ids and not self.records([call.ids["id"]], call.site):
+            raise self.unknown(call, 400)
         try:
             webhook = (
                 writes.update_webhook(call.actor, call.ids["id"], data, call.check, BARE_ONLY)

@@ -95,6 +95,18 @@ def test_answers_equal_reads(shop):
 
 
 @pytest.mark.both_databases
+def test_a_field_alone_is_that_of_the_complete_objects_of_a_list(shop):
+    hook = {"topic": "order.created", "delivery_url": "https://hooks.example.com"}
+    shop.ok("POST", "/webhooks", hook)
+    for path in ("/orders", "/coupons", "/customers", "/webhooks", "/refunds", "/orders/41/notes"):
+        complete = shop.ok("GET", f"{path}?per_page=5")
+        assert complete, path
+        for name in {name for each in complete for name in each}:
+            alone = shop.ok("GET", f"{path}?per_page=5&_fields={name}")
+            wanted = [{name: each[name]} if name in each else [] for each in complete]
+            assert alone == wanted, (path, name)
+
+
 def test_coupon_lines_replace_the_whole_set(shop):
     body = {"line_items": [LINE], "coupon_lines": [{"code": "welcome10"}]}
     order = shop.ok("POST", "/orders", body)
