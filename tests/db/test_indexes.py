@@ -37,6 +37,7 @@ INDEXES = {
         "ix_orders_created": "GET /orders in order of date; changed in a period",
         "ix_orders_updated": "GET /orders with filter[orderby]=modified",
         "ix_orders_created_via": "wc/v3: GET /orders with created_via",
+        "ix_orders_created_via_postgresql": "the number of these orders",
         "ix_orders_total": "GET /orders with filter[orderby]=total",
         "ix_orders_status_created": "GET /orders with filter[status]; the trash",
         "ix_orders_customer": "GET /customers/{id}/orders; statistics of a customer",
