@@ -131,7 +131,7 @@ def list_customer_reports(query: Query) -> Response:
 
 @blp.route("/orders")
 @blp.errors("shop_api_user_cannot_view_reports")
-@blp.arguments(schemas.ReportQuery, location="query")
+@blp.arguments(schemas.CurrencyQuery, location="query")
 @blp.response(200, schemas.OrderReportList, example={"order_reports": examples.ORDERS})
 @blp.also_returns(CSV)
 def list_order_reports(query: Query) -> Response:

@@ -122,7 +122,7 @@ class PeriodQuery(Query):
     )
 
 
-class ReportQuery(PeriodQuery):
+class CurrencyQuery(PeriodQuery):
     """Query of a report of one currency."""
 
     currency = CurrencyParam(
@@ -131,7 +131,7 @@ class ReportQuery(PeriodQuery):
     )
 
 
-class IntervalReportQuery(ReportQuery):
+class IntervalReportQuery(CurrencyQuery):
     """Query of a report with intervals."""
 
     interval = ChoiceParam(
@@ -154,7 +154,7 @@ class RefusalReportListQuery(PageQuery, PeriodQuery):
     limit = LimitParam()
 
 
-class CouponReportListQuery(PageQuery, ReportQuery):
+class CouponReportListQuery(PageQuery, CurrencyQuery):
     """Query of the report of coupons."""
 
     figures = FiguresParam(CouponFigures)
@@ -176,7 +176,7 @@ class CouponReportListQuery(PageQuery, ReportQuery):
     )
 
 
-class CustomerReportListQuery(PageQuery, ReportQuery):
+class CustomerReportListQuery(PageQuery, CurrencyQuery):
     """Query of the report of customers."""
 
     limit = LimitParam()
