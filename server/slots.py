@@ -8,9 +8,9 @@ from collections import deque
 from threading import TIMEOUT_MAX, Lock
 
 PATIENCE_SECONDS = 0.01
-"""How long other requests may go before one that waits.
+"""How long other requests may run before a request that waits.
 
-A thread that goes on with its next request costs less than one that is woken.
+A thread that continues with its next request costs less than a thread that is woken.
 """
 
 

@@ -70,9 +70,9 @@ class Supervisor:
         listener: int | None = None,
     ) -> None:
         self._commands = gunicorn, worker
-        # The one that serves, and the one that follows or precedes it.
+        # The process that serves, and during a reload its successor or predecessor.
         self._gunicorns = [first_gunicorn] if first_gunicorn else []
-        self._pipe: int | None = None  # of the one that follows, until it is ready
+        self._pipe: int | None = None  # of the successor, until it is ready
         self._worker = first_worker
         self._listener = listener
         self._reloading = self._stopping = False

@@ -26,7 +26,7 @@ MANIFEST, DATABASE, SECRET = "manifest.json", "database", "secret_key"
 
 
 class Manifest(TypedDict):
-    """What a backup contains, as it stands in its first file."""
+    """What a backup contains: the content of its first file."""
 
     version: str  # of the service
     database: str  # sqlite or postgresql

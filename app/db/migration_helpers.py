@@ -102,8 +102,8 @@ def drop_foreign_key(name: str, table: str, target: str) -> None:
     """Drop a foreign key, if it exists. A key on delete SET NULL, for ``restore_foreign_key``.
 
     PostgreSQL locks both tables. It gets the second lock while it keeps requests from the first
-    table, of which one may use the second. So this locks the table first that requests lock first,
-    the target, and gives both up before the server detects a deadlock (``deadlock_timeout``, 1 s).
+    table, and one of them may use the second. So this locks the target first, as requests do, and
+    gives both up before the server detects a deadlock (``deadlock_timeout``, 1 s).
     The migration then runs again.
 
     SQLite cannot drop it. Its text is removed from that of the table, which SQLite documents for

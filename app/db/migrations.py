@@ -66,7 +66,7 @@ def migration_head() -> str:
 def first_migrations(tables: Collection[str]) -> dict[str, str]:
     """Return the number of the migration that creates each of some tables.
 
-    It is the first one that names the table, which a test compares with the migrated database.
+    It is the first migration that names the table. A test compares this with the migrated database.
     """
     found: dict[str, str] = {}
     for path in sorted((MIGRATIONS / "versions").glob("[0-9]*_*.py")):

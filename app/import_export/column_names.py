@@ -74,7 +74,7 @@ CUSTOMERS = {
 def plain_name(header: str) -> str:
     """Return a name of a column in lower case, with ``_`` in place of blanks and signs.
 
-    Signs that nobody sees are removed, because programs copy them with a text.
+    Invisible signs are removed, because programs copy them with a text.
     """
     visible = "".join(char for char in header if unicodedata.category(char) != "Cf")
     return re.sub(r"[^0-9a-z]+", "_", visible.casefold()).strip("_")

@@ -143,8 +143,8 @@ def csv_lines(
         known: the columns that the file can have, or None for any.
 
     Raises:
-        ValueError: there is no header, it is not valid text, it has no known column or one that is
-            not in ``known``, or a column occurs twice.
+        ValueError: there is no header, it is not valid text, it has no known column or another one
+            than those in ``known``, or a column occurs twice.
     """
     # A cell can contain a list of a thousand items. The limit applies to the whole process.
     csv.field_size_limit(MAX_LINE_BYTES)

@@ -112,7 +112,7 @@ def with_one_meaning(field: ma.fields.Field[Any], value: object) -> object:
     """Return a value of a line as the schema loads it.
 
     Raises:
-        ValueError: the value has two readings, or is not one that a shop means.
+        ValueError: the value has two readings, or cannot be what a shop means.
     """
     if isinstance(field, IdArray) and isinstance(value, list):
         for entry in value:

@@ -33,7 +33,7 @@ class Erasure(Model):
 
 
 class ErasedAccount(Model):
-    """Account of an erasure, or one that was merged into it. Orders and uses still name it."""
+    """Account of an erasure, or an account merged into it. Orders and uses still name it."""
 
     __tablename__ = "erased_accounts"
 

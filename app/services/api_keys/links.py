@@ -351,7 +351,7 @@ def list_links(actor: Principal) -> list[Link]:
 
 
 def revoke_link(actor: Principal, link_id: int) -> None:
-    """Revoke an unused link of the actor's keys, or of any key for one that may revoke all keys.
+    """Revoke an unused link of the actor's keys, or of any key if the actor may revoke all keys.
 
     Raises:
         ShopError: the actor has no such link.

@@ -33,7 +33,7 @@ BLANK: Record = {
     "stored_uses": 0,
     "stored_discount": Decimal(0),
 }
-"""The columns of a campaign of which only the name is given."""
+"""The columns of a campaign that was created with a name alone."""
 
 _LIMITS = {"usage_limit", "usage_limit_per_user", "budget"}
 

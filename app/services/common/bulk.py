@@ -1,7 +1,8 @@
 """The items of a request and their results, in the same order (spec 4.3).
 
 Coupons, customers and orders are written in the same three steps, one record like a thousand:
-lock, prepare, write.
+lock, prepare, write. Orders take the uses of their coupons while they are prepared, so that a use
+that is rejected rejects only its item.
 """
 
 import re

@@ -30,7 +30,7 @@ BLANK: Record = {
     "access_expires": None,
 }
 IDENTIFYING = ("product_id", "download_id", "download_url")
-"""Columns of which at least one must not be empty, because they identify the download."""
+"""Columns that identify a download. At least one of them must not be empty."""
 
 
 @dataclass(frozen=True, slots=True)

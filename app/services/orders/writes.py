@@ -176,6 +176,9 @@ def delete_order(
 class _OrderWrites(Writes[OrderRow]):
     """The writes of orders in one transaction.
 
+    An order is checked in this sequence: its fields, all downloads and items together, its key, its
+    coupons, its sums, its metadata, and last whether the coupons have a use left.
+
     Attributes:
         stored: the stored orders, by ID. ``records`` has those that are not in the trash.
         accounts: those of the customers of the request, by ID.

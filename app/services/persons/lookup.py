@@ -81,7 +81,7 @@ def find_person(fetch: Fetch, names: Mapping[str, Any], place: str = "") -> Pers
     """Return the person whom exactly one of NAMES names.
 
     Args:
-        place: what stands before a name in an error.
+        place: the beginning of a name in an error.
 
     Raises:
         InvalidParams: none or several of them are given.

@@ -1,7 +1,7 @@
 """Figures of reports: what they are, and the statements that compute them (reports 2).
 
-A report has parts, each of which reads rows of one kind by a time of their own: orders, refunds,
-uses, accounts. Their figures are computed by time (``by_span``, ``by_row``) or by group.
+A report has parts. Each part reads rows of one kind by a time of their own: orders, refunds, uses,
+accounts. Their figures are computed by time (``by_span``, ``by_row``) or by group.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def by_row(fetch: Fetch, parts: Sequence[FigureRows], spans: Sequence[Span]) -> 
 
 
 def added(rows: Iterable[Figures], parts: Iterable[FigureRows]) -> Figures:
-    """Return figures together, of which each row can have some."""
+    """Return the sums of figures. A row can lack some of them."""
     listed = list(rows)
     total: Figures = {}
     for name in {name: None for part in parts for name in part.figures}:

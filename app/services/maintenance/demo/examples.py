@@ -66,7 +66,7 @@ _WEEK = 7 * 24 * _HOUR
 
 
 def add_carts(session: Session, actor: Principal, present: datetime, first_id: int) -> None:
-    """Reserve a coupon for ten carts, of which one has expired, in a shop without redemptions.
+    """Reserve a coupon for ten carts in a shop without redemptions. One reservation has expired.
 
     Args:
         first_id: the first coupon of the demo shop. Others need not be applicable.
