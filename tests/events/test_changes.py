@@ -73,6 +73,19 @@ def test_fields_of_a_coupon(admin, coupon, history):
     }
 
 
+@pytest.mark.parametrize("name", ["tags", "combines_with", "customer_tags", "get_product_ids"])
+def test_an_empty_list_over_no_list_is_no_change(admin, coupon, latest, name):
+    path = f"/coupons/{coupon['id']}"
+    put(admin, path, "coupon", {name: []})
+    assert latest("coupon", coupon["id"]) is None
+    put(admin, path, "coupon", {name: ["7"]})
+    given = latest("coupon", coupon["id"])["after"]
+    put(admin, path, "coupon", {name: []})
+    assert latest("coupon", coupon["id"]) == {"before": given, "after": {name: []}}
+    put(admin, path, "coupon", {name: []})
+    assert latest("coupon", coupon["id"]) is None
+
+
 def test_events_and_deliveries_without_fields_stay_as_they_are(admin, coupon, feed):
     put(admin, f"/coupons/{coupon['id']}", "coupon", {"amount": "6"})
     event = feed()[-1]

@@ -301,7 +301,9 @@ def columns_of(
         options: the stored ones.
     """
     columns = without_metadata(data)
-    given = {name: columns.pop(name) for name in CouponOptions._fields if name in data}
+    # An empty list is stored as the default, so that `changes` of the event do not contain it.
+    blank = CouponOptions()._asdict()
+    given = {name: columns.pop(name) or blank[name] for name in blank if name in data}
     if "maximum_discount" in given:
         given["maximum_discount"] = str(given["maximum_discount"] or "") or None
     if "campaign_id" in columns:
