@@ -258,8 +258,8 @@ class SettingsSchema(ma.Schema):
     )
     SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH = _boolean(
         False,
-        "Whether the legacy API accepts `consumer_key` and `consumer_secret` in the query of a "
-        "request that was sent without TLS.",
+        "Whether the legacy API and `/wp-json/wc/v3` accept `consumer_key` and `consumer_secret` "
+        "in the query of a request that was sent without TLS.",
     )
     SHOP_ADMIN = _boolean(True, "Whether the admin pages are served below `/admin`.")
     SHOP_ADMIN_IDLE_DAYS = _integer(

@@ -33,14 +33,15 @@ parameter with brackets applies.
 **Fields.** `fields=id,code` limits the fields of the records in a response. Without `fields`,
 records have all documented fields.
 
-**Retries.** An `Idempotency-Key` makes a request that creates records safe to retry. `ETag` and
+**Retries.** An `Idempotency-Key` makes a request that accepts it safe to retry. `ETag` and
 `If-Match` prevent lost updates. Wait for the seconds in `Retry-After` after 429 and 503. After 504,
 it is unknown whether a change was stored: repeat the request only with the same `Idempotency-Key`.
 
 **Strictness.** This document describes the input to send. The service accepts more: unknown fields
 and parameters are ignored, `null` means that a field is absent, and values are converted. With the
 header `Prefer: handling=strict`, it rejects such input and suggests the nearest known name.
-Requests to `/keys` and requests that generate coupons are always strict.
+Requests to `/campaigns`, `/imports`, `/keys` and `/persons`, those that generate coupons, and
+merges and claims of customers are always strict.
 
 **Versions.** The version follows semantic versioning: a release that removes or changes something
 in this document has a new major version, additions have a new minor version.
