@@ -39,6 +39,9 @@ Values = Iterable[Any]
 Columns = Sequence[Values]
 """The values of each column."""
 ConvertColumns = Callable[[Rows, Columns], list[Object]]
+_Key = tuple[str, int, int | None, Convert | None, bool]
+"""A key, the place of its column, the index of its value in a column that contains several values,
+the function that converts the value, and whether it returns text unchanged."""
 
 
 class Serializer:
@@ -92,9 +95,12 @@ class Serializer:
         """Return the function that converts records with values by column name."""
         names: list[str] = []
         objects = self._converter(fields, selection, names, {})
-        return lambda records: objects(
-            records, [[record[name] for record in records] for name in names]
-        )
+
+        def convert(records: Rows) -> list[Object]:
+            rows = [[record[name] for name in names] for record in records]
+            return objects(records, [*zip(*rows, strict=True)])
+
+        return convert
 
     def only(self, selection: Mapping[str, object] | None) -> Serializer:
         """Return the serializer for a selection of ``fields``, with fewer keys and columns.
@@ -150,7 +156,7 @@ class Serializer:
             whole: names of Parts that have a column for the whole object.
             prefix: beginning of the names of the columns.
         """
-        keys: dict[str, tuple[int, Convert | None]] = {}
+        keys: list[_Key] = []
         parts: dict[str, ConvertColumns] = {}
         blank: Object = {}
         for key, (field, part) in fields.items():
@@ -168,31 +174,15 @@ class Serializer:
                 if column not in names:
                     names.append(column)
                 wire = getattr(field, "wire", None) if inner is None else _narrowing(inner)
-                keeps_text = getattr(field, "keeps_text", False)
-                keys[key] = names.index(column), _of_column(index, wire, keeps_text=keeps_text)
+                keeps_text = wire is not None and getattr(field, "keeps_text", False)
+                keys.append((key, names.index(column), index, wire, keeps_text))
             blank[key] = None
         return partial(_objects, blank, keys, parts)
 
 
-def _of_column(index: int | None, wire: Convert | None, *, keeps_text: bool) -> Convert | None:
-    """Return the function that converts the values of a column, or None if they stay as they are.
-
-    Args:
-        index: the place of the value within those of a column that contains several values.
-        wire: function that converts a value.
-        keeps_text: whether it returns text unchanged.
-    """
-    if index is not None:
-        convert = wire or (lambda value: value)
-        return lambda values: [convert(value[index]) for value in values]
-    if wire and keeps_text:
-        return lambda values: [value if type(value) is str else wire(value) for value in values]
-    return partial(map, wire) if wire else None
-
-
 def _objects(
     blank: Object,
-    keys: Mapping[str, tuple[int, Convert | None]],
+    keys: Sequence[_Key],
     parts: Mapping[str, ConvertColumns],
     rows: Rows,
     columns: Columns,
@@ -204,18 +194,26 @@ def _objects(
 
     Args:
         blank: an object with the keys in their order.
-        keys: places of columns, and functions that convert their values.
         parts: functions that create the objects within the objects.
     """
     objects = [blank.copy() for _ in rows]
-    if rows:
-        for name, (place, convert) in keys.items():
-            values = columns[place] if convert is None else convert(columns[place])
-            for shown, value in zip(objects, values):  # noqa: B905  # takes half of a single record
-                shown[name] = value
-        for name, part in parts.items():
-            for shown, value in zip(objects, part(rows, columns), strict=True):
-                shown[name] = value
+    if not rows:
+        return objects
+    for name, place, index, wire, keeps_text in keys:
+        values: Values = columns[place]
+        if index is not None:
+            values = [value[index] for value in values]
+        if keeps_text:
+            for shown, value in zip(objects, values):  # noqa: B905  # a third of a single record
+                shown[name] = value if type(value) is str or wire is None else wire(value)
+            continue
+        if wire is not None:
+            values = map(wire, values)
+        for shown, value in zip(objects, values):  # noqa: B905  # as above
+            shown[name] = value
+    for name, part in parts.items():
+        for shown, value in zip(objects, part(rows, columns), strict=True):
+            shown[name] = value
     return objects
 
 
