@@ -9,7 +9,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy.orm import Session
@@ -106,30 +105,33 @@ class Writes(ABC, Generic[R]):
         """Write what was accepted, report the changes and return the results."""
 
     def prepare(self, items: Sequence[BulkItem]) -> list[WriteResult]:
-        """Check items in the given order, and return for each the record to write, or the error."""
-        return [self._prepared(item) for item in items]
+        """Check items in the given order, and return for each the record to write, or the error.
 
-    def _prepared(self, item: BulkItem) -> WriteResult:
-        """Return the record after an item, or the error. Items see the changes of those before."""
-        position = len(self.changes)
-        before: R | None = None
-        after: R | Record
-        try:
-            if item.id is None:
-                after = created = self.create(item)
-                self.created.append(created)
-            else:
-                before = self.records.get(item.id)
-                after = updated = self.update(before, item)
-                self.records[item.id] = updated
-                if item.data:
-                    self.updated.append(updated)
-        except ShopError as error:
-            return error
-        event = f"{self.resource}.{'updated' if before else 'created'}"
-        # Before the changes that it causes, such as uses of coupons.
-        self.changes.insert(position, Change(event, before, after))
-        return after
+        Items see the changes of those before.
+        """
+        results: list[WriteResult] = []
+        for item in items:
+            position = len(self.changes)
+            before: R | None = None
+            after: R | Record
+            try:
+                if item.id is None:
+                    after = created = self.create(item)
+                    self.created.append(created)
+                else:
+                    before = self.records.get(item.id)
+                    after = updated = self.update(before, item)
+                    self.records[item.id] = updated
+                    if item.data:
+                        self.updated.append(updated)
+            except ShopError as error:
+                results.append(error)
+                continue
+            event = f"{self.resource}.{'updated' if before else 'created'}"
+            # Before the changes that it causes, such as uses of coupons.
+            self.changes.insert(position, Change(event, before, after))
+            results.append(after)
+        return results
 
 
 def require_size(record: str, items: Sequence[object], limit: int) -> None:
@@ -189,6 +191,9 @@ def save_items(
 ) -> list[WriteResult]:
     """Create and update records in the given order, in one transaction.
 
+    All items are written together, and the hooks are notified once. If a hook rejects them, the
+    items are written one by one, so that one that it rejects does not affect the others.
+
     Args:
         lock: locks and reads what the items name or conflict with, in one order for every request.
 
@@ -200,40 +205,30 @@ def save_items(
         writes = lock(session, actor, some)
         return writes.write(writes.prepare(some))
 
-    return run_in_transaction(
-        lambda session: _accepted_by_hooks(session, kind.resource, items, partial(save, session))
-    )
+    def work(session: Session) -> list[WriteResult]:
+        can_be_rejected = any(
+            hook.before_commit and hook.is_for(kind.resource)
+            for hook in current_catalog().change_hooks
+        )
+        if len(items) == 1 or not can_be_rejected:
+            return save(session, items)
+        try:
+            with savepoint(session):
+                return save(session, items)
+        except ShopError:
+            return [_saved_alone(session, item, save) for item in items]
 
-
-def _accepted_by_hooks(
-    session: Session,
-    resource: str,
-    items: Sequence[BulkItem],
-    save: Callable[[Sequence[BulkItem]], list[WriteResult]],
-) -> list[WriteResult]:
-    """Write the items, so that a hook that rejects one of them does not affect the others.
-
-    All items are written together, and the hooks are notified once. If a hook rejects them, the
-    items are written one by one, to determine which ones it rejects.
-    """
-    can_be_rejected = any(
-        hook.before_commit and hook.is_for(resource) for hook in current_catalog().change_hooks
-    )
-    if len(items) == 1 or not can_be_rejected:
-        return save(items)
-    try:
-        with savepoint(session):
-            return save(items)
-    except ShopError:
-        return [_saved_alone(session, item, save) for item in items]
+    return run_in_transaction(work)
 
 
 def _saved_alone(
-    session: Session, item: BulkItem, save: Callable[[Sequence[BulkItem]], list[WriteResult]]
+    session: Session,
+    item: BulkItem,
+    save: Callable[[Session, Sequence[BulkItem]], list[WriteResult]],
 ) -> WriteResult:
     try:
         with savepoint(session):
-            (result,) = save([item])
+            (result,) = save(session, [item])
     except ShopError as error:
         return error
     return result
