@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.db.records import Record
 from app.errors import ShopError
 from app.models import DOWNLOADS
+from app.services.common.bulk import BulkItem, Data
 from app.services.orders.item_changes import MAX_ITEMS
 
 DOWNLOAD_PERMISSIONS = "download_permissions"
@@ -47,12 +48,12 @@ class DownloadPermissions:
     updated: frozenset[int] = frozenset()
     removed: frozenset[int] = frozenset()
 
-    def changed(self, items: Sequence[Item]) -> tuple[DownloadPermissions, dict[str, str]]:
+    def changed(self, data: Data) -> tuple[DownloadPermissions, dict[str, str]]:
         """Return the permissions after the items of a request, and every violated rule.
 
         Args:
-            items: loaded items. An item with an ``id`` updates or removes that permission. An item
-                without an ``id`` adds a permission.
+            data: the loaded fields of the order. An item with an ``id`` updates or removes that
+                permission. An item without an ``id`` adds a permission.
 
         Returns:
             The changed permissions, and the reasons for violated rules by their location.
@@ -64,7 +65,7 @@ class DownloadPermissions:
         updated, removed = set(self.updated), set(self.removed)
         errors: dict[str, str] = {}
         seen: set[int] = set()
-        for index, item in enumerate(items):
+        for index, item in enumerate(data.get(DOWNLOAD_PERMISSIONS) or ()):
             place = f"order.{DOWNLOAD_PERMISSIONS}[{index}]"
             permission_id = item.get("id")
             if permission_id is None:
@@ -98,8 +99,19 @@ class DownloadPermissions:
         return after, errors
 
 
-def permissions_of(session: Session, order_ids: Sequence[int]) -> dict[int, DownloadPermissions]:
-    """Return the download permissions of locked orders by order ID, in one statement."""
+def permissions_of(
+    session: Session, items: Sequence[BulkItem], orders: Container[int]
+) -> dict[int, DownloadPermissions]:
+    """Return the download permissions that the items can change, by order ID, in one statement.
+
+    Args:
+        orders: IDs of the orders that can be updated, which are locked.
+    """
+    order_ids = [
+        item.id
+        for item in items
+        if item.id is not None and item.id in orders and item.data.get(DOWNLOAD_PERMISSIONS)
+    ]
     if not order_ids:
         return {}
     found: dict[int, dict[int, Record]] = {order_id: {} for order_id in order_ids}

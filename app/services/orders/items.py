@@ -213,14 +213,6 @@ class OrderItems:
         sums = sums_of(self.lists, shipping_tax)
         if reason := sum_error(sums):
             raise InvalidOrderItems({"order": reason})
-        return {
-            **self.columns(),
-            **{name: Decimal(value).scaleb(-2) for name, value in sums.items()},
-            "items": sum(line["quantity"] for line in self.lists["line_items"]),
-        }
-
-    def columns(self) -> Record:
-        """Return the order columns that contain the items."""
         for line in self.lists["line_items"]:
             line["price"] = divided(line["total"], line["quantity"] or 1)
         details = {
@@ -234,11 +226,16 @@ class OrderItems:
         }
         if self.own_shipping_tax:
             details[_OF_ORDER] = {_OWN_SHIPPING_TAX: True}
-        shown = {
-            name: [_shown(KINDS[name], item) for item in items]
-            for name, items in self.lists.items()
+        return {
+            **{
+                name: [_shown(KINDS[name], item) for item in items]
+                for name, items in self.lists.items()
+            },
+            "item_details": details,
+            "next_item_id": self.next_id,
+            **{name: Decimal(value).scaleb(-2) for name, value in sums.items()},
+            "items": sum(line["quantity"] for line in self.lists["line_items"]),
         }
-        return {**shown, "item_details": details, "next_item_id": self.next_id}
 
 
 def items_of(order: Mapping[str, Any]) -> OrderItems:

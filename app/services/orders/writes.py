@@ -1,6 +1,6 @@
 """The rules for writing orders: create, update, delete (orders 1 to 5)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -25,7 +25,6 @@ from app.models.order_refund import OrderRefundRow
 from app.services.campaigns.locks import Held
 from app.services.common.bulk import (
     BulkItem,
-    Data,
     Precondition,
     WriteResult,
     Writes,
@@ -38,13 +37,12 @@ from app.services.orders import columns
 from app.services.orders.columns import StatusChange
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.downloads import (
-    DOWNLOAD_PERMISSIONS,
     DownloadPermissions,
     permissions_of,
     write_permissions,
 )
 from app.services.orders.erased import require_no_personal_data
-from app.services.orders.item_changes import PriceOf, changed_items, number_of_new_items
+from app.services.orders.item_changes import changed_items, number_of_new_items
 from app.services.orders.items import KINDS, OrderItems, cents, items_of, last_item_id
 from app.services.orders.locks import (
     clear_parents,
@@ -233,13 +231,14 @@ class _OrderWrites(Writes[OrderRow]):
             "created_via": data.get("created_via", columns.BLANK["created_via"]),
         }
         order["paid_at"] = columns.paid_at(None, order, change)
-        permissions, errors = DownloadPermissions().changed(_permission_items(data))
-        items = changed_items(OrderItems(), data, self.item_ids, errors, _prices(order["currency"]))
+        permissions, errors = DownloadPermissions().changed(data)
+        price_of = partial(current_catalog().price_of, currency=order["currency"])
+        items = changed_items(OrderItems(), data, self.item_ids, errors, price_of)
         of_items = ItemChanges.take(OrderItems(), items)
         if data.get("order_key") in self.taken_keys:
             reason = "another order has this order key."
             raise ShopError("shop_api_cannot_create_order", reason=reason)
-        plan = _plan(self, None, order, items, recompute=True)
+        plan = _plan(self, None, order, items, KINDS)
         items.own_shipping_tax = "shipping_tax" in data
         order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
         order["id"] = next(self.new_ids)
@@ -286,14 +285,14 @@ class _OrderWrites(Writes[OrderRow]):
         after["paid_at"] = columns.paid_at(order, after, change)
         changed = [name for name in KINDS if data.get(name)]
         permissions = self.permissions.get(order["id"], DownloadPermissions())
-        permissions, errors = permissions.changed(_permission_items(data))
+        permissions, errors = permissions.changed(data)
         before = items = items_of(order)
         if changed or errors:
-            prices = _prices(after["currency"])
-            items = changed_items(before, data, self.item_ids, errors, prices)
+            price_of = partial(current_catalog().price_of, currency=after["currency"])
+            items = changed_items(before, data, self.item_ids, errors, price_of)
             _sort_coupons(items, item)
         of_items = ItemChanges.take(before, items)
-        plan = _plan_update(self, order, after, items, changed)
+        plan = _plan(self, order, after, items, changed)
         if changed or "shipping_tax" in data:
             items.own_shipping_tax |= "shipping_tax" in data
             after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
@@ -374,13 +373,10 @@ def _lock(
         held=held,
         parents=held_parents(session, [item.data.get("parent_id") or 0 for item in items]),
         taken_keys=taken_keys,
-        refunds=_refunds(session, items, orders),
+        refunds=_refunds(session, items, orders) if orders else (),
         new_ids=iter(order_ids),
         item_ids=iter(item_ids),
-        permissions=permissions_of(
-            session,
-            [item.id for item in items if item.id in orders and _permission_items(item.data)],
-        ),
+        permissions=permissions_of(session, items, orders) if orders else {},
         metadata=OrderMetadataWrites.of_items(session, items, orders),
     )
 
@@ -421,12 +417,6 @@ _SUMS = {"shipping_tax", *KINDS}
 """Fields of an order that change its sums."""
 
 
-def _prices(currency: str) -> PriceOf:
-    """Return the function that asks plugins for the prices of products."""
-    price_of = current_catalog().price_of
-    return lambda product_id, quantity: price_of(product_id, quantity, currency)
-
-
 def _require_refund(actor: Principal, status: str) -> None:
     """Raise ShopError if a new status means a refund, and the actor may not refund."""
     if status == columns.REFUNDED:
@@ -449,28 +439,22 @@ _CONCERNING_USES = {"status", "customer_id", "billing_email", "currency"}
 """Columns of an order whose change can concern the uses of its coupons."""
 
 
-def _plan_update(
-    writes: _OrderWrites,
-    order: OrderRow,
-    after: Record,
-    items: OrderItems,
-    changed: Sequence[str],
-) -> CouponPlan | None:
-    """Return the changes to coupons, or None if the update does not affect them."""
-    recompute = not {"line_items", "coupon_lines"}.isdisjoint(changed)
-    if not recompute and _CONCERNING_USES.isdisjoint(changed_columns(order, after)):
-        return None
-    return _plan(writes, order, after, items, recompute=recompute)
-
-
 def _plan(
     writes: _OrderWrites,
     before: OrderRow | None,
     after: Record,
     items: OrderItems,
-    *,
-    recompute: bool,
+    changed: Container[str],
 ) -> CouponPlan | None:
+    """Return the changes to coupons, or None if an update does not affect them.
+
+    Args:
+        before: the stored order; None for a new one.
+        changed: the lists of items that the request changes.
+    """
+    recompute = "line_items" in changed or "coupon_lines" in changed
+    if before and not recompute and _CONCERNING_USES.isdisjoint(changed_columns(before, after)):
+        return None
     return plan_coupons(
         writes.session,
         before,
@@ -510,7 +494,3 @@ def _require_parent(writes: _OrderWrites, data: Mapping[str, object], own_id: in
     if parent_id and (parent_id == own_id or parent_id not in writes.parents):
         error = ShopError("shop_api_invalid_order_id", param="order.parent_id")
         raise error.with_status(400)
-
-
-def _permission_items(data: Data) -> Sequence[Mapping[str, object]]:
-    return data.get(DOWNLOAD_PERMISSIONS) or ()
