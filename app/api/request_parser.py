@@ -123,14 +123,6 @@ def body_of(req: Request) -> bytes:
         RequestEntityTooLarge: it is larger than ``max_content_length``.
         ShopError: it cannot be read.
     """
-    body = _received(req)
-    # For a body without Content-Length, werkzeug reads up to the limit without an error.
-    if len(body) >= (req.max_content_length or len(body) + 1) and req.environ["wsgi.input"].read(1):
-        raise RequestEntityTooLarge
-    return body
-
-
-def _received(req: Request) -> bytes:
     try:
         body: bytes = req.get_data()
     except (HTTPException, ShopError):
@@ -142,6 +134,9 @@ def _received(req: Request) -> bytes:
             reason="the body is incomplete or malformed",
             headers={"Connection": "close"},
         ) from error
+    # For a body without Content-Length, werkzeug reads up to the limit without an error.
+    if len(body) >= (req.max_content_length or len(body) + 1) and req.environ["wsgi.input"].read(1):
+        raise RequestEntityTooLarge
     return body
 
 

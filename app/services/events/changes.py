@@ -24,7 +24,7 @@ def changes_of(change: Change, undo_of: int | None) -> Mapping[str, object] | No
     Args:
         undo_of: the event that the change undoes, which is always part of its changes.
     """
-    before, after = _compared(change)
+    before, after = ({}, {}) if change.before is None else _compared(change, change.before)
     changes: dict[str, Values] = {"before": before, "after": after}
     if (not before and not after) or len(orjson.dumps(changes)) > MAX_SIZE:
         changes = {"before": {}, "after": {}}
@@ -33,24 +33,22 @@ def changes_of(change: Change, undo_of: int | None) -> Mapping[str, object] | No
     return changes if changes["before"] or changes["after"] else None
 
 
-def _compared(change: Change) -> Pair:
-    if change.before is None:
-        return {}, {}
+def _compared(change: Change, stored: Values) -> Pair:
     values = current_catalog().event_values.get(change.resource)
     if values is None:
         return {}, {}
     if change.event.endswith(".updated") and change.after is not None:
-        before = dict(change.before)
+        before = dict(stored)
         for name in (METADATA, ITEMS_METADATA):  # an earlier item of the request can have set it
             before.pop(name, None)
             if name + BEFORE in change.after:
                 before[name] = change.after[name + BEFORE]
         return difference(values(before), values(change.after))
     if change.after is None and change.resource in {"coupon", "order"}:
-        shown = values(change.before)
+        shown = values(stored)
         if change.resource == "order":
             return {name: shown[name] for name in _OF_DELETED_ORDER}, {}
-        (data,) = current_catalog().event_data["coupon"]([change.before])
+        (data,) = current_catalog().event_data["coupon"]([stored])
         return {**data["coupon"], **shown}, {}
     return {}, {}
 
