@@ -29,17 +29,14 @@ from app.plugins.admin import (
     texts,
 )
 from app.plugins.admin.frame import ADMIN, Admin, AdminBlueprint, NavigationItem, Panel, render
-from app.plugins.admin.nouns import (
-    NOUNS,
-    campaigns,
-    coupon_texts,
-    coupon_uses,
-    customers,
-    events,
-    keys,
-    refunds,
-    webhooks,
-)
+from app.plugins.admin.nouns import coupon_texts, coupon_uses, keys, refunds
+from app.plugins.admin.nouns.campaigns import BATCHES, CAMPAIGNS
+from app.plugins.admin.nouns.coupons import COUPONS
+from app.plugins.admin.nouns.customers import CUSTOMERS
+from app.plugins.admin.nouns.events import EVENTS
+from app.plugins.admin.nouns.keys import KEYS
+from app.plugins.admin.nouns.orders import ORDERS
+from app.plugins.admin.nouns.webhooks import WEBHOOKS
 from app.plugins.admin.sessions import sign_in
 
 STATIC = Path(__file__).parent / "static"
@@ -134,8 +131,13 @@ def add_panel(
         admin.panels.append(Panel(record, label, content, needs))
 
 
-# Importing these modules adds their records, or pages to those of others.
-_OTHERS = (campaigns, coupon_uses, customers, events, keys, refunds, webhooks)
+NOUNS = {
+    each.resource: each
+    for each in (COUPONS, CAMPAIGNS, BATCHES, ORDERS, CUSTOMERS, WEBHOOKS, EVENTS, KEYS)
+}
+"""The kinds of records by their names in events."""
+
+_MORE_PAGES = (coupon_uses, refunds)  # importing these adds pages to those of coupons and orders
 
 
 def init_app(app: Flask, _api: object) -> None:
@@ -145,7 +147,7 @@ def init_app(app: Flask, _api: object) -> None:
     if not app.config["SHOP_ADMIN"]:
         return
     prefix = f"{app.config['SHOP_URL_PREFIX']}/admin"
-    app.extensions[ADMIN] = Admin()
+    app.extensions[ADMIN] = Admin(NOUNS)
     app.jinja_env.globals.update(
         asset_url=asset_url,
         nouns=NOUNS,

@@ -2,11 +2,11 @@
 
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import flask
@@ -23,6 +23,9 @@ from app.plugins.admin.calls import can, require, require_reading
 from app.plugins.admin.sessions import cookies, held
 from app.plugins.admin.sessions.cookies import Session, find_session
 from app.plugins.admin.texts import gettext as _
+
+if TYPE_CHECKING:
+    from app.plugins.admin.nouns import Noun
 
 ADMIN = "shop_api_admin"  # on app.extensions
 
@@ -85,8 +88,15 @@ class Panel:
 class Admin:
     """What the pages of an app consist of, in ``app.extensions``."""
 
+    nouns: Mapping[str, "Noun"]  # the kinds of records by their names in events
     navigation: list[NavigationItem] = field(default_factory=list)
     panels: list[Panel] = field(default_factory=list)
+
+
+def noun_of(resource: str) -> "Noun | None":
+    """Return the kind of the records of an event, or None if it has no pages."""
+    admin: Admin = current_app.extensions[ADMIN]
+    return admin.nouns.get(resource)
 
 
 def prefix() -> str:

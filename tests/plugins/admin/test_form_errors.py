@@ -15,11 +15,11 @@ from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.errors import ERRORS, InvalidOrderItems, Sentence, ShopError
-from app.plugins.admin import html
+from app.plugins.admin import NOUNS, html
 from app.plugins.admin.calls import operations
 from app.plugins.admin.form_fields import specs_of
 from app.plugins.admin.forms import Form
-from app.plugins.admin.nouns import NOUNS, coupon_uses
+from app.plugins.admin.nouns import coupon_uses
 from app.pricing.evaluation import REASONS, Reason
 from app.schemas.base import Base
 from app.schemas.coupons.cart import CartSchema

@@ -14,11 +14,11 @@ from app.db.session import run_in_transaction
 from app.errors import ERRORS, ShopError
 from app.models import EVENTS
 from app.plugins import admin as pages
-from app.plugins.admin import html
+from app.plugins.admin import NOUNS, html
 from app.plugins.admin.calls import operations
 from app.plugins.admin.form_fields import specs_of
 from app.plugins.admin.forms import ERROR_FIELDS, Form
-from app.plugins.admin.nouns import NOUNS, coupon_uses
+from app.plugins.admin.nouns import coupon_uses
 from app.schemas.orders.refund import OrderRefundCreate
 
 FOLDER = Path(pages.__file__).parent

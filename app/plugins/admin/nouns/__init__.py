@@ -107,7 +107,6 @@ class Noun:
             add_action(
                 self, "switch", update, "saved", path="active", key=noun, specs=lambda: [ACTIVE]
             )
-        NOUNS[self.resource] = self
 
     # What subclasses describe
 
@@ -366,6 +365,3 @@ class Noun:
 
 
 _LABELS = {"usage_count": "Uses"}
-
-NOUNS: dict[str, Noun] = {}
-"""The kinds of records by their names in events."""

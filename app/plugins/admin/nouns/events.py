@@ -13,6 +13,7 @@ from app.errors import ShopError
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, api_request, call, form_headers
 from app.plugins.admin.form_pages import AnyResponse
+from app.plugins.admin.frame import noun_of
 from app.plugins.admin.history import (
     FIELDS,
     History,
@@ -21,7 +22,7 @@ from app.plugins.admin.history import (
     label_of,
     record_of,
 )
-from app.plugins.admin.nouns import NOUNS, Noun
+from app.plugins.admin.nouns import Noun
 from app.plugins.admin.tables import Table
 from app.plugins.admin.texts import gettext as _
 
@@ -50,7 +51,7 @@ class Events(Noun):
     def link_of(self, event: Record) -> Markup | str:
         """Return the record of an event, as a link unless it was deleted."""
         text = f"{html.words(event['resource'])} {event['resource_id']}"
-        noun = NOUNS.get(event["resource"])
+        noun = noun_of(event["resource"])
         if noun is None or event["type"].endswith(".deleted"):
             return text
         return noun.link_to(event["resource_id"], text)
@@ -100,14 +101,14 @@ class Events(Noun):
             return self.page(event_id, sent=api_request("undo_event", event_id=event_id))
         record, _tag = self.read(event_id)
         reply = call("undo_event", headers=form_headers(), event_id=event_id)
-        noun = NOUNS.get(record["resource"])
+        noun = noun_of(record["resource"])
         if noun is None or "message" in reply.body:
             return self.see(event_id, "undone")
         return noun.see(record["resource_id"], "undone")
 
 
 def _labels(record: Record) -> dict[str, str]:
-    noun = NOUNS.get(record["resource"])
+    noun = noun_of(record["resource"])
     return noun.labels() if noun else {}
 
 
