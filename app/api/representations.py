@@ -146,10 +146,9 @@ def _order_values(record: Record) -> Object:
 def _coupons(found: Sequence[Record]) -> list[Object]:
     """Return coupons as the API shows them, with ``trashed_at`` if they are in the trash."""
     shown = coupons(dialect=NATIVE).records(found)
-    trashed = coupons(None, TRASHED_COUPON, NATIVE)
     for place, coupon in enumerate(found):
         if coupon.get("trashed_at"):
-            shown[place] = trashed.record(coupon)
+            shown[place] = coupons(None, TRASHED_COUPON, NATIVE).record(coupon)
     return [{"coupon": coupon} for coupon in shown]
 
 

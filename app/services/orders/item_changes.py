@@ -43,7 +43,7 @@ def changed_items(
     Args:
         items: the items before it, which this function does not modify.
         data: the loaded fields of the order. Missing lists change nothing.
-        ids: IDs for new items, ascending, as many as ``number_of_new_items``.
+        ids: IDs for new items, ascending, at least as many as items without an ID.
         errors: rules that other lists of the order violate, reported together with these.
         price_of: returns the price of a product for a quantity, or None, for new lines without one.
 
@@ -61,11 +61,6 @@ def changed_items(
         if len(found) > MAX_ITEMS:
             raise ShopError("shop_api_order_too_large", limit=MAX_ITEMS)
     return change.after
-
-
-def number_of_new_items(data: Data) -> int:
-    """Return the number of items in the fields of an order that have no ID."""
-    return sum(item.get("id") is None for name in KINDS for item in data.get(name) or ())
 
 
 class _Change:

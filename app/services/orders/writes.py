@@ -42,7 +42,7 @@ from app.services.orders.downloads import (
     write_permissions,
 )
 from app.services.orders.erased import require_no_personal_data
-from app.services.orders.item_changes import changed_items, number_of_new_items
+from app.services.orders.item_changes import changed_items
 from app.services.orders.items import KINDS, OrderItems, cents, items_of, last_item_id
 from app.services.orders.locks import (
     clear_parents,
@@ -385,7 +385,10 @@ def _new_ids(
     session: Session, items: Sequence[BulkItem], orders: Mapping[int, OrderRow]
 ) -> tuple[Sequence[int], Sequence[int]]:
     """Return IDs for the orders and for the items of orders that the request can create."""
-    numbers = [number_of_new_items(item.data) for item in items]
+    numbers = [
+        sum(each.get("id") is None for name in KINDS for each in item.data.get(name) or ())
+        for item in items
+    ]
     last = max(
         (
             last_item_id(orders[item.id])
