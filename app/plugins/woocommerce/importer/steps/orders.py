@@ -262,15 +262,17 @@ def _uses(
     written = []
     for use in found:
         code, order_id = use.values["code"], use.resolved["order_id"]
-        if code not in coupons or order_id is None:
+        if code not in coupons:
             continue  # a code that matches no coupon has no redemption (redemptions 6)
         source_coupon, coupon_id = coupons[code]
-        use.resolved |= redemption(coupon_id, f"order-{order_id}")
-        written.append(use)
         if use.values["status"] == "confirmed":
             account = use.references.get("customer", 0)
             key = str(account) if account else use.values["email_normalized"]
             context.index.add_order_uses([(source_coupon, key)])
+        if order_id is None:
+            continue  # erased here with its order, so its entry in ``_used_by`` is no other use
+        use.resolved |= redemption(coupon_id, f"order-{order_id}")
+        written.append(use)
     written.sort(key=lambda use: use.source_id)
     context.report.counts_of("redemptions")["read"] += len(written)
     context.writer.write(ORDER_USE, written)
