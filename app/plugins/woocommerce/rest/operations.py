@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,13 +43,22 @@ class Call:
         """Return a body with the fields that the request asks for."""
         if not (wanted := self.wanted):
             return body
+        # Before the parts of names: a list has other values for fields that were not made.
+        made = [_with(wanted, each) for each in body] if isinstance(body, list) else body
         # Addresses are JSON text, whose parts can be asked for.
-        fields = orjson.loads(json_bytes(parameters.selected(body, [*wanted])))
+        fields = orjson.loads(json_bytes(made))
         picked = parameters.selected(fields, self.sent["_fields"])
         if isinstance(body, dict) and "_links" in body:
             picked = {name: each for name, each in picked.items() if name != "_links"}
             picked["_links"] = body["_links"]
         return picked
+
+
+def _with(wanted: Collection[str], value: object) -> object:
+    """Return an object with the fields that are wanted."""
+    if not isinstance(value, dict):
+        return value
+    return {name: each for name, each in value.items() if name in wanted}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import insert, select, update
@@ -105,6 +106,16 @@ def test_a_field_alone_is_that_of_the_complete_objects_of_a_list(shop):
             alone = shop.ok("GET", f"{path}?per_page=5&_fields={name}")
             wanted = [{name: each[name]} if name in each else [] for each in complete]
             assert alone == wanted, (path, name)
+
+
+@pytest.mark.parametrize("name", [".", ".id", "line_items .id", "id .x", "nothing"])
+def test_a_name_of_no_field_selects_nothing_of_a_list(shop, name):
+    orders = shop.ok("GET", "/orders?per_page=2")
+    assert orders
+    assert shop.ok("GET", f"/orders?per_page=2&_fields={quote(name)}") == [[]] * len(orders)
+    assert shop.ok("GET", f"/orders?per_page=2&_fields=id,{quote(name)}") == [
+        {"id": each["id"]} for each in orders
+    ]
 
 
 def test_coupon_lines_replace_the_whole_set(shop):
