@@ -118,6 +118,7 @@ def test_a_name_of_no_field_selects_nothing_of_a_list(shop, name):
     ]
 
 
+@pytest.mark.both_databases
 def test_coupon_lines_replace_the_whole_set(shop):
     body = {"line_items": [LINE], "coupon_lines": [{"code": "welcome10"}]}
     order = shop.ok("POST", "/orders", body)
