@@ -75,9 +75,10 @@ def record_response(name: str, serializer: RecordSerializer, row: Row) -> Respon
         row: the row, which ends with the revision of the record and with its ID.
     """
     (plain,) = serializer.plain([row])
-    (complete,) = serializer.completed([plain], [row])
+    tag = _tag({name: plain}, row[-2])
+    (complete,) = serializer.completed([plain], [row])  # may add to the same object
     response = json_response({name: complete})
-    response.headers["ETag"] = _tag({name: plain}, row[-2])
+    response.headers["ETag"] = tag
     return response
 
 

@@ -9,13 +9,13 @@ from app.db.read_pool import fetch
 from app.db.records import Row
 from app.schemas.fields.query import StrictSelection
 from app.services.common.metadata import (
+    ITEM,
     ITEMS_METADATA,
     METADATA,
     WRITTEN,
     MetadataTable,
     Shown,
-    entries_of,
-    entries_with_items,
+    fetch_entries,
     first_values,
 )
 
@@ -81,26 +81,23 @@ class WantedMetadata:
                 self._without_ids.add(name)
         return rest
 
-    def add(
-        self, kind: MetadataTable, objects: Sequence[Object], ids: Sequence[int]
-    ) -> list[Object]:
-        """Return objects with the metadata of their records, read in one statement."""
-        found = (
-            entries_with_items(fetch, ids)
-            if self._lists
-            else {record_id: {0: each} for record_id, each in entries_of(fetch, kind, ids).items()}
-        )
-        return [
-            self.with_found(each, found.get(record_id, {}))
-            for each, record_id in zip(objects, ids, strict=True)
-        ]
+    def add(self, kind: MetadataTable, objects: list[Object], ids: Sequence[int]) -> list[Object]:
+        """Add the metadata of their records to objects, read in one statement. Return them."""
+        found = fetch_entries(fetch, {kind: ids, ITEM: ids if self._lists else ()})
+        for each, record_id in zip(objects, ids, strict=True):
+            own = found[kind].get(record_id, {}).get(0)
+            self.set_found(each, own, found[ITEM].get(record_id, {}))
+        return objects
 
-    def with_found(self, shown: Object, found: Mapping[int, Shown]) -> Object:
-        """Return an object with entries by the ID of the item; 0 for those of the object."""
-        result = self._with_items(shown, found)
+    def set_found(self, shown: Object, own: Shown | None, of_items: Mapping[int, Shown]) -> None:
+        """Add its entries to an object, and those of its items by the ID of the item."""
+        for name, keys in self._lists.items():
+            for item in shown.get(name, ()):
+                item[METADATA] = self._chosen(of_items.get(item["id"]), keys)
+                if name in self._without_ids:
+                    del item["id"]
         if self._of_record:
-            result[self._name] = self._chosen(found.get(0), self._keys)
-        return result
+            shown[self._name] = self._chosen(own, self._keys)
 
     def add_written(self, shown: Object, record: Mapping[str, Any]) -> Object:
         """Return the object of a written record, with the metadata that the request wrote."""
@@ -114,20 +111,6 @@ class WantedMetadata:
                     {**item, METADATA: of_items.get(item["id"], {})} for item in shown[name]
                 ]
         return {**shown, self._name: record[METADATA]} if METADATA in record else shown
-
-    def _with_items(self, shown: Object, found: Mapping[int, Shown]) -> Object:
-        result = dict(shown)
-        for name, keys in self._lists.items():
-            if name not in result:
-                continue
-            result[name] = [
-                {**item, METADATA: self._chosen(found.get(item["id"]), keys)}
-                for item in result[name]
-            ]
-            if name in self._without_ids:
-                for item in result[name]:
-                    del item["id"]
-        return result
 
     def _chosen(self, entries: Shown | None, keys: Selection) -> Object:
         if not entries:  # as most items

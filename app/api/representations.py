@@ -184,19 +184,15 @@ class RefundSerializer(RecordSerializer):
             return objects
         first = len(self._serializer.columns)
         stored = [row[first : first + 2] if self._wanted.has_items else (0, ()) for row in rows]
-        of_refunds, of_items = metadata.entries_of_refunds(
-            fetch, [row[-1] for row in rows], list({order_id for order_id, _ in stored})
-        )
-        return [
-            self._wanted.with_found(
-                refund,
-                {
-                    0: of_refunds.get(row[-1], []),
-                    **{item["id"]: of_items.get(item.get("item_id"), []) for item in items},
-                },
-            )
-            for refund, row, (_, items) in zip(objects, rows, stored, strict=True)
-        ]
+        orders = list({order_id for order_id, _ in stored})
+        ids = [row[-1] for row in rows]
+        found = metadata.fetch_entries(fetch, {metadata.REFUND: ids, metadata.ITEM: orders})
+        of_refunds, of_orders = found[metadata.REFUND], found[metadata.ITEM]
+        for refund, refund_id, (order_id, items) in zip(objects, ids, stored, strict=True):
+            entries = of_orders.get(order_id, {})
+            of_items = {item["id"]: entries.get(item.get("item_id"), []) for item in items}
+            self._wanted.set_found(refund, of_refunds.get(refund_id, {}).get(0), of_items)
+        return objects
 
 
 _REFUNDS = {"total_refunded", "refunds"}

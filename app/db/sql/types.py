@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -235,14 +236,14 @@ class JsonTuple(TypeDecorator[list[Any]]):
         return read
 
 
-class JsonEntries(TypeDecorator[Iterable[tuple[object, ...]]]):
-    """The rows of a ``json_entries``, in any order."""
+class JsonEntries(TypeDecorator[list[tuple[int, str, Any]]]):
+    """The rows of a ``json_entries``, by ID."""
 
     impl = String
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
-        return lambda text: () if text is None else zip(*orjson.loads(text), strict=True)
+        return lambda text: sorted(zip(*orjson.loads(text), strict=True), key=itemgetter(0))
 
 
 class JsonObjectText(TypeDecorator[orjson.Fragment]):

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     CompoundSelect,
+    Integer,
     Select,
     Table,
     and_,
@@ -50,7 +51,7 @@ BEFORE = "_before"
 WRITTEN = "written_fields"
 """Name in a written record of the fields of the request that are otherwise shown on request."""
 
-_ID = itemgetter(2)
+_KEY_AND_VALUE = itemgetter(1, 2)
 _IDS = bindparam("ids", type_=IdList)
 
 
@@ -73,16 +74,13 @@ class MetadataTable:
             select(*self.rows).where(self.of_records).order_by(self.record_id, table.c.id)
         )
 
-    def select_entries(self, place: int) -> Select[int, object]:
-        """Return a select of a number, and of the entries of all records with an ID as JSON.
-
-        The item of a record that is not an item is 0.
-        """
-        table = self.table
-        item_id = self.identity[1] if len(self.identity) > 1 else literal_column("0")
-        entries = json_entries(self.record_id, item_id, table.c.id, table.c.key, table.c.value)
-        number: ColumnElement[int] = literal_column(str(place))
-        return select(number, entries).where(is_one_of(self.record_id, self.ids))
+    def select_entries(self, place: int) -> Select[int, int, int, Shown]:
+        """Return a select of a number, an ID of a record, that of an item or 0, and its entries."""
+        number, zero = literal_column(str(place), Integer), literal_column("0", Integer)
+        item_id = self.identity[1] if len(self.identity) > 1 else zero
+        entries = json_entries(self.table.c.id, self.table.c.key, self.table.c.value)
+        found = select(number, self.record_id, item_id, entries)
+        return found.where(is_one_of(self.record_id, self.ids)).group_by(*self.identity)
 
 
 COUPON = MetadataTable(COUPON_METADATA, "coupon_id")
@@ -113,15 +111,11 @@ def fetch_entries(
     Args:
         wanted: the IDs of the records by their kind; of items those of their orders.
     """
-    found: dict[MetadataTable, Found] = {
-        kind: defaultdict(lambda: defaultdict(list)) for kind in wanted
-    }
+    found: dict[MetadataTable, Found] = {kind: defaultdict(dict) for kind in wanted}
     kinds = tuple(kind for kind, ids in wanted.items() if ids)
     given = {kind.ids.key: wanted[kind] for kind in kinds}
-    for place, entries in fetch(_select(kinds), given) if kinds else ():
-        records = found[kinds[place]]
-        for record_id, item_id, entry_id, key, value in sorted(entries, key=_ID):
-            records[record_id][item_id].append((entry_id, key, value))
+    for place, record_id, item_id, entries in fetch(_select(kinds), given) if kinds else ():
+        found[kinds[place]][record_id][item_id] = entries
     return found
 
 
@@ -131,35 +125,9 @@ def entries_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[in
     return {record_id: entries[0] for record_id, entries in found.items()}
 
 
-def entries_with_items(fetch: Fetch, ids: Sequence[int]) -> Found:
-    """Return the entries of orders and of their items, in one statement."""
-    found = fetch_entries(fetch, {ORDER: ids, ITEM: ids})
-    return {
-        order_id: found[ORDER].get(order_id, {}) | found[ITEM].get(order_id, {})
-        for order_id in found[ORDER].keys() | found[ITEM].keys()
-    }
-
-
-def entries_of_refunds(
-    fetch: Fetch, ids: Sequence[int], orders: Sequence[int]
-) -> tuple[dict[int, Shown], dict[int, Shown]]:
-    """Return the entries of refunds and of the items of their orders, in one statement.
-
-    Args:
-        ids: IDs of the refunds.
-        orders: IDs of the orders whose items are wanted, also the items of refunds.
-
-    Returns:
-        The entries of the refunds by their IDs, and those of the items by their IDs.
-    """
-    found = fetch_entries(fetch, {REFUND: ids, ITEM: orders})
-    own = {refund_id: entries[0] for refund_id, entries in found[REFUND].items()}
-    return own, {item_id: each for items in found[ITEM].values() for item_id, each in items.items()}
-
-
 def first_values(entries: Shown) -> Metadata:
     """Return the first value of each key."""
-    values = {key: value for _, key, value in entries}
+    values = dict(map(_KEY_AND_VALUE, entries))
     if len(values) < len(entries):  # several entries with one key
         values |= {key: value for _, key, value in reversed(entries)}
     return values
