@@ -53,8 +53,8 @@ from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import RefundItemSchema
 from app.services.campaigns.writes import with_search_text
 from app.services.common.metadata import METADATA
+from app.services.common.metadata_changes import with_found_value, without_metadata
 from app.services.common.metadata_rules import json_text
-from app.services.common.metadata_writes import with_found_value, without_metadata
 from app.services.coupons.writes import columns_of
 from app.services.orders.columns import derived_columns
 from app.services.orders.items import KINDS as ITEM_LISTS

@@ -15,6 +15,8 @@ from app.db.sql.types import IdList
 from app.models import COUPONS, EVENTS, ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 from app.services.common import filtering, plans
+from app.services.common.metadata import ORDER
+from app.services.common.metadata_changes import MetadataChanges
 from app.services.coupons import evaluation as cart_evaluation
 from app.services.coupons import queries as coupon_queries
 from app.services.coupons import terms
@@ -28,7 +30,6 @@ from app.services.orders import items as order_items
 from app.services.orders import queries as order_queries
 from app.services.orders import redemptions as order_redemptions
 from app.services.orders import refunds
-from app.services.orders.metadata import OrderMetadataWrites
 from app.services.redemptions import counts, expiry, slots, writes
 from app.services.reports import scope
 from qa.histories.planting import cached, take_with
@@ -259,15 +260,23 @@ def minimum_exclusive(_: Any) -> None:
 
 def rejected_keeps_metadata(_: Any) -> None:
     """A rejected update of an order changes its metadata."""
-    original = OrderMetadataWrites.changed
+    read, changed = MetadataChanges.read, MetadataChanges.changed
 
-    def changed(self: Any, *args: Any) -> Any:
-        found = original(self, *args)
-        if found.of_order is not None and found.order_id > 0:
-            self.orders.entries[found.order_id] = found.of_order
+    def read_with_blank(session: Any, given: Any, **options: Any) -> Any:
+        owners = list(given)
+        found = read(session, owners, **options)
+        for owner, _ in owners:
+            found.entries.setdefault(owner, [])
         return found
 
-    OrderMetadataWrites.changed = changed
+    def changed_at_once(self: Any, given: Any) -> Any:
+        found = changed(self, given)
+        of_orders = [owner for owner in found if owner.kind is ORDER and owner in self.entries]
+        self.entries |= {owner: found[owner] for owner in of_orders}
+        return found
+
+    MetadataChanges.read = read_with_blank
+    MetadataChanges.changed = changed_at_once
 
 
 def last_order_is_first(_: Any) -> None:

@@ -12,6 +12,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import CODE_MAX_LENGTH
+from app.db.read_pool import fetching
 from app.db.records import WANTED, Record, row_dicts, with_columns, write_records
 from app.db.search import search_text
 from app.db.session import now, reading_session, run_in_transaction
@@ -24,6 +25,7 @@ from app.models.coupon import ON_REQUEST, CouponOptions, CouponRow, CouponStatus
 from app.services.campaigns.locks import keep_campaigns
 from app.services.common.bulk import (
     BulkItem,
+    Data,
     Earlier,
     Precondition,
     WriteResult,
@@ -31,11 +33,11 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
-from app.services.common.metadata import COUPON, METADATA, WRITTEN
-from app.services.common.metadata_rules import shown
-from app.services.common.metadata_writes import (
-    MetadataWrites,
+from app.services.common.metadata import COUPON, METADATA, WRITTEN, entries_of, first_values
+from app.services.common.metadata_changes import (
+    MetadataChanges,
     count_change,
+    given_to,
     without_metadata,
 )
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
@@ -76,13 +78,13 @@ def check_coupons(
         coupons = {row["id"]: row for row in rows}
         codes = [item.data["code"] for item in items if "code" in item.data]
         taken = {code: None for code in codes if ("code", code) in earlier}
-        metadata = MetadataWrites.of_items(session, COUPON, items, coupons, only_checks=True)
+        given = given_to(COUPON, items, coupons)
         writes = _CouponWrites(
             session=session,
             actor=actor,
             records=coupons,
             holders=taken | {each["code"]: each["id"] for each in rows},
-            metadata=metadata,
+            metadata=MetadataChanges.read(session, given, only_checks=True),
             campaigns=keep_campaigns(session, _campaigns_of(items), only_checks=True),
         )
         results = writes.prepare(items)
@@ -153,8 +155,9 @@ def delete_coupon(
         after: CouponRow | None = None
         this = COUPONS.c.id == coupon_id
         if force:
-            entries = MetadataWrites.read(session, COUPON, [coupon_id], ()).entries
-            coupon = with_columns(coupon, {METADATA: shown(entries.get(coupon_id, ()))})
+            entries = entries_of(fetching(session.connection()), COUPON, [coupon_id])
+            shown = first_values(entries.get(coupon_id, []))
+            coupon = with_columns(coupon, {METADATA: shown})
             session.execute(delete(COUPONS).where(this))
         else:
             trashed = trashed_now()
@@ -178,7 +181,7 @@ class _CouponWrites(Writes[CouponRow]):
     resource = "coupon"
 
     holders: dict[str, int | None]
-    metadata: MetadataWrites
+    metadata: MetadataChanges
     campaigns: set[int]
 
     def create(self, item: BulkItem) -> Record:
@@ -203,7 +206,7 @@ class _CouponWrites(Writes[CouponRow]):
             "search_text": search_text(data["code"], data["description"]),
         }
         _note_written(self, data, None, created)
-        self.metadata.apply(self, data, "coupon", None, created)
+        self.metadata.apply(COUPON, "coupon", data, None, created)
         self.holders[data["code"]] = None
         return created
 
@@ -232,8 +235,8 @@ class _CouponWrites(Writes[CouponRow]):
         columns = columns_of(data, coupon["options"])
         after = with_columns(coupon, {**columns, **edited_now()})
         after["search_text"] = search_text(after["code"], after["description"])
-        _note_written(self, data, cast("Record", coupon), cast("Record", after))
-        self.metadata.apply(self, data, "coupon", cast("Record", coupon), cast("Record", after))
+        _note_written(self, data, coupon, cast("Record", after))
+        self.metadata.apply(COUPON, "coupon", data, coupon, cast("Record", after))
         if is_published:
             holders.pop(coupon["code"], None)
             holders[after["code"]] = coupon["id"]
@@ -243,7 +246,7 @@ class _CouponWrites(Writes[CouponRow]):
         """Write the accepted coupons with one statement for each kind of write."""
         session = self.session
         write_records(session, COUPONS, created=self.created, updated=self.updated, key="code")
-        self.metadata.write(session, [coupon["id"] for coupon in self.created])
+        self.metadata.write(session)
         notify(session, self.actor, self.changes)
         return list(results)
 
@@ -259,7 +262,7 @@ def _lock(
         actor=actor,
         records=coupons,
         holders={each["code"]: each["id"] for each in coupons.values() if _is_published(each)},
-        metadata=MetadataWrites.of_items(session, COUPON, items, coupons),
+        metadata=MetadataChanges.read(session, given_to(COUPON, items, coupons)),
         campaigns=campaigns,
     )
 
@@ -323,14 +326,12 @@ def unknown_campaign(param: str) -> ShopError:
     return ShopError("shop_api_invalid_campaign_id", param=param).with_status(400)
 
 
-def _note_written(
-    writes: _CouponWrites, data: Mapping[str, object], before: Record | None, after: Record
-) -> None:
+def _note_written(writes: _CouponWrites, data: Data, before: Data | None, after: Record) -> None:
     """Let the response and the event contain the fields that are otherwise shown on request."""
     written = {*ON_REQUEST, *CouponOptions._fields} & data.keys()
     if written:
         count_change(before, after)
-        writes.metadata.show(after, written, WRITTEN)
+        writes.metadata.show(after, WRITTEN, written)
 
 
 def _is_published(coupon: CouponRow) -> bool:

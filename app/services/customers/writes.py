@@ -27,6 +27,7 @@ from app.models import USER_ROLES, USER_TAGS, USERS
 from app.models.user import ON_REQUEST, UserRow, role_of, with_normalized
 from app.services.common.bulk import (
     BulkItem,
+    Data,
     Earlier,
     Precondition,
     WriteResult,
@@ -35,7 +36,7 @@ from app.services.common.bulk import (
     single_result,
 )
 from app.services.common.metadata import CUSTOMER, WRITTEN
-from app.services.common.metadata_writes import MetadataWrites, count_change
+from app.services.common.metadata_changes import MetadataChanges, count_change, given_to
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
 from app.services.customers.queries import require_positive
@@ -168,7 +169,7 @@ class _CustomerWrites(Writes[UserRow]):
     emails: dict[str, int | None]
     usernames: set[str]
     held: Mapping[int, frozenset[Capability]]
-    metadata: MetadataWrites
+    metadata: MetadataChanges
     tagged: list[Record] = field(default_factory=list)
 
     def create(self, item: BulkItem) -> Record:
@@ -188,7 +189,7 @@ class _CustomerWrites(Writes[UserRow]):
         if comparable(username) in self.usernames:
             raise ShopError("registration-error-username-exists")
         account = columns.new_account(data, username, email)
-        self.metadata.apply(self, data, "customer", None, account)
+        self.metadata.apply(CUSTOMER, "customer", data, None, account)
         _note_written(self, data, None, account)  # last, because a rejected item writes no tags
         self.usernames.add(account["username_normalized"])
         self.emails[account["email_normalized"]] = None
@@ -217,8 +218,8 @@ class _CustomerWrites(Writes[UserRow]):
             # Differs only while another account has the same address in another form
             # (migration 0052).
             after["email_normalized"] = customer["email_normalized"]
-        self.metadata.apply(self, data, "customer", cast("Record", customer), cast("Record", after))
-        _note_written(self, data, cast("Record", customer), cast("Record", after))
+        self.metadata.apply(CUSTOMER, "customer", data, customer, cast("Record", after))
+        _note_written(self, data, customer, cast("Record", after))
         emails.pop(customer["email_normalized"], None)
         if after["email_normalized"]:
             emails[after["email_normalized"]] = customer["id"]
@@ -236,7 +237,7 @@ class _CustomerWrites(Writes[UserRow]):
             ]
             session.execute(insert(USER_ROLES), roles)
         write_tags(session, self.tagged)
-        self.metadata.write(session, [account["id"] for account in created])
+        self.metadata.write(session)
         shown = columns.with_computed(session, results)
         written = [each for each in shown if not isinstance(each, ShopError)]
         changes = [
@@ -261,15 +262,16 @@ def _writes(
 ) -> _CustomerWrites:
     """Return the writes of items, with the accounts that a statement reads."""
     accounts: list[UserRow] = row_dicts(session.execute(named, _names_of(items)))
+    records = {account["id"]: account for account in accounts}
     return _CustomerWrites(
         session=session,
         actor=actor,
-        records={account["id"]: account for account in accounts},
+        records=records,
         emails={each["email_normalized"]: each["id"] for each in accounts if each["email"]},
         usernames={account["username_normalized"] for account in accounts},
         held=capabilities_by_user(session, [item.id or 0 for item in items]),
-        metadata=MetadataWrites.of_items(
-            session, CUSTOMER, items, {a["id"] for a in accounts}, only_checks=named is _UNLOCKED
+        metadata=MetadataChanges.read(
+            session, given_to(CUSTOMER, items, records), only_checks=named is _UNLOCKED
         ),
     )
 
@@ -293,14 +295,12 @@ def _names_of(items: Sequence[BulkItem]) -> Record:
     return {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
 
 
-def _note_written(
-    writes: _CustomerWrites, data: Mapping[str, object], before: Record | None, after: Record
-) -> None:
+def _note_written(writes: _CustomerWrites, data: Data, before: Data | None, after: Record) -> None:
     """Let the response and the event contain the fields that are otherwise shown on request."""
     written = ON_REQUEST.keys() & data.keys()
     if written:
         count_change(before, after)
-        writes.metadata.show(after, written, WRITTEN)
+        writes.metadata.show(after, WRITTEN, written)
     if "tags" in written:
         writes.tagged.append(after)
 

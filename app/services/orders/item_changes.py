@@ -8,6 +8,7 @@ from typing import Any
 from app.errors import InvalidOrderItems, Sentence, ShopError
 from app.models.order import Item
 from app.services.common.bulk import Data
+from app.services.common.metadata import METADATA
 from app.services.orders.items import (
     KINDS,
     META_IDS,
@@ -63,6 +64,12 @@ def changed_items(
     return change.after
 
 
+def can_remove(data: Data) -> bool:
+    """Return whether what a request says of an item can remove it."""
+    removes = data.get("remove") or data.get(REMOVES_PRODUCT)
+    return bool(removes or data.get("quantity") == 0)
+
+
 class _Change:
     """Changes of items that have not been completed yet, and the violated rules by location."""
 
@@ -86,7 +93,7 @@ class _Change:
             if item_id is None:
                 if item := self._checked(name, kind, None, data, place):
                     added.append(item)
-                    self.after.places[item["id"]] = place
+                    self._note(item, data, place)
                 continue
             position = positions.get(item_id)
             if item_id in self._seen or position is None:
@@ -97,14 +104,20 @@ class _Change:
                 self.errors[f"{place}.id"] = reason
                 continue
             self._seen.add(item_id)
-            if _is_removed(name, items[position], data):
+            if _is_removed(items[position], data):
                 items[position] = {}
             elif item := self._checked(name, kind, items[position], data, place):
                 items[position] = item
-                self.after.places[item_id] = place
+                self._note(item, data, place)
         items[:] = [item for item in items if item] + added
         if name == "coupon_lines":
             self._require_different_codes(items)
+
+    def _note(self, item: Item, data: Data, place: str) -> None:
+        """Note what the request says of an item beside its fields."""
+        self.after.places[item["id"]] = place
+        if METADATA in data:
+            self.after.metadata[item["id"]] = data[METADATA]
 
     def _checked(
         self, name: str, kind: ItemKind, before: Item | None, data: Data, place: str
@@ -115,7 +128,7 @@ class _Change:
             key: cents(value) if key in kind.amounts and key != "price" else value
             for key, value in data.items()
             # Null and an empty decimal count as not supplied.
-            if value is not None and key not in {"id", "remove", REMOVES_PRODUCT}
+            if value is not None and key not in {"id", "remove", METADATA, REMOVES_PRODUCT}
         }
         item = {**(before or kind.defaults), **given}
         if "meta" in given and before:
@@ -213,9 +226,8 @@ def _in_proportion(amount: int, item: Item, before: Item) -> int:
     return divided(amount * item["quantity"], before["quantity"] or 1)
 
 
-def _is_removed(name: str, item: Item, data: Data) -> bool:
-    """Return whether a request removes an item of a list."""
-    if data.get("remove") or (name == "line_items" and data.get("quantity") == 0):
-        return True
-    has_product = item.get("product_id") or item.get("variation_id")
-    return bool(has_product and data.get(REMOVES_PRODUCT))
+def _is_removed(item: Item, data: Data) -> bool:
+    """Return whether a request removes an item."""
+    if data.get(REMOVES_PRODUCT) and not data.get("remove") and data.get("quantity") != 0:
+        return bool(item.get("product_id") or item.get("variation_id"))
+    return can_remove(data)

@@ -181,6 +181,7 @@ class OrderItems:
         next_id: ID after the last one of the order. Further items get this ID or a higher one.
         places: location of an item in the request body (``order.line_items[2]``), by its ID. Items
             that the request does not contain have no location.
+        metadata: what the request says of the metadata of items, by the ID of the item.
         own_shipping_tax: whether the tax on shipping was supplied. Otherwise, it is the sum of the
             taxes of the shipping lines (records 3).
     """
@@ -188,6 +189,7 @@ class OrderItems:
     lists: dict[str, list[Item]] = field(default_factory=lambda: {name: [] for name in KINDS})
     next_id: int = 1
     places: dict[int, str] = field(default_factory=dict)
+    metadata: dict[int, Any] = field(default_factory=dict)
     own_shipping_tax: bool = False
 
     @property

@@ -28,14 +28,19 @@ from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.errors import ShopError
-from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
+from app.models import ITEM_METADATA, ORDER_NOTES, ORDER_REFUNDS, ORDERS
 from app.models.order import OrderRow
 from app.models.order_refund import OrderRefundRow
 from app.services.common import metadata as metadata_tables
-from app.services.common.bulk import Data, Precondition
+from app.services.common.bulk import BulkItem, Data, Precondition
 from app.services.common.filtering import ListQuery, Matching, between
-from app.services.common.metadata import METADATA
-from app.services.common.metadata_writes import delete_items, without_metadata
+from app.services.common.metadata import ITEM, METADATA, REFUND
+from app.services.common.metadata_changes import (
+    MetadataChanges,
+    Owner,
+    given_to,
+    without_metadata,
+)
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.orders.columns import REFUNDED, note_created, status_note
@@ -43,7 +48,6 @@ from app.services.orders.coupons import plan_coupons
 from app.services.orders.erased import require_no_personal_refund
 from app.services.orders.items import cents, items_of, last_item_id
 from app.services.orders.locks import lock_coupons, lock_orders, new_ids
-from app.services.orders.metadata import RefundMetadataWrites
 from app.services.orders.queries import fetch_child, list_children
 from app.services.orders.refund_rules import refunded_amount, refunded_items
 from app.services.redemptions.changes import notify_with_coupons
@@ -154,7 +158,7 @@ def create_refund(actor: Principal, order_id: int, data: Data) -> Record:
         timestamp = data.get("created_at") or now()
         refund = _new_refund(order_id, actor.user_id, timestamp, Decimal(amount).scaleb(-2))
         refund |= {"reason": data.get("reason", ""), "line_items": refunded}
-        metadata = RefundMetadataWrites.of_new(order_id, refunded, data)
+        metadata = _metadata_of_new(refund, data)
         changes: list[Change] = [insert_refund(session, refund, order, metadata)]
         changed = {
             "next_item_id": max(order["next_item_id"], *(each + 1 for each in ids), 1),
@@ -197,16 +201,15 @@ def update_refund(
         if not data:
             return refund
         require_no_personal_refund(order, data)
-        metadata = RefundMetadataWrites.of_stored(session, refund_id, data)
-        changed = {
-            **without_metadata(data),
-            "updated_at": now(),
-            "revision": refund["revision"] + bool(METADATA in data),
-        }
+        given = given_to(REFUND, [BulkItem(refund_id, data)], {refund_id})
+        metadata = MetadataChanges.read(session, given)
+        changed = {**without_metadata(data), "updated_at": now()}
+        after = refund | changed
+        metadata.apply(REFUND, "order_refund", data, refund, after)
+        changed["revision"] = after["revision"]
         of_refund = ORDER_REFUNDS.c.id == refund_id
         session.execute(update(ORDER_REFUNDS).where(of_refund).values(changed))
-        after = refund | changed
-        metadata.write(session, after)
+        metadata.write(session)
         updated = _change("order_refund.updated", refund, after, order)
         of_order = with_columns(order, {"updated_at": changed["updated_at"]})
         notify_with_coupons(session, actor, [updated, _update_order(session, order, of_order)])
@@ -233,8 +236,9 @@ def delete_refund(
             precondition(refund)
         session.execute(delete(ORDER_REFUNDS).where(ORDER_REFUNDS.c.id == refund_id))
         # Items that an earlier release wrote have no ID of their own.
-        items = {(order_id, item.get("item_id", 0)) for item in refund["line_items"]}
-        delete_items(session, items)
+        if items := [item.get("item_id", 0) for item in refund["line_items"]]:
+            of_items = ITEM_METADATA.c.order_id == order_id, ITEM_METADATA.c.item_id.in_(items)
+            session.execute(delete(ITEM_METADATA).where(*of_items))
         left = order["total_refunded"] - refund["amount"]
         after = with_columns(order, {"total_refunded": left, "updated_at": now()})
         deleted = _change("order_refund.deleted", refund, None, order)
@@ -247,7 +251,7 @@ def insert_refund(
     session: Session,
     refund: Record,
     order: Mapping[str, object],
-    metadata: RefundMetadataWrites | None = None,
+    metadata: MetadataChanges | None = None,
 ) -> Change:
     """Insert a refund, complete it with its ID, and return its change.
 
@@ -258,7 +262,7 @@ def insert_refund(
     new = insert(ORDER_REFUNDS).values(refund).returning(ORDER_REFUNDS.c.id)
     refund["id"] = session.execute(new).scalar_one()
     if metadata:
-        metadata.write(session, refund)
+        metadata.write(session)
     return _change("order_refund.created", None, refund, order)
 
 
@@ -300,6 +304,22 @@ def _new_refund(order_id: int, user_id: int | None, timestamp: datetime, amount:
         "line_items": [],
         "revision": 0,
     }
+
+
+def _metadata_of_new(refund: Record, data: Data) -> MetadataChanges:
+    """Return the metadata of a new refund and of its items, or raise ShopError beyond a limit."""
+    metadata, of_refund = MetadataChanges(), Owner(REFUND, None)
+    given = {of_refund: ("order_refund", data[METADATA])} if METADATA in data else {}
+    items = {
+        item["id"]: Owner(ITEM, refund["order_id"], item["item_id"])
+        for item in refund["line_items"]
+    }
+    for index, fields in enumerate(data.get("line_items") or ()):
+        if METADATA in fields:
+            place = f"order_refund.line_items[{index}]"
+            given[items[fields["id"]]] = place, fields[METADATA]
+    metadata.keep(metadata.changed(given), None, refund, items)
+    return metadata
 
 
 _IDS = bindparam("ids", type_=IdList)

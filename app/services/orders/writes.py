@@ -25,6 +25,7 @@ from app.models.order_refund import OrderRefundRow
 from app.services.campaigns.locks import Held
 from app.services.common.bulk import (
     BulkItem,
+    Data,
     Precondition,
     WriteResult,
     Writes,
@@ -32,6 +33,14 @@ from app.services.common.bulk import (
     single_result,
 )
 from app.services.common.locks import AccountRow, hold_accounts
+from app.services.common.metadata import ITEM, METADATA, ORDER
+from app.services.common.metadata_changes import (
+    Given,
+    MetadataChanges,
+    Owner,
+    given_to,
+    items_of_order,
+)
 from app.services.coupons.refusals import count_refused
 from app.services.orders import columns
 from app.services.orders.columns import StatusChange
@@ -42,7 +51,7 @@ from app.services.orders.downloads import (
     write_permissions,
 )
 from app.services.orders.erased import require_no_personal_data
-from app.services.orders.item_changes import changed_items
+from app.services.orders.item_changes import can_remove, changed_items
 from app.services.orders.items import KINDS, OrderItems, cents, items_of, last_item_id
 from app.services.orders.locks import (
     clear_parents,
@@ -52,7 +61,6 @@ from app.services.orders.locks import (
     lock_orders,
     new_ids,
 )
-from app.services.orders.metadata import ItemChanges, OrderMetadataWrites
 from app.services.orders.redemptions import CouponPlan, release_uses, with_held_uses
 from app.services.orders.refund_rules import require_refunds_covered
 from app.services.orders.refunds import (
@@ -199,7 +207,7 @@ class _OrderWrites(Writes[OrderRow]):
     new_ids: Iterator[int]
     item_ids: Iterator[int]
     permissions: dict[int, DownloadPermissions]
-    metadata: OrderMetadataWrites
+    metadata: MetadataChanges
     new_permissions: list[DownloadPermissions] = field(default_factory=list)
     refunds: Sequence[OrderRefundRow] = ()
     notes: list[tuple[Record, Record]] = field(default_factory=list)
@@ -234,7 +242,6 @@ class _OrderWrites(Writes[OrderRow]):
         permissions, errors = DownloadPermissions().changed(data)
         price_of = partial(current_catalog().price_of, currency=order["currency"])
         items = changed_items(OrderItems(), data, self.item_ids, errors, price_of)
-        of_items = ItemChanges.take(OrderItems(), items)
         if data.get("order_key") in self.taken_keys:
             reason = "another order has this order key."
             raise ShopError("shop_api_cannot_create_order", reason=reason)
@@ -246,10 +253,10 @@ class _OrderWrites(Writes[OrderRow]):
         order |= columns.derived_columns(order)
         key = data.get("order_key")
         order["order_key"] = columns.new_key() if key is None else key
-        metadata = self.metadata.changed(self, data, of_items, None)
+        metadata = self.metadata.changed(_given_in(order["id"], data, items))
         if plan:
             self.changes += plan.write(session, order["id"])
-        self.metadata.keep(metadata, None, order)
+        self.metadata.keep(metadata, None, order, *items_of_order(order["id"], items.ids()))
         self.taken_keys.add(order["order_key"])
         self.new_permissions.append(permissions)
         if change and status != columns.PENDING:
@@ -291,16 +298,16 @@ class _OrderWrites(Writes[OrderRow]):
             price_of = partial(current_catalog().price_of, currency=after["currency"])
             items = changed_items(before, data, self.item_ids, errors, price_of)
             _sort_coupons(items, item)
-        of_items = ItemChanges.take(before, items)
         plan = _plan(self, order, after, items, changed)
         if changed or "shipping_tax" in data:
             items.own_shipping_tax |= "shipping_tax" in data
             after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
             _require_refunds_covered(self, order, after, items, data)
-        metadata = self.metadata.changed(self, data, of_items, cast("Record", order))
+        metadata = self.metadata.changed(_given_in(order["id"], data, items))
         if plan:
             self.changes += plan.write(self.session, order["id"])
-        self.metadata.keep(metadata, cast("Record", order), after)
+        owners = items_of_order(order["id"], items.ids(), before.ids() - items.ids())
+        self.metadata.keep(metadata, order, after, *owners)
         after |= columns.derived_columns(after)
         if after["status"] != order["status"]:
             _note_status(self, after, order["status"], change)
@@ -317,7 +324,7 @@ class _OrderWrites(Writes[OrderRow]):
                 session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
         for order, refund in self.new_refunds:
             self.changes.append(insert_refund(session, refund, order))
-        self.metadata.write(session, [order["id"] for order in created])
+        self.metadata.write(session)
         if self.notes:
             notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
             ids = session.scalars(notes, [note for _, note in self.notes])
@@ -377,8 +384,33 @@ def _lock(
         new_ids=iter(order_ids),
         item_ids=iter(item_ids),
         permissions=permissions_of(session, items, orders) if orders else {},
-        metadata=OrderMetadataWrites.of_items(session, items, orders),
+        metadata=MetadataChanges.read(
+            session, [*given_to(ORDER, items, orders), *_given_to_items(items, orders)]
+        ),
     )
+
+
+def _given_to_items(
+    items: Sequence[BulkItem], orders: Mapping[int, OrderRow]
+) -> list[tuple[Owner, Given | None]]:
+    """Return what the items of a request say of the metadata of items of stored orders."""
+    return [
+        (Owner(ITEM, item.id), None if can_remove(each) else each[METADATA])
+        for item in items
+        if item.id in orders
+        for name in KINDS
+        for each in item.data.get(name) or ()
+        if METADATA in each or can_remove(each)
+    ]
+
+
+def _given_in(order_id: int, data: Data, items: OrderItems) -> dict[Owner, tuple[str, Given]]:
+    """Return what a request says of the metadata of an order and of its items."""
+    given = {Owner(ORDER, order_id): ("order", data[METADATA])} if METADATA in data else {}
+    return given | {
+        Owner(ITEM, order_id, item_id): (items.places[item_id], each)
+        for item_id, each in items.metadata.items()
+    }
 
 
 def _new_ids(

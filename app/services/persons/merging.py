@@ -36,8 +36,8 @@ from app.models.user import ON_REQUEST, with_normalized
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common import metadata
 from app.services.common.bulk import Precondition, single_result
+from app.services.common.metadata_changes import count_change
 from app.services.common.metadata_rules import Metadata, found_text, json_text
-from app.services.common.metadata_writes import count_change
 from app.services.common.persons import guest_conditions
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
