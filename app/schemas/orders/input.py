@@ -132,8 +132,9 @@ set_form(
 )
 
 _CHANGES = "An item with an `id` updates or removes that item. An item without an `id` is added."
+CHANGES_OF_LINES = f"Changes of line items. {_CHANGES}"
 _LISTS: dict[str, ma.fields.Field[Any]] = {
-    "line_items": item_array(item_update(LineItemCreate), f"Changes of line items. {_CHANGES}"),
+    "line_items": item_array(item_update(LineItemCreate), CHANGES_OF_LINES),
     "shipping_lines": item_array(
         item_update(ShippingLineCreate), f"Changes of shipping lines. {_CHANGES}"
     ),

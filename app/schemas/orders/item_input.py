@@ -280,11 +280,16 @@ def item_array(item: type[Base], meaning: str) -> list_inputs.ItemArray:
     return list_inputs.ItemArray(item, meaning, limit=MAX_ITEMS, too_large=too_large)
 
 
-def item_update(item: type[Base]) -> type[Base]:
-    """Return the schema of an item in an update, which can have the ID of an item."""
+def item_update(item: type[Base], **more: inputs.Input) -> type[Base]:
+    """Return the schema of an item in an update, which can have the ID of an item.
+
+    Args:
+        more: fields that replace those of ``item``.
+    """
     return update_schema(
         item,
         item.__name__.replace("Create", "Update"),
         id=ItemIdInput("ID of the item to update. If absent or 0, an item is added."),
         remove=inputs.StrictTrue("`true` removes the item."),
+        **more,
     )

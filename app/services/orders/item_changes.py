@@ -23,8 +23,6 @@ PriceOf = Callable[[int, int], Decimal | None]
 
 NEEDS_NAME = "needs a name, a product_id or a sku."
 NEEDS_PRICE = "needs a price, a subtotal or a total."
-REMOVES_PRODUCT = "removes_product"
-"""Key of a line item that removes it if it has a product (orders 3)."""
 MAX_ITEMS = 1000
 """Items in each list (orders 9)."""
 MAX_QUANTITY = 10**9
@@ -66,8 +64,16 @@ def changed_items(
 
 def can_remove(data: Data) -> bool:
     """Return whether what a request says of an item can remove it."""
-    removes = data.get("remove") or data.get(REMOVES_PRODUCT)
-    return bool(removes or data.get("quantity") == 0)
+    return _removes(data) or _removes_product(data)
+
+
+def _removes(data: Data) -> bool:
+    return bool(data.get("remove")) or data.get("quantity") == 0
+
+
+def _removes_product(data: Data) -> bool:
+    """Return whether the product is null. Only schemas in which this removes a line keep null."""
+    return data.get("product_id", 0) is None
 
 
 class _Change:
@@ -128,7 +134,7 @@ class _Change:
             key: cents(value) if key in kind.amounts and key != "price" else value
             for key, value in data.items()
             # Null and an empty decimal count as not supplied.
-            if value is not None and key not in {"id", "remove", METADATA, REMOVES_PRODUCT}
+            if value is not None and key not in {"id", "remove", METADATA}
         }
         item = {**(before or kind.defaults), **given}
         if "meta" in given and before:
@@ -227,7 +233,6 @@ def _in_proportion(amount: int, item: Item, before: Item) -> int:
 
 
 def _is_removed(item: Item, data: Data) -> bool:
-    """Return whether a request removes an item."""
-    if data.get(REMOVES_PRODUCT) and not data.get("remove") and data.get("quantity") != 0:
-        return bool(item.get("product_id") or item.get("variation_id"))
-    return can_remove(data)
+    """Return whether a request removes an item (orders 3)."""
+    has_product = item.get("product_id") or item.get("variation_id")
+    return _removes(data) or bool(has_product and _removes_product(data))

@@ -17,12 +17,18 @@ from app.plugins.woocommerce.legacy.orders import NEWER_FIELDS, NEWER_ITEM_FIELD
 from app.plugins.woocommerce.legacy.schemas.records import LegacyMetadata, with_meta
 from app.schemas.base import Base, excluding, list_response, request
 from app.schemas.fields import output as fields
+from app.schemas.fields.input import Integer
 from app.schemas.fields.list_input import ItemArray
 from app.schemas.orders import input as inputs
 from app.schemas.orders import order as orders
 from app.schemas.orders import refund as refunds
-from app.schemas.orders.item_input import MAX_ITEMS, too_large
-from app.services.orders.item_changes import REMOVES_PRODUCT
+from app.schemas.orders.item_input import (
+    MAX_ITEMS,
+    LineItemCreate,
+    item_array,
+    item_update,
+    too_large,
+)
 
 IDENTIFYING = {
     "line_items": "product_id",
@@ -75,22 +81,25 @@ class _LegacyOrder(Base):
         """Load an order of a legacy client in its native form."""
         return super().load(native_order(data) if isinstance(data, dict) else data, **kwargs)
 
-    @ma.post_load(pass_original=True)
-    def mark(self, data: Record, original: Record, **_: object) -> Record:
-        """Mark the lines that are removed only if they have a product."""
-        key = IDENTIFYING["line_items"]
-        lines = data.get("line_items") or (), original.get("line_items") or ()
-        for item, sent in zip(*lines, strict=True):
-            if _is_null(sent, key) and _is_read(sent, key):
-                item[REMOVES_PRODUCT] = True
-        return data
+
+class _Product(Integer):
+    """ID of the product of a line. Null removes a line of a product, so it is kept."""
+
+    def deserialize(self, value: object, *args: Any, **kwargs: Any) -> Any:
+        return None if value is None else super().deserialize(value, *args, **kwargs)
 
 
 class LegacyOrderCreate(_LegacyOrder, with_meta(inputs.OrderCreate, "order_meta")):  # type: ignore[misc] # created by a function
     """Fields of a new order in the legacy API."""
 
 
-class LegacyOrderUpdate(_LegacyOrder, with_meta(inputs.OrderUpdate, "order_meta")):  # type: ignore[misc] # the same
+_LINES = item_array(
+    item_update(LineItemCreate, product_id=_Product("Product ID.")), inputs.CHANGES_OF_LINES
+)
+_Update = with_meta(inputs.OrderUpdate, "order_meta", line_items=_LINES)
+
+
+class LegacyOrderUpdate(_LegacyOrder, _Update):  # type: ignore[misc, valid-type] # created by a function
     """Fields of an update of an order in the legacy API."""
 
 
@@ -138,7 +147,7 @@ class LegacyOrderSchema(orders.OrderSchema):
 ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
     inputs.OrderCreate: LegacyOrderCreate,
     inputs.OrderUpdate: LegacyOrderUpdate,
-    inputs.OrderBulkItem: with_meta(inputs.OrderBulkItem, "order_meta"),
+    inputs.OrderBulkItem: with_meta(inputs.OrderBulkItem, "order_meta", line_items=_LINES),
     inputs.OrderCreateRequest: LegacyOrderCreateRequest,
     inputs.OrderUpdateRequest: LegacyOrderUpdateRequest,
     orders.OrderSchema: LegacyOrderSchema,

@@ -10,6 +10,7 @@ from app.schemas.base import Base, excluding, made_schema, request
 from app.schemas.coupons import coupon
 from app.schemas.fields import output as fields
 from app.schemas.fields.input import MetadataInput
+from app.schemas.fields.list_input import ItemArray
 from app.schemas.fields.output import Metadata
 
 HIDDEN = "_"
@@ -43,15 +44,17 @@ class LegacyMetadataInput(MetadataInput):
 _MEANING = "Metadata to set. Keys that begin with `_`, lists, objects and null are ignored."
 
 
-def with_meta(native: type[Base], key: str, *without: str) -> type[Base]:
+def with_meta(native: type[Base], key: str, *without: str, **more: ItemArray) -> type[Base]:
     """Return an input schema with a legacy name of the metadata, such as ``coupon_meta``.
 
     Args:
         without: names of fields that only the native API has.
+        more: fields that replace those of the native API.
     """
     parts = {
         key: LegacyMetadataInput(_MEANING, attribute="metadata"),
         "Meta": excluding("metadata", *without),
+        **more,
     }
     return made_schema(f"Legacy{native.__name__}", native.__doc__, parts, native)
 
