@@ -5,7 +5,8 @@ Redemptions are an exception: a line contains their stored status, which does no
 reservation expires.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -115,29 +116,23 @@ class Kind:
         return {name: each.prefix for name, each in fields if isinstance(each, Composite)}
 
 
-def _entries(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> Iterator[Sequence[Any]]:
-    """Yield the identity of each entry of metadata, and the entry with its value as JSON."""
-    for *identity, entry_id, key, value, internal in fetch(kind.select_rows, {"ids": ids}):
-        fragment = orjson.Fragment(value)
-        yield *identity, {"id": entry_id, "key": key, "value": fragment, "internal": internal}
+def _entries(
+    fetch: Fetch, kind: MetadataTable, ids: Sequence[int]
+) -> dict[int, dict[int, list[Record]]]:
+    """Return the entries of records by the ID of the record, and by that of the item or 0."""
+    found: dict[int, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record_id, *rest, entry_id, key, value, internal in fetch(kind.select_rows, {"ids": ids}):
+        entry = {"id": entry_id, "key": key, "value": orjson.Fragment(value), "internal": internal}
+        found[record_id][sum(rest)].append(entry)
+    return found
 
 
 def _metadata_of(kind: MetadataTable) -> Related:
     def related(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
-        found: dict[int, Record] = {record_id: {} for record_id in ids}
-        for record_id, entry in _entries(fetch, kind, ids):
-            found[record_id].setdefault(METADATA, []).append(entry)
-        return found
+        found = _entries(fetch, kind, ids)
+        return {each: {METADATA: found[each][0]} if each in found else {} for each in ids}
 
     return related
-
-
-def _metadata_of_items(fetch: Fetch, orders: Sequence[int]) -> dict[int, Record]:
-    """Return the entries of the items of orders, by the ID of the order and of the item."""
-    found: dict[int, Record] = {}
-    for order_id, item_id, entry in _entries(fetch, metadata_tables.ITEM, orders):
-        found.setdefault(order_id, {}).setdefault(item_id, []).append(entry)
-    return found
 
 
 def _of_customers(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
@@ -181,7 +176,7 @@ def _of_orders(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     downloads = _by_order(DOWNLOADS, [as_printed(DOWNLOADS.c[name]) for name in DOWNLOAD_NAMES])
     for *row, order_id in fetch(downloads, {"ids": ids}):
         found[order_id]["downloads"].append(dict(zip(DOWNLOAD_NAMES, row, strict=True)))
-    items = _metadata_of_items(fetch, ids)
+    items = _entries(fetch, metadata_tables.ITEM, ids)
     return {
         record_id: found[record_id] | metadata[record_id] | {ITEMS_METADATA: items.get(record_id)}
         for record_id in ids
@@ -193,7 +188,7 @@ def _of_refunds(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     of_refunds = select(ORDER_REFUNDS.c.id, ORDER_REFUNDS.c.order_id)
     of_these = of_refunds.where(is_one_of(ORDER_REFUNDS.c.id, _IDS))
     orders: dict[int, int] = dict(map(tuple, fetch(of_these, {"ids": ids})))
-    items = _metadata_of_items(fetch, [*orders.values()])
+    items = _entries(fetch, metadata_tables.ITEM, [*orders.values()])
     return {
         refund_id: metadata[refund_id] | {ITEMS_METADATA: items.get(orders[refund_id])}
         for refund_id in ids

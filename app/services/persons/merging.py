@@ -1,6 +1,7 @@
 """Merging two accounts of one person: one is kept, the other is removed (people 6)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import (
     bindparam,
@@ -36,8 +37,8 @@ from app.models.user import ON_REQUEST, with_normalized
 from app.services.campaigns.locks import hold_campaigns
 from app.services.common import metadata
 from app.services.common.bulk import Precondition, single_result
-from app.services.common.metadata_changes import count_change
-from app.services.common.metadata_rules import Metadata, found_text, json_text
+from app.services.common.metadata_changes import MetadataChanges, Owner, count_change
+from app.services.common.metadata_rules import json_text, shown
 from app.services.common.persons import guest_conditions
 from app.services.common.roles import capabilities_by_user
 from app.services.customers import columns
@@ -105,12 +106,6 @@ _IS_LACKING = CUSTOMER_METADATA.c.key.not_in(
     select(_own.c.key).where(_own.c.customer_id == bindparam("kept"))
 )
 _OF_REMOVED = CUSTOMER_METADATA.c.customer_id == bindparam("other")
-_MOVE_METADATA = (
-    update(CUSTOMER_METADATA)
-    .where(_OF_REMOVED, _IS_LACKING)
-    .values(customer_id=bindparam("kept"))
-    .execution_options(synchronize_session=False)
-)
 _NUMBERS = select(
     select(func.count()).where(ORDERS.c.customer_id == bindparam("other")).scalar_subquery(),
     select(func.count()).where(REDEMPTIONS.c.customer_id == bindparam("other")).scalar_subquery(),
@@ -258,7 +253,7 @@ def _merge(
     redemptions = session.connection().execute(_MOVE_REDEMPTIONS, used).rowcount
     after = _filled(kept, removed) | {"updated_at": timestamp}
     count_change(kept, after)
-    _move_metadata(session, kept["id"], removed["id"], after)
+    _move_metadata(session, kept, removed["id"], after)
     _remember(session, kept["id"], removed)
     remove_account(session, actor, removed["id"])
     stored = {column.name: after[column.name] for column in columns.WRITABLE}
@@ -290,25 +285,23 @@ def _filled(kept: Record, removed: Record) -> Record:
     return after
 
 
-def _move_metadata(session: Session, kept_id: int, removed_id: int, after: Record) -> None:
+def _move_metadata(session: Session, kept: Record, removed_id: int, after: Record) -> None:
     """Move the keys that the kept account lacks, and join the notes of both.
 
     Adds the metadata before and after to the account, if it changes.
     """
-    ids = [kept_id, removed_id]
-    found = metadata.entries_of(fetch_in(session), metadata.CUSTOMER, ids)
-    own, others = (metadata.first_values(found.get(each, [])) for each in ids)
-    joined: Metadata = {**others, **own}
-    if isinstance(own.get(NOTE), str) and isinstance(others.get(NOTE), str):
-        joined[NOTE] = "\n\n".join(filter(None, (own[NOTE], others[NOTE])))
-        first = next(entry_id for entry_id, key, _ in found[kept_id] if key == NOTE)
-        text = json_text(joined[NOTE])
-        is_note = CUSTOMER_METADATA.c.id == first
-        note = update(CUSTOMER_METADATA).where(is_note)
-        session.execute(note.values(value=text, found_value=found_text(text)))
-    session.execute(_MOVE_METADATA, {"kept": kept_id, "other": removed_id})
-    if joined != own:
-        after |= {metadata.METADATA: joined, metadata.METADATA + metadata.BEFORE: own}
+    owner, removed = (Owner(metadata.CUSTOMER, each) for each in (kept["id"], removed_id))
+    changes = MetadataChanges.read(session, [(owner, {}), (removed, {})])
+    own, others = changes.entries.get(owner, []), changes.entries.pop(removed, [])
+    keys, left = {each.key for each in own}, list(own)
+    moved = [replace(each, is_changed=True) for each in others if each.key not in keys]
+    notes = [found.get(NOTE) for found in (shown(own), shown(others))]
+    if notes[1] and all(isinstance(each, str) for each in notes):
+        first, text = [each.key for each in own].index(NOTE), "\n\n".join(filter(None, notes))
+        left[first] = replace(own[first], value=json_text(text), is_changed=True)
+    if moved or left != own:
+        changes.keep({owner: [*moved, *left]}, kept, after)
+    changes.write(session)
 
 
 def _remember(session: Session, kept_id: int, removed: Record) -> None:
