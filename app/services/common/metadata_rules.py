@@ -77,22 +77,18 @@ def changed_entries(
     Raises:
         ShopError: the result is beyond a limit, and larger than before in this respect.
     """
-    removed = {key for key, value in given.items() if value is None}
-    places = {entry.key: at for at, entry in reversed(list(enumerate(before)))}  # the first ones
-    added = [key for key in given if key not in places and key not in removed]
-    kept = sum(entry.key not in removed for entry in before)
-    _require_number(place, len(before), kept + len(added), added)
-    after = [*before, *(MetadataEntry(key, "") for key in added)]
-    places |= {key: at for at, key in enumerate(added, len(before))}
-    grown = ""
-    for key, value in given.items():
-        if value is None:
-            continue
-        first = after[places[key]]
-        entry = _with_value(place, first, key, value, is_new=places[key] >= len(before))
-        grown = key if entry.size > first.size else grown
-        after[places[key]] = entry
-    after = [entry for entry in after if entry.key not in removed]
+    first = {entry.key: entry for entry in reversed(before)}
+    values = {key: value for key, value in given.items() if value is not None}
+    added = {key: MetadataEntry(key, "") for key in values if key not in first}
+    kept = [entry for entry in before if given.get(entry.key, "") is not None]
+    _require_number(place, len(before), len(kept) + len(added), list(added))
+    changed, grown = dict[str, MetadataEntry](), ""
+    for key, value in values.items():
+        earlier = first.get(key) or added[key]
+        changed[key] = _with_value(place, earlier, key, value, is_new=key in added)
+        grown = key if changed[key].size > earlier.size else grown
+    after = [changed.get(each.key, each) if each is first[each.key] else each for each in kept]
+    after += [changed[key] for key in added]
     _require_total(place, before, after, grown)
     return after
 
