@@ -230,11 +230,19 @@ ORDER_USE = TargetKind(
     _resolve_redemptions,
     _count_campaigns,
     references={**_OF_CUSTOMER, **_OF_ORDER},
+    notes_edits=False,
 )
 COUPON_USE = TargetKind(
-    "coupon_use", "redemptions", REDEMPTIONS, after_write=_count_campaigns, references=_OF_CUSTOMER
+    "coupon_use",
+    "redemptions",
+    REDEMPTIONS,
+    after_write=_count_campaigns,
+    references=_OF_CUSTOMER,
+    notes_edits=False,
 )
-ORDER_NOTE = TargetKind("order_note", "order notes", ORDER_NOTES, references=_OF_ORDER)
+ORDER_NOTE = TargetKind(
+    "order_note", "order notes", ORDER_NOTES, references=_OF_ORDER, notes_edits=False
+)
 REFUND = TargetKind(
     "order_refund",
     "refunds",
@@ -244,6 +252,6 @@ REFUND = TargetKind(
     items_of="order_id",
     references={"user": ("customer", "refunded_by"), **_OF_ORDER},
 )
-DOWNLOAD = TargetKind("download", "downloads", DOWNLOADS, references=_OF_ORDER)
+DOWNLOAD = TargetKind("download", "downloads", DOWNLOADS, references=_OF_ORDER, notes_edits=False)
 WEBHOOK = TargetKind("webhook", "webhooks", WEBHOOKS, _resolve_webhooks, references=_OF_USER)
 API_KEY = TargetKind("api_key", "API keys", API_KEYS, references=_OF_USER)

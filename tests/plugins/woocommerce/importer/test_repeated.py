@@ -330,3 +330,26 @@ def test_imports_write_one_event(shop_file, import_dump, erp):
     assert data["source"] == "old.example/shop wp_"
     assert data["records"]["orders"]["created"] == 60
     assert len(fetch(select(ImportedRecord.kind).distinct())) == 10
+
+
+@pytest.mark.both_databases
+def test_overwrite_replaces_uses_and_notes_whose_changes_no_time_tells(shop_file, import_dump, erp):
+    import_dump(shop_file(Shop(customers=3, coupons=2, orders=12)))
+    use = next(
+        each
+        for each in erp.get("/redemptions", {"limit": -1}).get_json()["redemptions"]
+        if each["order_id"] and each["customer_id"]
+    )
+    paths = [f"/redemptions/{use['id']}", f"/orders/{use['order_id']}/notes"]
+    before = [erp.get(path).get_json() for path in paths]
+    note = before[1]["order_notes"][0]
+    given = {"customer_id": 0, "billing_address": {"email": "other@shop.example"}}
+    erp.put(f"/orders/{use['order_id']}", {"order": given})
+    erp.put(f"{paths[1]}/{note['id']}", {"order_note": {"note": "changed here"}})
+    assert erp.get(paths[0]).get_json()["redemption"]["email"] == "other@shop.example"
+    import_dump(shop_file(Shop(customers=3, coupons=2, orders=12)))
+    assert erp.get(paths[0]).get_json()["redemption"]["customer_id"] == 0
+    import_dump(shop_file(Shop(customers=3, coupons=2, orders=12)), "--overwrite")
+    assert [erp.get(path).get_json() for path in paths] == before
+    printed = import_dump(shop_file(Shop(customers=3, coupons=2, orders=12)), "--overwrite")
+    assert all(row[1:3] == [0, 0] for row in printed.table.values())

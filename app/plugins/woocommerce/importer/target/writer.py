@@ -103,6 +103,8 @@ class TargetKind:
             items.
         references: the kind and the column of records that they refer to, by the names in
             ``Converted.references``.
+        notes_edits: whether each change in this shop moves ``updated_at``. Otherwise the columns
+            of a stored record are compared, too.
     """
 
     name: str
@@ -113,6 +115,7 @@ class TargetKind:
     metadata: MetadataTable | None = None
     items_of: str | None = None
     references: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    notes_edits: bool = True
 
 
 @dataclass(slots=True)
@@ -198,7 +201,7 @@ class RecordWriter:
             for source_id, imported in known.items()
             if self.overwrite or imported.fingerprint != prints[source_id]
         ]
-        present = _locked(session, kind.table, changing) if changing else {}
+        present = _locked(session, kind, changing) if changing else {}
         for each in converted:
             imported, fingerprint = known.get(each.source_id), prints[each.source_id]
             if imported is None:
@@ -212,7 +215,7 @@ class RecordWriter:
             is_same = imported.fingerprint == fingerprint
             stored = present.get(imported.target_id)
             is_edited = stored is None or edited_at(stored) != imported.updated_at
-            if is_same and not (self.overwrite and is_edited):
+            if is_same and not (self.overwrite and (is_edited or _differs(kind, each, stored))):
                 outcome.unchanged += 1
             elif is_edited and not self.overwrite:
                 outcome.kept.append(each)
@@ -257,10 +260,19 @@ def _changed(converted: Converted, stored: Record | None, imported: Imported) ->
     return values
 
 
-def _locked(session: Session, table: Table, ids: Sequence[int]) -> dict[int, Record]:
+def _differs(kind: TargetKind, converted: Converted, stored: Record | None) -> bool:
+    """Return whether a stored record was changed in this shop although no time says so."""
+    if kind.notes_edits or stored is None:
+        return False
+    values = converted.values | converted.resolved
+    return any(stored[name] != value for name, value in values.items())
+
+
+def _locked(session: Session, kind: TargetKind, ids: Sequence[int]) -> dict[int, Record]:
     """Return the stored records that may have to change, locked until the commit."""
+    table = kind.table
     names = ("id", "updated_at", "edited_at", "usage_count")
-    columns = [table.c[name] for name in names if name in table.c]
+    columns = [each for each in table.c if each.name in names or not kind.notes_edits]
     this = is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList))
     rows = session.execute(select(*columns).where(this).with_for_update())
     return {row["id"]: dict(row) for row in rows.mappings()}
