@@ -190,7 +190,7 @@ def test_limits_of_a_cart(admin, client_with):
 @pytest.mark.parametrize(
     ("limits", "of_guest"),
     # Without a limit per customer, the accounts of the address are not read.
-    [({"usage_limit": 5}, 1), ({"usage_limit": 5, "usage_limit_per_user": 5}, 3)],
+    [({"usage_limit": 5}, 1), ({"usage_limit": 5, "usage_limit_per_user": 5}, 2)],
 )
 def test_statements_of_an_evaluation(
     admin, make_coupon, make_customer, statements, limits, of_guest

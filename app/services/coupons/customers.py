@@ -107,7 +107,7 @@ GUEST = Customer()
 
 
 def guest_of(email: str) -> Customer:
-    """Return the guest with an address whose accounts are not read, so that no use is counted.
+    """Return the guest with an address whose accounts are not read, so that not all uses count.
 
     Its number of owners is never current, so that a limit per customer that a coupon gets in
     between lets the transaction start again.

@@ -27,7 +27,7 @@ from app.services.common.locks import AccountRow
 from app.services.coupons.customers import cart_of, find_customer
 from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import CouponRefused, refused_for
-from app.services.coupons.terms import FoundCoupon
+from app.services.coupons.terms import FoundCoupon, find_coupons
 from app.services.orders.items import COUPON_ID, OrderItems, items_of
 from app.services.orders.redemptions import (
     RELEASED,
@@ -38,6 +38,8 @@ from app.services.orders.redemptions import (
 )
 from app.services.redemptions.campaign_numbers import counted_amount
 from app.services.redemptions.slots import fetch_in
+
+_CUSTOMER = "order.customer_id"
 
 
 def plan_coupons(
@@ -71,16 +73,18 @@ def plan_coupons(
     lines = items.lists["coupon_lines"]
     if not lines and not (before and before["coupon_lines"]):
         return None
-    order_id, fetch = before["id"] if before else 0, fetch_in(session)
-    customer = find_customer(
-        fetch,
-        after["customer_id"] or 0,
-        after["billing_email"],
-        param="order.customer_id",
-        accounts=accounts,
-    )
-    of_lines, removed = _recorded_uses(session, before, lines) if before else ({}, [])
-    coupons = coupons_of_lines(fetch, lines, of_lines, customer, order_id)
+    fetch, of_lines, removed = fetch_in(session), dict[int, RedemptionRow](), list[RedemptionRow]()
+    customer_id, email = after["customer_id"] or 0, after["billing_email"]
+    if before:
+        customer = find_customer(fetch, customer_id, email, param=_CUSTOMER, accounts=accounts)
+        of_lines, removed = _recorded_uses(session, before, lines)
+        coupons = coupons_of_lines(fetch, lines, of_lines, customer, before["id"])
+    else:
+        codes = {line["id"]: line["code"] for line in lines}
+        customer, found = find_coupons(
+            fetch, [*codes.values()], customer_id, email, param=_CUSTOMER, accounts=accounts
+        )
+        coupons = {line_id: found[code] for line_id, code in codes.items() if code in found}
     plan = CouponPlan(before, after, items, customer, coupons, of_lines, removed, held)
     for line_id in _lines_of_held_coupons(plan) if before else ():
         del coupons[line_id]
