@@ -59,7 +59,7 @@ def search_text(*texts: str) -> str:
     """
     parts: list[str] = []
     longer = ""  # divided by NUL, which no stored text contains
-    for text in sorted(map(searchable, texts), key=len, reverse=True):
+    for text in sorted(map(searchable, filter(None, texts)), key=len, reverse=True):
         if text not in longer:
             parts.append(text)
             longer += f"\0{text}"

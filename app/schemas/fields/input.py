@@ -21,6 +21,7 @@ from app.conversions.emails import is_email
 from app.conversions.metadata import contains_nul
 from app.errors import Sentence, invalid, reason_of
 from app.schemas.fields import json_schema
+from app.schemas.fields.given import load_given
 from app.schemas.fields.output import described
 
 ZERO = Decimal("0.00")
@@ -125,7 +126,8 @@ class Text(Input):
 
     def convert(self, value: object) -> str:
         string = text.to_string(value)
-        require_length(string, self.openapi.get("maxLength"))  # also for numbers, which become text
+        if string is not value:  # a number, which becomes text
+            require_length(string, self.openapi.get("maxLength"))
         return string
 
 
@@ -209,6 +211,11 @@ class InputPart(InputObject):
 
     def __init__(self, schema: type[ma.Schema], **kwargs: Any) -> None:
         super().__init__(schema, allow_none=True, **kwargs)
+
+    def _deserialize(self, value: Mapping[str, object], *place: Any, **given: Any) -> object:
+        if given.get("partial") is not True:
+            return super()._deserialize(value, *place, **given)
+        return load_given(self.schema, value)
 
 
 class StrictTrue(Input):
