@@ -353,3 +353,25 @@ def test_overwrite_replaces_uses_and_notes_whose_changes_no_time_tells(shop_file
     assert [erp.get(path).get_json() for path in paths] == before
     printed = import_dump(shop_file(Shop(customers=3, coupons=2, orders=12)), "--overwrite")
     assert all(row[1:3] == [0, 0] for row in printed.table.values())
+
+
+@pytest.mark.both_databases
+def test_the_use_of_an_order_that_keeps_its_edits_follows_the_order(shop_file, import_dump, erp):
+    shop = Shop()
+    numbers = [n for n in range(60) if shop.order(n)["coupon"] and shop.order(n)["paid"]]
+    order_id = FIRST_ORDER + numbers[0]
+    import_dump(shop_file(shop))
+    erp.put(f"/orders/{order_id}", {"order": {"note": "edited here"}})
+    uses = {"filter[order_id]": order_id}
+    before = erp.get("/redemptions", uses).get_json()["redemptions"]
+    assert [each["status"] for each in before] == ["confirmed"]
+    original = shop.order
+    shop.order = lambda number: (
+        original(number) | ({"status": "cancelled", "paid": False} if number == numbers[0] else {})
+    )
+    import_dump(shop_file(shop))
+    assert erp.get(f"/orders/{order_id}").get_json()["order"]["status"] != "cancelled"
+    assert erp.get("/redemptions", uses).get_json()["redemptions"] == before
+    import_dump(shop_file(shop), "--overwrite")
+    (use,) = erp.get("/redemptions", uses).get_json()["redemptions"]
+    assert use["status"] == "released"

@@ -5,11 +5,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from sqlalchemy import bindparam, update
+from sqlalchemy import bindparam, select, update
 
 from app.catalog import TRASH, RedemptionEffect
+from app.db.read_pool import fetch
 from app.db.search import email_key
 from app.db.session import run_statement
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
 from app.models import ORDERS
 from app.plugins.woocommerce.importer.context import ImportContext, redemption
 from app.plugins.woocommerce.importer.convert import Alterations, Converted, LeftOut, is_yes, whole
@@ -258,6 +261,7 @@ def _uses(
     if not found:
         return
     context.resolve(ORDER_USE, found)
+    edited = _edited_here(context, [use.references["order"] for use in found])
     coupons = _coupons(context, {use.values["code"] for use in found})
     written = []
     for use in found:
@@ -269,13 +273,31 @@ def _uses(
             account = use.references.get("customer", 0)
             key = str(account) if account else use.values["email_normalized"]
             context.index.add_order_uses([(source_coupon, key)])
-        if order_id is None:
-            continue  # erased here with its order, so its entry in ``_used_by`` is no other use
+        if order_id is None or use.references["order"] in edited:
+            # Its entry in ``_used_by`` is no other use: it was erased here with its order, or it
+            # belongs to an order that keeps its edits, so that it still follows that order.
+            continue
         use.resolved |= redemption(coupon_id, f"order-{order_id}")
         written.append(use)
     written.sort(key=lambda use: use.source_id)
     context.report.counts_of("redemptions")["read"] += len(written)
     context.writer.write(ORDER_USE, written)
+
+
+def _edited_here(context: ImportContext, ids: Sequence[int]) -> set[int]:
+    """Return the orders that were edited in this shop, by their ID at the source."""
+    known = context.writer.records.known(fetch, ORDER.name, list(set(ids)))
+    targets = [each.target_id for each in known.values()]
+    of_orders = is_one_of(ORDERS.c.id, bindparam(None, targets, type_=IdList))
+    times = {
+        row.id: row.updated_at
+        for row in fetch(select(ORDERS.c.id, ORDERS.c.updated_at).where(of_orders))
+    }
+    return {
+        source_id
+        for source_id, each in known.items()
+        if times.get(each.target_id, each.updated_at) != each.updated_at
+    }
 
 
 def _uses_of(
