@@ -131,3 +131,10 @@ def test_other_rules_of_a_create_come_first(admin):
     body = {"coupon": {"code": "taken", "metadata": {"": 1}}}
     (error,) = admin.post("/coupons", body).get_json()["errors"]
     assert error["code"] == "shop_api_coupon_code_already_exists"
+
+
+def test_metadata_of_items_is_checked_before_that_of_their_order(admin):
+    line = {"name": "Mug", "quantity": 1, "total": "5.00", "metadata": {"text": "x" * 65536}}
+    order = {"line_items": [line], "metadata": {"text": "x" * 65536}}
+    (error,) = admin.post("/orders", {"order": order}).get_json()["errors"]
+    assert error["param"] == "order.line_items[0].metadata.text"

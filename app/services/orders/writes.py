@@ -406,11 +406,13 @@ def _given_to_items(
 
 def _given_in(order_id: int, data: Data, items: OrderItems) -> dict[Owner, tuple[str, Given]]:
     """Return what a request says of the metadata of an order and of its items."""
-    given = {Owner(ORDER, order_id): ("order", data[METADATA])} if METADATA in data else {}
-    return given | {
+    given: dict[Owner, tuple[str, Given]] = {
         Owner(ITEM, order_id, item_id): (items.places[item_id], each)
         for item_id, each in items.metadata.items()
     }
+    if METADATA in data:  # last, as its error
+        given[Owner(ORDER, order_id)] = "order", data[METADATA]
+    return given
 
 
 def _new_ids(
