@@ -80,20 +80,25 @@ def plan_coupons(
         of_lines, removed = _recorded_uses(session, before, lines)
         coupons = coupons_of_lines(fetch, lines, of_lines, customer, before["id"])
     else:
-        codes = {line["id"]: line["code"] for line in lines}
+        codes = [line["code"] for line in lines]
         customer, found = find_coupons(
-            fetch, [*codes.values()], customer_id, email, param=_CUSTOMER, accounts=accounts
+            fetch, codes, customer_id, email, param=_CUSTOMER, accounts=accounts
         )
-        coupons = {line_id: found[code] for line_id, code in codes.items() if code in found}
+        coupons = {line["id"]: found[line["code"]] for line in lines if line["code"] in found}
     plan = CouponPlan(before, after, items, customer, coupons, of_lines, removed, held)
-    for line_id in _lines_of_held_coupons(plan) if before else ():
-        del coupons[line_id]
-    for line in lines:
-        if coupon := coupons.get(line["id"]):
-            line[COUPON_ID] = coupon.id
+    _name_coupons(plan)
     if recompute:
         _apply(plan, fetch, others)
     return plan
+
+
+def _name_coupons(plan: CouponPlan) -> None:
+    """Store the coupon of each line, except of those whose coupon another line of the order has."""
+    for line_id in _lines_of_held_coupons(plan) if plan.before else ():
+        del plan.coupons[line_id]
+    for line in plan.items.lists["coupon_lines"]:
+        if coupon := plan.coupons.get(line["id"]):
+            line[COUPON_ID] = coupon.id
 
 
 def _recorded_uses(

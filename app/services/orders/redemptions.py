@@ -145,7 +145,7 @@ class CouponPlan:
     after: Mapping[str, Any]
     items: OrderItems
     customer: Customer
-    coupons: Mapping[int, FoundCoupon]
+    coupons: dict[int, FoundCoupon]
     redemptions: Mapping[int, RedemptionRow]
     removed: Sequence[RedemptionRow]
     held: Held
