@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, or_, select, union
@@ -21,7 +22,7 @@ NAMES = ("customer_id", "email", "order_id")
 """What names a person: exactly one of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Person:
     """A person. Two persons who share an address cannot be told apart.
 
@@ -43,7 +44,7 @@ class Person:
         """The addresses in the form in which uses of coupons are compared."""
         return [email_key(email) for email in self.emails]
 
-    @property
+    @cached_property
     def has_order(self) -> ColumnElement[bool]:
         """The condition that an order belongs to the person, also in the trash."""
         found = [ORDERS.c.customer_id == self.customer_id] if self.customer_id else []
@@ -60,7 +61,7 @@ class Person:
         of_guest = REFUSED_CARTS.c.email_normalized.in_(self.email_keys)
         return or_(REFUSED_CARTS.c.customer_id.in_(self.customer_ids), of_guest)
 
-    @property
+    @cached_property
     def has_redemption(self) -> ColumnElement[bool]:
         """The condition that a use of a coupon is one by the person or of one of the orders."""
         of_guest = REDEMPTIONS.c.email_normalized.in_(self.email_keys)
