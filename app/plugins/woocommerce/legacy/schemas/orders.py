@@ -17,6 +17,7 @@ from app.plugins.woocommerce.legacy.orders import NEWER_FIELDS, NEWER_ITEM_FIELD
 from app.plugins.woocommerce.legacy.schemas.records import LegacyMetadata, with_meta
 from app.schemas.base import Base, excluding, list_response, request
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import set_form
 from app.schemas.fields.input import Integer
 from app.schemas.fields.list_input import ItemArray
 from app.schemas.orders import input as inputs
@@ -93,9 +94,9 @@ class LegacyOrderCreate(_LegacyOrder, with_meta(inputs.OrderCreate, "order_meta"
     """Fields of a new order in the legacy API."""
 
 
-_LINES = item_array(
-    item_update(LineItemCreate, product_id=_Product("Product ID.")), inputs.CHANGES_OF_LINES
-)
+_LineUpdate = item_update(LineItemCreate, product_id=_Product("Product ID."))
+set_form(_LineUpdate, {}, hidden=("product_id",))  # as the field that it replaces
+_LINES = item_array(_LineUpdate, inputs.CHANGES_OF_LINES)
 _Update = with_meta(inputs.OrderUpdate, "order_meta", line_items=_LINES)
 
 
