@@ -37,6 +37,13 @@ def test_an_order_without_a_name_has_that_of_the_account(admin, browser, new_ord
     assert "Ada Byron" in browser.get("/orders").text
 
 
+def test_an_item_without_a_name_is_shown_by_its_product(browser, new_order):
+    order = new_order(line_items=[{"product_id": 4711, "quantity": 1, "price": "1.00"}])
+    page = browser.get(f"/orders/{order['id']}")
+    assert "Product ID 4711" in page.text
+    assert page.status == 200
+
+
 @pytest.mark.both_databases
 def test_list_shows_orders_by_status_and_search(browser, new_order):
     order = new_order()
