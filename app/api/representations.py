@@ -146,9 +146,10 @@ def _order_values(record: Record) -> Object:
 def _coupons(found: Sequence[Record]) -> list[Object]:
     """Return coupons as the API shows them, with ``trashed_at`` if they are in the trash."""
     shown = coupons(dialect=NATIVE).records(found)
-    for place, coupon in enumerate(found):
-        if coupon.get("trashed_at"):
-            shown[place] = coupons(None, TRASHED_COUPON, NATIVE).record(coupon)
+    if trashed := [place for place, coupon in enumerate(found) if coupon.get("trashed_at")]:
+        serializer = coupons(None, TRASHED_COUPON, NATIVE)
+        for place in trashed:
+            shown[place] = serializer.record(found[place])
     return [{"coupon": coupon} for coupon in shown]
 
 

@@ -20,4 +20,4 @@ def database_name(bind: Bind) -> str:
 
 def uses_sqlite(bind: Bind) -> bool:
     """Return whether the database is SQLite, not PostgreSQL."""
-    return bind.dialect.name == "sqlite"
+    return database_name(bind) == "sqlite"

@@ -54,6 +54,7 @@ _numbered = select(
 _HAS_UNNUMBERED = (
     select(func.min(EVENTS.c.position)).where(_IS_UNNUMBERED).scalar_subquery().is_not(None)
 )
+_SELECT_HAS_UNNUMBERED = select(_HAS_UNNUMBERED)
 _NUMBER = update(EVENTS).where(EVENTS.c.position == _numbered.c.position).values(id=_numbered.c.id)
 
 
@@ -69,7 +70,7 @@ def number_events(limit: int = 10 * BATCH) -> int:
     if not on_postgresql():
         return 0
     total = 0
-    while total < limit and fetch(select(_HAS_UNNUMBERED))[0][0]:
+    while total < limit and fetch(_SELECT_HAS_UNNUMBERED)[0][0]:
         batch = min(BATCH, limit - total)
         numbered = run_in_transaction(partial(_number, limit=batch))
         total += numbered
