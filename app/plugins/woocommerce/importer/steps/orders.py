@@ -274,8 +274,8 @@ def _uses(
             key = str(account) if account else use.values["email_normalized"]
             context.index.add_order_uses([(source_coupon, key)])
         if order_id is None or use.references["order"] in edited:
-            # Its entry in ``_used_by`` is no other use: it was erased here with its order, or it
-            # belongs to an order that keeps its edits, so that it still follows that order.
+            # Its entry in ``_used_by`` is not a further use: the order was erased here, or it keeps
+            # its edits, and its use follows it.
             continue
         use.resolved |= redemption(coupon_id, f"order-{order_id}")
         written.append(use)
