@@ -49,7 +49,7 @@ _numbered = select(
         bindparam("last_id", type_=BigInteger) + func.row_number().over(order_by=_next.c.position)
     ).label("id"),
 ).subquery("numbered")
-# PostgreSQL finds the least position in the index of unnumbered events. For an EXISTS, it would scan
+# PostgreSQL finds the least position in the index of unnumbered events. For EXISTS, it would read
 # the whole table if it took its statistics while many events were unnumbered.
 _HAS_UNNUMBERED = (
     select(func.min(EVENTS.c.position)).where(_IS_UNNUMBERED).scalar_subquery().is_not(None)
