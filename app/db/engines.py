@@ -7,6 +7,7 @@ no startup options are sent, and the statement timeout is set within each transa
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 
 import orjson
 from flask import Config
@@ -100,7 +101,9 @@ def _common(config: Config, url: str, idle_seconds: float = 0) -> Options:
     connect: Options
     if is_sqlite(config):
         # Seconds that a write transaction waits for the lock.
-        connect = {"timeout": sqlite.WAIT_SECONDS} | timeouts.sqlite_option(seconds)
+        connect = {"timeout": sqlite.WAIT_SECONDS}
+        if seconds:
+            connect["factory"] = partial(sqlite.LimitedConnection, seconds=seconds)
     elif has_pooler(config):
         # PgBouncer rejects `options`, and before 1.21 it fails on prepared statements.
         connect = _CONNECT | {"prepare_threshold": None}

@@ -1,16 +1,13 @@
 """Statement timeouts (``SHOP_STATEMENT_TIMEOUT_SECONDS``).
 
-PostgreSQL limits each statement and each batch of a long list. This module does the same for
-SQLite. Behind a pooler in transaction mode, each transaction sets its own limit.
+PostgreSQL limits each statement and each batch of a long list. ``LimitedConnection`` (``sqlite``)
+does the same for SQLite. Behind a pooler in transaction mode, each transaction sets its own limit.
 """
 
 import math
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
 
 from flask import Config
 from sqlalchemy import Connection, Engine, event
@@ -18,12 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.db import deadline
 from app.db.sql.databases import uses_sqlite
-
-STEPS = 100_000
-"""Number of SQLite steps between two checks of the time, which take a few milliseconds.
-
-A check needs the global interpreter lock, which a busy thread can hold for a while. With a check
-every 1000 steps, a long statement takes 2.6 times as long."""
+from app.db.sqlite import LimitedConnection
 
 MORE_IDLE_SECONDS = 5.0
 """How much longer than a request a write transaction may be idle."""
@@ -35,42 +27,6 @@ _UNLIMITED = "shop_unlimited"
 """Key in ``Connection.info`` of a connection whose transactions have no limit."""
 
 _QUERY_CANCELED = "57014"
-
-
-class LimitedConnection(sqlite3.Connection):
-    """A SQLite connection with a statement timeout.
-
-    The time starts with each new cursor, because SQLAlchemy creates a cursor for each statement.
-    This takes 1 microsecond, while an event of SQLAlchemy before each statement takes 20.
-    """
-
-    def __init__(self, *args: Any, seconds: float, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.seconds = seconds
-        self.restart()
-        self.set_progress_handler(self._is_expired, STEPS)
-
-    def cursor(self, *args: Any, **kwargs: Any) -> Any:
-        """Start the time of a statement and return a cursor.
-
-        Raises:
-            OperationalError: it is too late for a further statement of the request.
-        """
-        self.restart()
-        return super().cursor(*args, **kwargs)
-
-    def restart(self) -> None:
-        """Restart the time of the statement, or raise OperationalError after the deadline."""
-        seconds = deadline.statement_seconds()
-        if not seconds:
-            error = sqlite3.OperationalError("the request took too long")
-            error.sqlite_errorname = "SQLITE_INTERRUPT"
-            error.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT
-            raise error
-        self._end = time.monotonic() + min(self.seconds, seconds)
-
-    def _is_expired(self) -> bool:
-        return time.monotonic() > self._end
 
 
 def idle_seconds(config: Config) -> float:
@@ -110,11 +66,6 @@ def limit_transactions(engine: Engine, seconds: float, idle_seconds: float) -> N
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql(no_limit if connection.info.get(_UNLIMITED) else limit)
-
-
-def sqlite_option(seconds: float) -> dict[str, object]:
-    """Return the ``sqlite3.connect`` arguments for the timeout. 0 seconds means no timeout."""
-    return {"factory": partial(LimitedConnection, seconds=seconds)} if seconds else {}
 
 
 def restart_clock(connection: Connection) -> None:
