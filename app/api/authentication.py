@@ -2,7 +2,7 @@
 
 1. ``app.auth.credentials`` reads the credentials: HTTP Basic, or those of the dialect.
 2. ``app.auth.api_keys`` looks up the API key, its user and the capabilities of the user. Most
-   lookups use a cache (``app.auth.principal_cache``).
+   lookups use a cache (``cached_principal``).
 3. This module checks the permission and the resources of the key, and stores the principal in
    ``flask.g``. Services check capabilities, because the order of errors is specified.
 """

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from werkzeug.datastructures import Authorization
 
-from app.auth.api_keys import ApiKeyCredentials
-from app.auth.principal_cache import cached_principal
+from app.auth.api_keys import ApiKeyCredentials, cached_principal
 from app.auth.principals import UNKNOWN_KEY, Credentials, InvalidCredentials, Principal
 from app.errors import InvalidParams, Sentence
 

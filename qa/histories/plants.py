@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, delete, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from app.api import authentication, etags, idempotency, replica_reads
-from app.auth import principal_cache
+from app.auth import api_keys
 from app.auth.hashes import keyed_hash
 from app.catalog import RedemptionEffect, current_catalog
 from app.db import session
@@ -717,7 +717,7 @@ def evaluation_cached(_: Any) -> None:
 
 def revoked_key_works(_: Any) -> None:
     """Other processes accept a key for a second after it was revoked or restricted."""
-    principal_cache._revocation_count = lambda: 0
+    api_keys._revocation_count = lambda: 0
 
 
 def key_of_any_path(_: Any) -> None:

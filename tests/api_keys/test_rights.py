@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from app.auth.principal_cache import MAX_AGE_SECONDS
+from app.auth.api_keys import MAX_AGE_SECONDS
 from app.db.read_pool import fetch
 from app.models import User
 from app.services.api_keys.writes import revoke_key

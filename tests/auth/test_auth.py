@@ -5,7 +5,7 @@ import time
 import pytest
 from sqlalchemy import delete, update
 
-from app.auth.principal_cache import MAX_AGE_SECONDS, MAX_CACHED_PRINCIPALS
+from app.auth.api_keys import MAX_AGE_SECONDS, MAX_CACHED_PRINCIPALS
 from app.db.session import db, run_in_transaction
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of

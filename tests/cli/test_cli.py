@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from app.auth.principal_cache import MAX_AGE_SECONDS
+from app.auth.api_keys import MAX_AGE_SECONDS
 from app.catalog import current_catalog
 from app.cli.keys import RESOURCES
 from app.db.read_pool import fetch

@@ -18,7 +18,7 @@ from flask_migrate import upgrade
 from sqlalchemy import event
 
 from app import create_app
-from app.auth.principal_cache import MAX_AGE_SECONDS
+from app.auth.api_keys import MAX_AGE_SECONDS
 from app.auth.principals import Permission
 from app.db import deadline, sqlite
 from app.db.patient_pool import PatientPool

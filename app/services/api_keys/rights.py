@@ -6,8 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from app.auth.api_keys import allowed_resources, authentication_error
-from app.auth.principal_cache import forget_principals
+from app.auth.api_keys import allowed_resources, authentication_error, forget_principals
 from app.auth.principals import ALL_RESOURCES, UNKNOWN_KEY, Permission, Principal
 from app.catalog import current_catalog
 from app.conversions.text import did_you_mean

@@ -9,10 +9,9 @@ from flask import current_app
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.auth.api_keys import ApiKeyCredentials
+from app.auth.api_keys import ApiKeyCredentials, note_revocation
 from app.auth.encryption import encrypt
 from app.auth.hashes import keyed_hash
-from app.auth.principal_cache import note_revocation
 from app.auth.principals import Capability, Permission, Principal, capabilities_of
 from app.catalog import Change, current_catalog
 from app.conversions.numbers import INT64_MAX

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from sqlalchemy import bindparam, delete, literal, select, update
 from sqlalchemy.orm import Session
 
-from app.auth.principal_cache import note_revocation
+from app.auth.api_keys import note_revocation
 from app.db.locks import has_one_writer
 from app.db.session import call_after_commit
 from app.db.sql.functions import is_one_of

@@ -7,7 +7,7 @@ from random import Random
 from oauthlib.oauth1 import Client as Signer
 
 from app import create_app
-from app.auth.principal_cache import MAX_AGE_SECONDS
+from app.auth.api_keys import MAX_AGE_SECONDS
 from app.auth.principals import Permission
 from app.services.api_keys.writes import create_key, revoke_key
 from qa.cluster.client import Client

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from app.auth.principal_cache import note_revocation
+from app.auth.api_keys import note_revocation
 from app.db.session import run_in_transaction
 from app.models import ITEM_IDS
 from app.plugins.woocommerce.importer import kinds

@@ -8,8 +8,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import insert, select, update
 
-from app.auth.api_keys import ApiKeyCredentials
-from app.auth.principal_cache import forget_principals
+from app.auth.api_keys import ApiKeyCredentials, forget_principals
 from app.catalog import current_catalog
 from app.db import session, sqlite
 from app.db.read_pool import fetch
