@@ -14,7 +14,7 @@ from flask.blueprints import BlueprintSetupState
 from app.api.authentication import authenticate_request
 from app.api.dialect import NATIVE
 from app.api.openapi.operations import describe_file, describe_operation
-from app.api.request_parser import ArgumentParser, apply_strict_handling, is_strict
+from app.api.request_parser import ArgumentParser, apply_strict_handling
 from app.api.view_docs import View, document, document_rights, documented
 from app.errors.codes import ERRORS
 from app.schemas.loading import instance_of
@@ -72,14 +72,10 @@ class Blueprint(flask_smorest.Blueprint):
         segment = (self.url_prefix or "").strip("/").partition("/")[0]
         self.resource = None if public else resource or segment or self.name
         if self.resource:
-            self.before_request(self._admit)
+            admit = partial(authenticate_request, self.resource, any_permission=any_permission)
+            self.before_request(admit)
+            self.before_request(apply_strict_handling)
         self._prepare_doc_cbks.append(self._prepare_shop_doc)
-
-    def _admit(self) -> None:
-        """Authenticate a request, and check its parameters if it is strict."""
-        authenticate_request(self.resource or "", any_permission=self.any_permission)
-        if is_strict():
-            apply_strict_handling()
 
     def init_app(self, app: Flask, api: Any) -> None:  # as in every plugin
         """Register the blueprint. This is the ``init_app`` of a plugin with one blueprint."""

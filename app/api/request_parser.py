@@ -164,13 +164,15 @@ def _handling(prefer: str) -> str:
 
 
 def apply_strict_handling() -> None:
-    """Reject the parameters of an operation without parameters, and confirm strict handling.
+    """Confirm strict handling, and reject the parameters of an operation without parameters.
 
-    The schema of the parameters checks all other operations.
+    The schema of the parameters checks all other operations. For ``before_request``.
 
     Raises:
-        InvalidParams: the request has parameters.
+        InvalidParams: the request is strict and has parameters.
     """
+    if not is_strict():
+        return
     after_this_request(_add_preference_applied)
     if not has_query(current_view()) and (
         unknown := unknown_names(request.args, set(), "parameter")
