@@ -49,6 +49,7 @@ class MountedRequests:
         dialect_of: function that returns the dialect of a path below ``mount``.
         located: function that returns path and query of a request in their usual form, if they
             can have another one. A signature covers those that were sent.
+        elsewhere: regular expression of the paths for which ``located`` is called.
     """
 
     def __init__(
@@ -58,18 +59,21 @@ class MountedRequests:
         mount: str,
         dialect_of: Callable[[str], Dialect],
         located: Callable[[str, str], tuple[str, str]] | None = None,
+        *,
+        elsewhere: str = ".*",
     ) -> None:
         self._app = app
         self._mount = mount
         self._start = f"{prefix}{mount}".lower()
         self._dialect_of = dialect_of
         self._located = located
+        self._elsewhere = re.compile(elsewhere, re.DOTALL)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Handle a request."""
         sent = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
         path, query = without_empty_parts(sent), environ.get("QUERY_STRING", "")
-        if self._located:
+        if self._located and self._elsewhere.fullmatch(path):
             path, query = self._located(path, query)
         start = len(self._start)
         if f"{path}/"[:start].translate(_LOWER) == self._start:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
-from urllib.parse import unquote, unquote_plus, urlencode
+from urllib.parse import unquote_plus, urlencode
 
 from flask import Blueprint, Flask, Response, current_app, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
@@ -92,7 +92,12 @@ def init_app(app: Flask, _api: Api) -> None:
     _add(blueprint, "/<path:unknown>", NOWHERE)
     app.register_blueprint(blueprint)
     app.wsgi_app = MountedRequests(  # type: ignore[method-assign] # as documented by Flask
-        app.wsgi_app, prefix, "/wp-json/", lambda _: WP_JSON, partial(_located, prefix)
+        app.wsgi_app,
+        prefix,
+        "/wp-json/",
+        lambda _: WP_JSON,
+        located=partial(_located, prefix),
+        elsewhere=rf"{re.escape(prefix)}(/?|/index\.php|(?i:/index\.php/wp-json).*)",
     )
 
 
@@ -114,17 +119,12 @@ def _authorize() -> BaseResponse:
 
 
 def _located(prefix: str, path: str, query: str) -> tuple[str, str]:
-    """Return path and query of a request below ``/wp-json/``.
+    """Return path and query below ``/wp-json/`` of a request to a shop without permalinks.
 
-    Shops without permalinks have these addresses below ``/index.php``, or in ``rest_route``.
+    Its addresses are below ``/index.php``, or in the parameter ``rest_route`` of its first page.
     """
-    if not path.startswith(prefix):
-        return path, query
-    rest = path[len(prefix) :]
-    if rest.lower().startswith("/index.php/wp-json"):
-        return prefix + rest[len("/index.php") :], query
-    if rest not in {"", "/", "/index.php"} or "rest_route" not in unquote(query):
-        return path, query
+    if below := path[len(f"{prefix}/index.php") :]:
+        return prefix + below, query
     others, routes = [], []
     for part in query.split("&"):
         name, _, value = part.partition("=")
