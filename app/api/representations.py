@@ -6,6 +6,7 @@ services write events, but do not know the wire format: ``init_app`` gives them 
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 
 from flask import Flask
 
@@ -92,20 +93,10 @@ def init_app(app: Flask) -> None:
     }
 
 
-def coupons(
-    query: Mapping[str, object] | None = None,
-    serializer: Serializer = COUPON,
-    dialect: Dialect | None = None,
-) -> RecordSerializer:
-    """Return the serializer of coupons for a loaded query, or for the response to a write."""
-    return RecordSerializer(serializer, metadata.COUPON, query, dialect)
-
-
-def customers(
-    query: Mapping[str, object] | None = None, dialect: Dialect | None = None
-) -> RecordSerializer:
-    """Return the serializer of customers for a loaded query, or for the response to a write."""
-    return RecordSerializer(CUSTOMER, metadata.CUSTOMER, query, dialect)
+coupons = partial(RecordSerializer, COUPON, metadata.COUPON)
+trashed_coupons = partial(RecordSerializer, TRASHED_COUPON, metadata.COUPON)
+customers = partial(RecordSerializer, CUSTOMER, metadata.CUSTOMER)
+"""Functions that return the serializer for a loaded query, or for the response to a write."""
 
 
 _LEFT_OUT = {
@@ -147,7 +138,7 @@ def _coupons(found: Sequence[Record]) -> list[Object]:
     """Return coupons as the API shows them, with ``trashed_at`` if they are in the trash."""
     shown = coupons(dialect=NATIVE).records(found)
     if trashed := [place for place, coupon in enumerate(found) if coupon.get("trashed_at")]:
-        serializer = coupons(None, TRASHED_COUPON, NATIVE)
+        serializer = trashed_coupons(dialect=NATIVE)
         for place in trashed:
             shown[place] = serializer.record(found[place])
     return [{"coupon": coupon} for coupon in shown]

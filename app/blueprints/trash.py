@@ -5,7 +5,7 @@ from flask import Response
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
 from app.api.openapi.document import PAGE_HEADERS
-from app.api.representations import TRASHED_COUPON, TRASHED_ORDER, OrderSerializer
+from app.api.representations import TRASHED_ORDER, OrderSerializer, trashed_coupons
 from app.api.representations import coupons as coupons_of
 from app.api.responses import json_response, page_response
 from app.schemas.base import EmptyTrashResponse
@@ -52,7 +52,7 @@ def list_trashed_coupons(query: Query) -> Response:
     Returns a page, filtered like the list of coupons. The list is empty if the user of the key
     cannot read coupons.
     """
-    serializer = coupons_of(query, TRASHED_COUPON)
+    serializer = trashed_coupons(query)
     page = coupon_queries.list_coupons(
         current_principal(), CouponQuery.of(query), serializer.columns, trashed=True
     )

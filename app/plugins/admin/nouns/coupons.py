@@ -9,7 +9,7 @@ from markupsafe import Markup
 from werkzeug.datastructures import Headers
 
 from app.api.authentication import current_principal
-from app.api.representations import COUPON, TRASHED_COUPON, coupons
+from app.api.representations import coupons, trashed_coupons
 from app.conversions.numbers import whole_number
 from app.plugins.admin import html, reports
 from app.plugins.admin.calls import Record, Reply, api_request, call, can, loaded_query, require
@@ -99,7 +99,7 @@ class CouponPages(Noun):
         }
 
     def listing(self, query: Record, *, trashed: bool) -> Listing:
-        return coupons(query, TRASHED_COUPON if trashed else COUPON), queries.list_coupons
+        return (trashed_coupons if trashed else coupons)(query), queries.list_coupons
 
     def listed(self, operation: str, query: Record, rows: int | None) -> Reply:
         if rows is None:
