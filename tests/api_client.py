@@ -1,5 +1,6 @@
 """A client of the API for tests, and short forms of its responses."""
 
+import json
 import re
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
@@ -121,6 +122,25 @@ def failure(code, coupon_id=0, **details):
     """The result of a bulk item that the table of errors fixes for a code."""
     message = ERRORS[code][1].format(**details)
     return {"id": coupon_id, "error": {"code": code, "message": message}}
+
+
+def bulk_results(client, name, *items, method="POST"):
+    """Send the items of a bulk request and return their results."""
+    key = f"{name}s"
+    response = client.request(method, f"/{key}/bulk", json={key: list(items)})
+    assert response.status_code == 200, response.get_json()
+    body = json.loads(response.data)  # keeps the digits of an ID beyond 64 bits
+    assert list(body) == [key]
+    return body[key]
+
+
+def failed_item(result):
+    """The ID and the code of a failed item of a bulk request, in the form of the specification."""
+    assert set(result) == {"id", "error"}
+    assert set(result["error"]) == {"code", "message"}
+    assert isinstance(result["error"]["message"], str)
+    assert result["error"]["message"]
+    return result["id"], result["error"]["code"]
 
 
 def codes(response):

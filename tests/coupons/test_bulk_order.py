@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.api_client import failure
-from tests.coupons.bulk import TAKEN, read, refused, shop_codes
+from tests.api_client import failed_item, failure
+from tests.coupons.bulk import TAKEN, read, shop_codes
 
 
 @pytest.mark.both_databases
@@ -55,7 +55,7 @@ def test_bulk_rename_to_a_code_that_an_earlier_item_took(admin, bulk, make_coupo
 def test_bulk_rejected_rename_keeps_the_old_code_taken(admin, bulk, make_coupon):
     one = make_coupon(code="one")
     results = bulk({"id": one["id"], "code": "two", "type": "x"}, {"code": "one"}, {"code": "two"})
-    assert refused(results[0]) == (one["id"], "shop_api_invalid_coupon_type")
+    assert failed_item(results[0]) == (one["id"], "shop_api_invalid_coupon_type")
     assert results[1] == failure(TAKEN)
     assert shop_codes(admin) == {one["id"]: "one", results[2]["id"]: "two"}
 
@@ -109,7 +109,7 @@ def test_bulk_same_id_several_times(admin, bulk, make_coupon):
         {"id": coupon["id"], "amount": 2, "type": "x"},
         {"id": coupon["id"], "usage_count": 3},
     )
-    assert refused(failed) == (coupon["id"], "shop_api_invalid_coupon_type")
+    assert failed_item(failed) == (coupon["id"], "shop_api_invalid_coupon_type")
     expected = {"amount": "1.00", "description": "text", "usage_count": 3}
     assert last == coupon | expected | {"updated_at": last["updated_at"]}
     assert read(admin, coupon["id"]) == last

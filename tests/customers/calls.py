@@ -1,11 +1,11 @@
 """Requests and values for the tests of customers."""
 
 import hashlib
-import json
 
 from app.db.session import run_in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of
+from tests.api_client import bulk_results
 
 PASSWORD = "Pa55-wôrd <never> shown"
 NOBODY = 2**62  # an ID that no test reaches
@@ -93,19 +93,7 @@ def edit(client, customer_id, **changes):
 
 def bulk(client, *items, method="POST"):
     """Send items and return their results."""
-    response = client.request(method, "/customers/bulk", json={"customers": items})
-    assert response.status_code == 200, response.get_json()
-    body = json.loads(response.data)  # the app's own reader has no integers beyond 64 bits
-    assert set(body) == {"customers"}
-    return body["customers"]
-
-
-def outcome(result):
-    """The ID and the code of a failed item of a bulk, in the one shape that the specification gives."""
-    assert set(result) == {"id", "error"}
-    assert set(result["error"]) == {"code", "message"}
-    assert result["error"]["message"]
-    return result["id"], result["error"]["code"]
+    return bulk_results(client, "customer", *items, method=method)
 
 
 def customers_of(client):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.customers.calls import avatar, bulk, emails, outcome, read
+from tests.api_client import failed_item
+from tests.customers.calls import avatar, bulk, emails, read
 
 # --- items that meet ---
 
@@ -16,7 +17,7 @@ def test_bulk_create_sees_the_email_of_an_earlier_item(admin):
         {"email": "ANN@EXAMPLE.COM", "username": "three"},
     )
     assert first["username"] == "one"
-    assert outcome(again) == outcome(upper) == (0, "registration-error-email-exists")
+    assert failed_item(again) == failed_item(upper) == (0, "registration-error-email-exists")
     assert emails(admin) == ["ann@example.com"]
 
 
@@ -27,7 +28,7 @@ def test_bulk_create_sees_the_username_of_an_earlier_item(admin):
         {"email": "two@example.com", "username": "ANN"},
     )
     assert first["username"] == "ann"
-    assert outcome(again) == (0, "registration-error-username-exists")
+    assert failed_item(again) == (0, "registration-error-username-exists")
     assert emails(admin) == ["one@example.com"]
 
 
@@ -37,7 +38,7 @@ def test_bulk_create_that_failed_takes_neither_email_nor_username(admin):
         {"email": "ann@example.com", "username": "ann", "first_name": []},
         {"email": "ann@example.com", "username": "ann"},
     )
-    assert outcome(failed) == (0, "shop_api_invalid_param")
+    assert failed_item(failed) == (0, "shop_api_invalid_param")
     assert (created["email"], created["username"]) == ("ann@example.com", "ann")
 
 
@@ -59,7 +60,7 @@ def test_bulk_create_does_not_get_the_email_that_a_later_item_frees(admin, make_
         {"email": "ann@example.com", "username": "new"},
         {"id": ann["id"], "email": "other@example.com"},
     )
-    assert outcome(failed) == (0, "registration-error-email-exists")
+    assert failed_item(failed) == (0, "registration-error-email-exists")
     assert edited["email"] == "other@example.com"
     assert emails(admin) == ["other@example.com"]
 
@@ -130,7 +131,7 @@ def test_bulk_update_that_fails_keeps_the_other_update_of_the_customer(admin, ma
         {"id": customer["id"], "first_name": "Ann"},
         {"id": customer["id"], "first_name": []},
     )
-    assert outcome(failed) == (customer["id"], "shop_api_invalid_param")
+    assert failed_item(failed) == (customer["id"], "shop_api_invalid_param")
     assert edited == customer | {"first_name": "Ann"} == read(admin, customer["id"])
 
 
@@ -157,7 +158,7 @@ def test_bulk_username_of_an_earlier_generated_one_is_taken(admin):
         admin, {"email": "sam@a.example"}, {"email": "other@example.com", "username": "SAM"}
     )
     assert generated["username"] == "sam"
-    assert outcome(failed) == (0, "registration-error-username-exists")
+    assert failed_item(failed) == (0, "registration-error-username-exists")
 
 
 @pytest.mark.both_databases

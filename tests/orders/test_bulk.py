@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api_client import failure, refusal, reply, without_key
+from tests.api_client import bulk_results, failure, reply, without_key
 from tests.orders.calls import KNOWN, LINE, create, read
 
 
@@ -11,9 +11,7 @@ def bulk(admin):
     """Return a function: send items, return their results."""
 
     def send(*items, method="POST"):
-        response = admin.request(method, "/orders/bulk", json={"orders": list(items)})
-        assert response.status_code == 200, response.get_json()
-        return response.get_json()["orders"]
+        return bulk_results(admin, "order", *items, method=method)
 
     return send
 
@@ -74,31 +72,6 @@ def test_hundred_orders_have_ids_in_the_order_of_the_items(bulk):
     ids = [result["id"] for result in results]
     assert ids == list(range(ids[0], ids[0] + 100))
     assert [result["order_number"] for result in results] == list(map(str, ids))
-
-
-def test_too_many_items(admin):
-    response = admin.post("/orders/bulk", {"orders": [{}] * 101})
-    assert reply(response) == refusal("shop_api_orders_request_entity_too_large", limit=100)
-
-
-@pytest.mark.parametrize("body", [{}, {"orders": None}])
-def test_missing_wrapper(admin, body):
-    assert reply(admin.post("/orders/bulk", body)) == refusal("shop_api_missing_orders_data")
-
-
-def test_every_item_needs_its_capability(admin, client_for):
-    order = create(admin)
-    reader = client_for("customer")
-    response = reader.post("/orders/bulk", {"orders": [{}, {"id": order["id"], "note": "x"}]})
-    assert reply(response) == (
-        200,
-        {
-            "orders": [
-                failure("shop_api_user_cannot_create_order"),
-                failure("shop_api_user_cannot_edit_order", order["id"]),
-            ]
-        },
-    )
 
 
 def test_repeated_bulk_creates_once(admin, make_customer):
