@@ -48,8 +48,8 @@ class Redemption(Model):
     email_normalized: Mapped[str] = mapped_column(Key)
     amount: Mapped[Decimal | None] = mapped_column(OptionalMoney)
     status: Mapped[str] = mapped_column(Key)
-    # Whether coupons.reserved_count includes this reservation. It does not while the coupon has no
-    # limit.
+    # Whether coupons.reserved_count includes this reservation. One from a time when the coupon had
+    # no limit is included as soon as it gets a usage_limit.
     holds_slot: Mapped[bool]
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)

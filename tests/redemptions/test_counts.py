@@ -9,8 +9,9 @@ from sqlalchemy import select, update
 
 from app.db.session import db, run_in_transaction
 from app.models import COUPONS
+from app.services.orders import coupons
 from app.services.redemptions.counts import change_counts
-from tests.redemptions.calls import post
+from tests.redemptions.calls import move, post, reserve
 
 LARGEST = 10**15 - 1
 """The largest count or limit that a request can set (decisions 3)."""
@@ -207,3 +208,65 @@ def test_limits_of_more_than_15_digits_are_rejected(admin, path, name):
     assert response.status_code == 400, response.get_json()
     assert "15 digits" in response.text
     assert sent(LARGEST).status_code == 201
+
+
+def used_up(client):
+    found = client.get("/coupons?filter[state]=used_up").get_json()["coupons"]
+    return [coupon["code"] for coupon in found]
+
+
+def pending_order(client, code):
+    item = {"name": "Mug", "quantity": 1, "total": "10.00", "subtotal": "10.00"}
+    order = {"status": "pending", "coupon_lines": [{"code": code}], "line_items": [item]}
+    response = client.post("/orders", {"order": order})
+    assert response.status_code == 201, response.get_json()
+    return response.get_json()["order"]
+
+
+@pytest.mark.both_databases
+def test_limit_counts_the_reservations_from_before(app, admin, make_coupon):
+    coupon = make_coupon(code="summer")
+    reserved = [reserve(admin, reference=each) for each in "ab"]
+    order = pending_order(admin, "summer")
+    for usage_limit, expected in ((4, []), (3, ["summer"]), (0, []), (3, ["summer"])):
+        body = {"coupon": {"usage_limit": usage_limit}}
+        assert admin.put(f"/coupons/{coupon['id']}", body).status_code == 200
+        assert used_up(admin) == expected
+
+    # Each way to end a reservation takes it out of the count, and each slot can be taken once.
+    move(admin, reserved[0], "confirm")
+    assert used_up(admin) == ["summer"]
+    move(admin, reserved[1], "release")
+    assert used_up(admin) == []
+    assert (
+        admin.put(f"/orders/{order['id']}", {"order": {"status": "cancelled"}}).status_code == 200
+    )
+    assert [post(admin, reference=each).status_code for each in "cde"] == [201, 201, 400]
+    assert used_up(admin) == ["summer"]
+    this = COUPONS.c.id == coupon["id"]
+    with app.app_context(), db.session() as session:
+        columns = select(COUPONS.c.usage_count, COUPONS.c.reserved_count).where(this)
+        assert tuple(session.execute(columns).one()) == (1, 2)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("status", ["processing", "cancelled"])
+def test_limit_that_is_set_while_an_order_changes(app, admin, make_coupon, monkeypatch, status):
+    """The order has read its reservation before the limit counted it."""
+    coupon = make_coupon(code="summer")
+    order = pending_order(admin, "summer")
+    body = {"coupon": {"usage_limit": 5}}
+    assert admin.put(f"/coupons/{coupon['id']}", body).status_code == 200
+    read, calls = coupons.redemptions_of, []
+
+    def read_earlier(session, order_id):
+        calls.append(order_id)
+        found = read(session, order_id)
+        return [{**each, "holds_slot": False} for each in found] if len(calls) == 1 else found
+
+    monkeypatch.setattr(coupons, "redemptions_of", read_earlier)
+    assert admin.put(f"/orders/{order['id']}", {"order": {"status": status}}).status_code == 200
+    with app.app_context(), db.session() as session:
+        columns = select(COUPONS.c.usage_count, COUPONS.c.reserved_count)
+        counts = tuple(session.execute(columns.where(COUPONS.c.id == coupon["id"])).one())
+    assert counts == (int(status == "processing"), 0)

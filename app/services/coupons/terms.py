@@ -3,7 +3,7 @@
 One statement reads all coupons with their uses.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -20,7 +20,9 @@ from sqlalchemy import (
     or_,
     select,
     union,
+    update,
 )
+from sqlalchemy.orm import Session
 
 from app.db.read_pool import Fetch
 from app.db.records import Record
@@ -91,7 +93,7 @@ STORED_USES_BY_CUSTOMER = number_by_customer(_IS_OF_COUPON, _IS_OF_ANOTHER_ORDER
 """With reservations whose expiry is not stored. It does not depend on the clock."""
 
 _RESERVED = number_of_redemptions(IS_LIVE_RESERVATION)
-# Reservations from a time when the coupon had no limit.
+# Reservations from a time when the coupon had no limit, which an earlier version or SQL has set.
 _UNCOUNTED = number_of_redemptions(IS_RESERVED, ~REDEMPTIONS.c.holds_slot)
 IS_BELOW_LIMIT = (
     COUPONS.c.usage_count < COUPONS.c.usage_limit - COUPONS.c.reserved_count - _UNCOUNTED
@@ -101,6 +103,18 @@ clock.
 
 The numbers are subtracted, because the sum of uses can exceed 64 bits.
 """
+
+_COUPONS = bindparam("coupon_ids", type_=IdList)
+_COUNT = (
+    update(REDEMPTIONS)
+    .where(is_one_of(REDEMPTIONS.c.coupon_id, _COUPONS), IS_RESERVED, ~REDEMPTIONS.c.holds_slot)
+    .values(holds_slot=True)
+)
+_RECOUNT = (
+    update(COUPONS)
+    .where(is_one_of(COUPONS.c.id, _COUPONS))
+    .values(reserved_count=number_of_redemptions(IS_RESERVED, REDEMPTIONS.c.holds_slot))
+)
 
 _NO_OPTIONS = CouponOptions()
 _TERMS = (
@@ -174,7 +188,7 @@ _OF_CUSTOMER = _terms(
     ),
 )
 _OF_GUEST = _terms(null(), null())
-_HAS_ONE_OF_IDS = is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList))
+_HAS_ONE_OF_IDS = is_one_of(COUPONS.c.id, _COUPONS)
 # For an array of any length, PostgreSQL would plan each request again, which takes 0.5 ms.
 _HAS_ONE_OF_CODES = and_(
     COUPONS.c.code.in_(bindparam("codes", expanding=True)), frequent(PUBLISHED)
@@ -272,6 +286,16 @@ def coupons_by_id(
         return {}
     parameters = {"coupon_ids": list(ids), "own_order_id": own_order_id, **customer.parameters}
     return {row.id: _found(row, customer) for row in fetch(_WITH_IDS, parameters)}
+
+
+def count_reservations(session: Session, coupon_ids: Sequence[int]) -> None:
+    """Count all reservations of locked coupons in ``reserved_count``.
+
+    Those from a time without a limit are not counted until the coupon has one.
+    """
+    if coupon_ids:
+        for statement in (_COUNT, _RECOUNT):
+            session.execute(statement, {"coupon_ids": list(coupon_ids)})
 
 
 def _campaign(row: Any) -> CampaignTerms:

@@ -41,6 +41,7 @@ from app.services.common.metadata_changes import (
     without_metadata,
 )
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
+from app.services.coupons.terms import count_reservations
 from app.services.events.hooks import notify
 
 _WITH_CODES = select(COUPONS.c.id).where(HAS_ONE_OF_CODES)
@@ -246,6 +247,9 @@ class _CouponWrites(Writes[CouponRow]):
         """Write the accepted coupons with one statement for each kind of write."""
         session = self.session
         write_records(session, COUPONS, created=self.created, updated=self.updated, key="code")
+        changes = ((each.before, each.after or {}) for each in self.changes)
+        limited = [after["id"] for before, after in changes if _sets_limit(before, after)]
+        count_reservations(session, limited)
         self.metadata.write(session)
         notify(session, self.actor, self.changes)
         return list(results)
@@ -332,6 +336,11 @@ def _note_written(writes: _CouponWrites, data: Data, before: Data | None, after:
     if written:
         count_change(before, after)
         writes.metadata.show(after, WRITTEN, written)
+
+
+def _sets_limit(before: Data | None, after: Data) -> bool:
+    """Return whether an update sets a ``usage_limit`` of a coupon that had none."""
+    return bool(before and after["usage_limit"] and not before["usage_limit"])
 
 
 def _is_published(coupon: CouponRow) -> bool:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
 from app.conversions.text import coupon_code
+from app.db.errors import TryAgain
 from app.db.read_pool import Fetch
 from app.db.records import Record, with_columns
 from app.db.session import now, savepoint
@@ -264,9 +265,7 @@ class CouponPlan:
             changes += count_use(session, REDEEMED, after, usage=usage, reserved=reserved)
         stored: Mapping[str, object] = redemption
         if changed := {key: value for key, value in columns.items() if value != stored[key]}:
-            session.execute(
-                update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changed)
-            )
+            _change(session, redemption, changed)
         return changes
 
     def _use_of_campaign(
@@ -461,7 +460,19 @@ def _release(
     }
     after = with_columns(redemption, released)
     change = count_use(session, RELEASED_USE, after, usage=-usage, reserved=-reserved)
-    session.execute(
-        update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(released)
-    )
+    _change(session, redemption, released)
     return change
+
+
+def _change(session: Session, redemption: RedemptionRow, columns: Mapping[str, object]) -> None:
+    """Write columns of a live use.
+
+    Raises:
+        TryAgain: its coupon has got a limit since it was read, and counts the reservation.
+    """
+    this = (REDEMPTIONS.c.id == redemption["id"]) & (
+        REDEMPTIONS.c.holds_slot == redemption["holds_slot"]
+    )
+    written = session.connection().execute(update(REDEMPTIONS).where(this).values(columns))
+    if not written.rowcount:
+        raise TryAgain

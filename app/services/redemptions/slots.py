@@ -10,7 +10,7 @@ the expiry of reservations is stored, so no scheduled job is required. No condit
 depends on the clock, because the clocks of machines differ: a reservation that another machine
 still regards as live cannot be confirmed after its slot was given away (redemptions, last
 paragraph). Coupons without limits do not count reservations, and their reservations do not wait for
-each other.
+each other. An update that sets a ``usage_limit`` counts them (``count_reservations``).
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,6 @@ from app.models import COUPONS, REDEMPTIONS
 from app.models.coupon import CouponRow
 from app.models.redemption import (
     IS_EXPIRED_RESERVATION,
-    IS_RESERVED,
     RedemptionRow,
 )
 from app.pricing.evaluation import limit_reasons, pause_reasons
@@ -50,8 +49,8 @@ from app.services.coupons.terms import (
     IS_CURRENT,
     STORED_USES_BY_CUSTOMER,
     FoundCoupon,
+    count_reservations,
     coupon_by_id,
-    number_of_redemptions,
 )
 from app.services.redemptions.counts import (
     HOLD_UNLIMITED,
@@ -68,11 +67,6 @@ _HAS_SLOT = or_(COUPONS.c.usage_limit == 0, IS_BELOW_LIMIT)
 _HAS_SLOT_FOR_CUSTOMER = or_(
     COUPONS.c.usage_limit_per_user == 0,
     and_(COUPONS.c.usage_limit_per_user > STORED_USES_BY_CUSTOMER, IS_CURRENT),
-)
-_RECOUNT = (
-    update(COUPONS)
-    .where(THIS)
-    .values(reserved_count=number_of_redemptions(IS_RESERVED, REDEMPTIONS.c.holds_slot))
 )
 BATCH = 100
 """Reservations whose expiry is stored at a time."""
@@ -202,7 +196,7 @@ def _take_locked(
         if is_recounted:
             raise RuntimeError(f"coupon {coupon.id} has a slot that cannot be taken")
         # Only SQL by hand can have changed the number of reservations.
-        session.execute(_RECOUNT, {"this": coupon.id})
+        count_reservations(session, [coupon.id])
         is_recounted = True
     return taken, expired
 

@@ -28,6 +28,7 @@ from app.plugins.woocommerce.importer.convert import Pending
 from app.plugins.woocommerce.importer.target.writer import TargetKind
 from app.services.campaigns.writes import count_again
 from app.services.common import metadata
+from app.services.coupons.terms import count_reservations
 from app.services.events.sequence import last_event_id
 from app.services.orders.columns import new_key
 
@@ -116,6 +117,12 @@ def _resolve_coupons(session: Session, pending: Sequence[Pending]) -> None:
         session.execute(
             update(COUPONS).where(COUPONS.c.id.in_(moved)).values(status=CouponStatus.TRASH)
         )
+
+
+def _count_reservations(session: Session, written: Sequence[Pending]) -> None:
+    """Count the reservations of coupons that may have got a limit."""
+    limited = [each for each in written if each.imported and each.values["usage_limit"]]
+    count_reservations(session, [each.target_id for each in limited])
 
 
 def _resolve_orders(session: Session, pending: Sequence[Pending]) -> None:
@@ -211,6 +218,7 @@ COUPON = TargetKind(
     "coupons",
     COUPONS,
     _resolve_coupons,
+    _count_reservations,
     metadata=metadata.COUPON,
     references={"author": ("customer", "author_id")},
 )
