@@ -101,7 +101,7 @@ class RecordComparer:
                 self._result.add(f"{label}: {each.table} {each.source_id} is not in this shop")
                 continue
             counts["found"] += 1
-            if imported.updated_at is not None and record["updated_at"] != imported.updated_at:
+            if imported.is_edited(record):
                 counts["edited"] += 1
                 continue
             if kind is ORDER:

@@ -188,6 +188,10 @@ class Imported:
     updated_at: datetime | None
     usage_count: int | None
 
+    def is_edited(self, stored: Record) -> bool:
+        """Return whether the stored record was edited in this shop, other than by a use."""
+        return edited_at(stored) != self.updated_at
+
 
 def edited_at(stored: Record) -> datetime | None:
     """Return the time of the last update of a stored record other than by a use of a coupon."""

@@ -289,14 +289,12 @@ def _edited_here(context: ImportContext, ids: Sequence[int]) -> set[int]:
     known = context.writer.records.known(fetch, ORDER.name, list(set(ids)))
     targets = [each.target_id for each in known.values()]
     of_orders = is_one_of(ORDERS.c.id, bindparam(None, targets, type_=IdList))
-    times = {
-        row.id: row.updated_at
-        for row in fetch(select(ORDERS.c.id, ORDERS.c.updated_at).where(of_orders))
-    }
+    rows = fetch(select(ORDERS.c.id, ORDERS.c.updated_at).where(of_orders))
+    stored = {row.id: dict(row._mapping) for row in rows}
     return {
         source_id
         for source_id, each in known.items()
-        if times.get(each.target_id, each.updated_at) != each.updated_at
+        if each.target_id in stored and each.is_edited(stored[each.target_id])
     }
 
 

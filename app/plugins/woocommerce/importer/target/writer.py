@@ -17,7 +17,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ITEM_METADATA, ORDER_REFUNDS
 from app.models.imported_record import ERASED
-from app.plugins.woocommerce.importer.convert import Converted, Imported, Pending, edited_at
+from app.plugins.woocommerce.importer.convert import Converted, Imported, Pending
 from app.plugins.woocommerce.importer.report import ImportReport
 from app.plugins.woocommerce.importer.target.record_map import RecordMap, Row, TargetIds
 from app.services.common.metadata import MetadataTable
@@ -214,7 +214,7 @@ class RecordWriter:
                 continue
             is_same = imported.fingerprint == fingerprint
             stored = present.get(imported.target_id)
-            is_edited = stored is None or edited_at(stored) != imported.updated_at
+            is_edited = stored is None or imported.is_edited(stored)
             if is_same and not (self.overwrite and (is_edited or _differs(kind, each, stored))):
                 outcome.unchanged += 1
             elif is_edited and not self.overwrite:
