@@ -70,14 +70,17 @@ class ImportContext:
     def resolve(self, kind: TargetKind, found: Sequence[Converted]) -> None:
         """Set the columns of references to the new IDs; to None where a record is unknown."""
         for name, (of, column) in kind.references.items():
-            targets = self.targets(of, found, name)
+            # A merge opens no account to keys and webhooks of the other (people 6).
+            targets = self.targets(of, found, name, merged=column != "user_id")
             for each in found:
                 each.resolved[column] = targets.get(each.references.get(name, 0))
 
-    def targets(self, kind: str, found: Sequence[Converted], name: str) -> dict[int, int]:
+    def targets(
+        self, kind: str, found: Sequence[Converted], name: str, *, merged: bool = True
+    ) -> dict[int, int]:
         """Return the new IDs of referenced records of a kind, by their ID at the source."""
         ids = [each.references[name] for each in found if name in each.references]
-        return self.writer.records.targets(kind, ids, erased=name == "parent")
+        return self.writer.records.targets(kind, ids, erased=name == "parent", merged=merged)
 
     def of_orders(self, kind: TargetKind, found: Sequence[Converted]) -> list[Converted]:
         """Return the records whose order was imported, sorted by ID, and report the others."""

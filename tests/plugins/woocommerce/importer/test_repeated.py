@@ -12,7 +12,7 @@ from app.db.session import db
 from app.models import Coupon, ImportedRecord, Order, OrderNote, Redemption, User
 from app.plugins.woocommerce.importer import context, importer
 from app.plugins.woocommerce.importer.steps import orders as order_steps
-from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
+from tests.dumps.shop import FIRST_COUPON, FIRST_CUSTOMER, FIRST_ORDER, Shop
 from tests.plugins.woocommerce.importer.imports import everything, rows_of
 
 pytestmark = pytest.mark.usefixtures("in_app")  # they look into the tables
@@ -375,3 +375,56 @@ def test_the_use_of_an_order_that_keeps_its_edits_follows_the_order(shop_file, i
     import_dump(shop_file(shop), "--overwrite")
     (use,) = erp.get("/redemptions", uses).get_json()["redemptions"]
     assert use["status"] == "released"
+
+
+# --- records that were merged or deleted here ---
+
+
+def customers_of_orders(client):
+    orders = client.get("/orders", {"limit": -1}).get_json()["orders"]
+    assert all(order["customer_id"] == order["customer"]["id"] for order in orders)
+    return {order["id"] - FIRST_ORDER: order["customer_id"] for order in orders}
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+def test_merged_account_stays_merged(shop_file, import_dump, admin, options):
+    kept, removed = FIRST_CUSTOMER, FIRST_CUSTOMER + 1
+    import_dump(shop_file(Shop(customers=3, orders=5)))
+    body = {"merge": {"customer_id": removed}}
+    assert admin.post(f"/customers/{kept}/merge", body).status_code == 200
+    printed = import_dump(shop_file(Shop(customers=3, orders=14)), *options)
+    assert [line["why"] for line in printed.lines if line["table"] == "users"] == [
+        "it was merged into another account of this shop"
+    ]
+    assert admin.get(f"/customers/{removed}").status_code == 404
+    # Its orders, also the new ones, are those of the kept account.
+    expected = {
+        number: kept if order["customer"] == removed else order["customer"]
+        for number, order in enumerate(Shop(customers=3).order(each) for each in range(14))
+    }
+    assert customers_of_orders(admin) == expected
+    assert removed in {Shop(customers=3).order(each)["customer"] for each in range(5, 14)}
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+def test_records_that_were_deleted_here(shop_file, import_dump, admin, options):
+    """New records at the source, which refer to them, are imported without them."""
+    import_dump(shop_file(Shop(customers=3, coupons=1, orders=5)))
+    for path in (
+        f"/customers/{FIRST_CUSTOMER}",
+        f"/coupons/{FIRST_COUPON}",
+        f"/orders/{FIRST_ORDER}",
+    ):
+        assert admin.delete(f"{path}?force=true").status_code == 200
+    printed = import_dump(shop_file(Shop(customers=3, coupons=1, orders=14, notes=2)), *options)
+    of_deleted = {Shop(customers=3).order(each)["customer"] for each in range(5, 14)} - {0}
+    customers = {each for number, each in customers_of_orders(admin).items() if number > 4} - {0}
+    assert FIRST_CUSTOMER in of_deleted
+    if options:  # they are imported again
+        assert customers == of_deleted
+        return
+    assert customers == of_deleted - {FIRST_CUSTOMER}
+    assert rows_of(Coupon) == []
+    assert printed.row("orders")[1:3] == [9, 0]
+    left_out = [line["why"] for line in printed.lines if line["table"] == "comments"]
+    assert left_out == ["its order was not imported"] * 2

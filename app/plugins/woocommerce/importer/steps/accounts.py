@@ -115,7 +115,7 @@ def _make_unique(context: ImportContext, accounts: Sequence[Converted]) -> None:
 def api_keys(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
     """Convert API keys. Clients can continue to use them."""
     users = [whole(rows[-1][0]) for rows in page.values()]
-    accounts = context.writer.records.targets("customer", users)
+    accounts = context.writer.records.targets("customer", users, merged=False)
     known = context.writer.records.targets("api_key", list(page))
 
     def convert(key_id: int, row: Sequence[str | None]) -> Converted:

@@ -3,7 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_records
@@ -13,7 +24,14 @@ from app.db.sequences import advance, new_ids
 from app.db.session import now, run_in_transaction, run_statement
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.models import IMPORT_SOURCES, IMPORTED_RECORDS
+from app.models import (
+    COUPONS,
+    IMPORT_SOURCES,
+    IMPORTED_RECORDS,
+    MERGED_ACCOUNTS,
+    ORDERS,
+    USERS,
+)
 from app.models.imported_record import ERASED
 from app.plugins.woocommerce.importer.convert import Imported, Pending
 from app.plugins.woocommerce.importer.source.staging import Staging
@@ -21,6 +39,15 @@ from app.plugins.woocommerce.importer.source.staging import Staging
 PAGE = 5000
 
 _IDS = bindparam("ids", type_=IdList)
+
+_REFERRED = {"customer": USERS, "coupon": COUPONS, "order": ORDERS}
+"""The tables of records that others refer to, and that can be deleted in this shop."""
+
+_MERGED_INTO = (
+    select(MERGED_ACCOUNTS.c.customer_id)
+    .where(MERGED_ACCOUNTS.c.id == IMPORTED_RECORDS.c.target_id)
+    .scalar_subquery()
+)
 
 Row = tuple[Any, ...]
 
@@ -122,17 +149,25 @@ class RecordMap:
             "INSERT OR REPLACE INTO mapped VALUES (?, ?, ?)", [(kind, *pair) for pair in pairs]
         )
 
-    def targets(self, kind: str, ids: Sequence[int], *, erased: bool = False) -> dict[int, int]:
-        """Return the new IDs of records of a kind, by their ID at the source.
+    def targets(
+        self, kind: str, ids: Sequence[int], *, erased: bool = False, merged: bool = True
+    ) -> dict[int, int]:
+        """Return the new IDs of records of a kind that this shop has, by their ID at the source.
 
         Args:
             erased: whether to include records whose personal data was erased here.
+            merged: whether to include accounts that were merged into another one, with its ID.
         """
         wanted = list(set(ids))
         found: dict[int, int] = {}
         if self.source_id is not None and wanted:
-            pairs = select(IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id)
-            entries = pairs.where(self._is_entry(kind, wanted))
+            target: ColumnElement[int] = IMPORTED_RECORDS.c.target_id
+            if kind == "customer" and merged:
+                target = func.coalesce(_MERGED_INTO, target)
+            entries = select(IMPORTED_RECORDS.c.source_id, target.label("target_id"))
+            entries = entries.where(self._is_entry(kind, wanted))
+            if kind in _REFERRED:
+                entries = entries.where(exists().where(_REFERRED[kind].c.id == target))
             kept = entries if erased else entries.where(IMPORTED_RECORDS.c.fingerprint != ERASED)
             rows = fetch(kept)
             found = {row[0]: row[1] for row in rows}

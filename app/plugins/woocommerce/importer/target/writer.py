@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from sqlalchemy import Table, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
+from app.conversions.emails import ERASED_EMAIL
 from app.conversions.numbers import MAX_COUNT
 from app.db import timeouts
 from app.db.bulk_inserts import insert_records, insert_values
@@ -123,6 +124,7 @@ class _Outcome:
     unchanged: int = 0
     kept: list[Converted] = field(default_factory=list)
     erased: list[Converted] = field(default_factory=list)
+    merged: list[Converted] = field(default_factory=list)
     inserted: list[Pending] = field(default_factory=list)
     updated: list[Pending] = field(default_factory=list)
 
@@ -178,9 +180,13 @@ class RecordWriter:
         for each in outcome.kept:
             why = "it was edited in this shop and changed at the source; --overwrite replaces it"
             self.report.add(kind.label, "kept", each.table, each.source_id, why)
-        for each in outcome.erased:
-            why = "its personal data was erased in this shop"
-            self.report.add(kind.label, "left_out", each.table, each.source_id, why)
+        left_out = {
+            "its personal data was erased in this shop": outcome.erased,
+            "it was merged into another account of this shop": outcome.merged,
+        }
+        for why, records in left_out.items():
+            for each in records:
+                self.report.add(kind.label, "left_out", each.table, each.source_id, why)
         for pending in outcome.written:
             counts["updated" if pending.imported else "created"] += 1
             source = pending.converted
@@ -202,6 +208,7 @@ class RecordWriter:
             if self.overwrite or imported.fingerprint != prints[source_id]
         ]
         present = _locked(session, kind, changing) if changing else {}
+        merged = self.records.targets(kind.name, list(known)) if kind.name == "customer" else {}
         for each in converted:
             imported, fingerprint = known.get(each.source_id), prints[each.source_id]
             if imported is None:
@@ -211,6 +218,9 @@ class RecordWriter:
                 continue
             if imported.fingerprint == ERASED:
                 outcome.erased.append(each)
+                continue
+            if merged.get(each.source_id, imported.target_id) != imported.target_id:
+                outcome.merged.append(each)
                 continue
             is_same = imported.fingerprint == fingerprint
             stored = present.get(imported.target_id)
@@ -256,6 +266,9 @@ def _changed(converted: Converted, stored: Record | None, imported: Imported) ->
         # Add the uses since the import to the uses at the source.
         here = stored["usage_count"] - (imported.usage_count or 0)
         values["edited_at"] = None
+        if ERASED_EMAIL in stored["customer_emails"]:
+            values["customer_emails"] = stored["customer_emails"]
+            converted.altered.append("its addresses stay, because one was erased in this shop")
         values["usage_count"] = max(0, min(values["usage_count"] + here, MAX_COUNT))
     return values
 
@@ -271,7 +284,7 @@ def _differs(kind: TargetKind, converted: Converted, stored: Record | None) -> b
 def _locked(session: Session, kind: TargetKind, ids: Sequence[int]) -> dict[int, Record]:
     """Return the stored records that may have to change, locked until the commit."""
     table = kind.table
-    names = ("id", "updated_at", "edited_at", "usage_count")
+    names = ("id", "updated_at", "edited_at", "usage_count", "customer_emails")
     columns = [each for each in table.c if each.name in names or not kind.notes_edits]
     this = is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList))
     rows = session.execute(select(*columns).where(this).with_for_update())
