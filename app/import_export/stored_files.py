@@ -57,6 +57,10 @@ def format_of(content: bytes) -> str:
 
 
 _TOO_LONG = Sentence("is longer than {0:,} bytes.", MAX_LINE_BYTES)
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ELSEWHERE = Sentence(
+    "import the file with shop-api or on the page Import, which read what spreadsheets save"
+)
 _COMPRESSION = 1  # the fastest
 
 REPLACEMENT = "\ufffd"
@@ -191,7 +195,7 @@ def _errors(outcome: BatchOutcome) -> Iterator[dict[str, object]]:
 
 
 def _decoded(raw: bytes) -> str:
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if raw.startswith(_UTF16_MARKS):
         return raw.decode("utf-16")
     try:
         return raw.decode("utf-8-sig")
@@ -209,6 +213,10 @@ def _stored_lines(content: bytes, target: Target, file_format: str) -> Iterator[
         ValueError: of the file as a whole.
     """
     require_text(content)
+    if content.startswith(_UTF16_MARKS):
+        raise invalid(
+            "line 1: is not valid UTF-8, but UTF-16. Save it as UTF-8, or {0}.", _ELSEWHERE
+        )
     try:
         content.decode()
     except UnicodeDecodeError as error:
@@ -218,12 +226,22 @@ def _stored_lines(content: bytes, target: Target, file_format: str) -> Iterator[
         raise invalid("line {0}: {1}", number, reason) from None
     file = io.BytesIO(content)
     if file_format == "csv":
+        _require_commas(content, target)
         for line in csv_lines(file, target.column_names, separators=",", known=target.columns):
             yield _bounded(line.number, line.record, line.error)
     else:
         for number, raw in raw_lines(file):
             if text := raw.strip():
                 yield _bounded(number, text.decode(), None)
+
+
+def _require_commas(content: bytes, target: Target) -> None:
+    """Raise ValueError if the known columns are separated by something else (people 9, 52)."""
+    lines = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
+    number, separator = separator_of(lines, target.column_names)
+    if separator != ",":
+        template = "line {0}: contains no known column. The separator must be a comma, or {1}."
+        raise invalid(template, number, _ELSEWHERE)
 
 
 def _bounded(number: int, record: Record | str, error: str | Sentence | None) -> bytes:
