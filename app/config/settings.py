@@ -254,7 +254,7 @@ class SettingsSchema(ma.Schema):
     SHOP_LEGACY_API = _boolean(
         True,
         "Whether the WooCommerce legacy REST API is served at `/wc-api/v2` and `/wc-api/v3`. "
-        "API keys created while it is off can never sign requests to any API.",
+        "API keys created while it and `SHOP_WC_V3` are off can never sign requests.",
     )
     SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH = _boolean(
         False,

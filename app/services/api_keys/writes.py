@@ -275,7 +275,7 @@ def _new_credentials() -> ApiKeyCredentials:
 def _secret_columns(pair: ApiKeyCredentials) -> Record:
     """Return the columns that contain hashes of credentials and the encrypted secret."""
     # Only signatures need the secret itself.
-    signs = current_app.config["SHOP_LEGACY_API"]
+    signs = any(current_app.config[name] for name in ("SHOP_LEGACY_API", "SHOP_WC_V3"))
     return {
         "consumer_key_hash": keyed_hash(pair.consumer_key),
         "consumer_secret_hash": keyed_hash(pair.consumer_secret),

@@ -335,8 +335,19 @@ def test_key_without_a_stored_secret(app, anonymous, key, caplog):
     assert Client(app, key).get("/wc-api/v3/coupons").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("off", "path"),
+    [("SHOP_LEGACY_API", "/wp-json/wc/v3/coupons"), ("SHOP_WC_V3", "/wc-api/v3/coupons")],
+)
+def test_key_made_while_another_mount_is_off_can_sign(make_app, off, path):
+    app = make_app(**{off: False})
+    with app.app_context():
+        key = create_key("erp", "administrator", Permission.READ_WRITE, "")
+    assert app.test_client().get(sign(key, path)[0]).status_code == 200
+
+
 def test_no_secret_is_stored_while_the_mounts_are_off(make_app):
-    app = make_app(SHOP_LEGACY_API=False)
+    app = make_app(SHOP_LEGACY_API=False, SHOP_WC_V3=False)
     with app.app_context():
         key = create_key("erp", "administrator", Permission.READ_WRITE, "")
         assert db.session.get_one(ApiKey, key.key_id).consumer_secret_encrypted is None
