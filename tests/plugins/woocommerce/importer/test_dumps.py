@@ -164,6 +164,7 @@ def test_rows_of_one_table_in_many_statements(tmp_path):
         (b"PK\x03\x04", "ZIP archive"),
         ("INSERT INTO `wp_users` VALUES (1);".encode("utf-16"), "--result-file"),
         (gzip.compress(b"INSERT INTO `wp_users` VALUES (1);" * 999, mtime=0)[:-20], "not a complete gzip file"),
+        (gzip.compress(b"INSERT INTO `wp_users` VALUES (1);" * 999, mtime=0)[:20] + b"damaged" * 99, "not a complete gzip file"),
         (b"\x00\x01\x02", "It is not a database dump"),
         (b"", "It is not a database dump"),
     ],

@@ -11,6 +11,7 @@ import codecs
 import gzip
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ def opened(path: Path, progress: Callable[[int], None]) -> Iterator[DumpText]:
         progress: called with the number of bytes of the file that have been read.
 
     Raises:
-        SourceError: the file has another form, or its compressed data is cut off.
+        SourceError: the file has another form, or its compressed data is cut off or damaged.
         OSError: the file cannot be read.
     """
     with path.open("rb") as file:
@@ -76,7 +77,7 @@ def opened(path: Path, progress: Callable[[int], None]) -> Iterator[DumpText]:
         stream = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if is_compressed else file
         try:
             yield DumpText(stream, lambda: progress(file.tell()))
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise SourceError(f"{path} is not a complete gzip file.") from error
 
 
