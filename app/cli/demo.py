@@ -10,8 +10,12 @@ from app.cli import program
 from app.cli.keys import require_schema, show_new
 from app.cli.progress import showing_progress
 from app.conversions import dates
+from app.conversions.numbers import MAX_COUNT
 from app.services.common.progress import NoteProgress
 from app.services.maintenance.demo.loading import DemoError, UnfinishedDemoError, load_demo_shop
+
+_FIRST, _LAST = 1000, 9900
+"""Years of ``--now``. Records of the demo are up to ten years older or newer."""
 
 
 @click.command("demo")
@@ -36,7 +40,12 @@ def demo(
         present = dates.parse_timestamp(at).replace(microsecond=0) if at else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--now") from None
+    if present and not _FIRST <= present.year <= _LAST:
+        message = f"must be between the years {_FIRST} and {_LAST}."
+        raise click.BadParameter(message, param_hint="--now")
     lengths = {"customers": customers, "coupons": coupons, "orders": orders}
+    if any(abs(number) > MAX_COUNT for number in (*lengths.values(), seed)):
+        raise click.UsageError(f"A number is above {MAX_COUNT}.")
     try:
         key = load_demo_shop(
             lengths, seed, present, add=add, progress=_progress, note_resumed=_note_resumed

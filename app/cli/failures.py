@@ -63,6 +63,9 @@ def reported(ctx: click.Context) -> Iterator[None]:
     """Convert an error of the database or the system into a message for the operator."""
     try:
         yield
+    except UnicodeEncodeError as error:  # a terminal with another encoding
+        text = str(error.object)[:40]
+        raise click.ClickException(f"{text!r} contains bytes that are not valid UTF-8.") from error
     except (DBAPIError, PoolTimeoutError, sqlite3.Error, psycopg.Error, OSError) as error:
         with ctx.ensure_object(ScriptInfo).load_app().app_context():
             message = explain(error)

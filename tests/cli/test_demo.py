@@ -310,3 +310,18 @@ def test_orders_have_the_currency_of_the_shop(make_app, tmp_path):
     result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", "7"])
     orders = client_of(app, result).get("/orders", {"filter[limit]": "-1"}).get_json()["orders"]
     assert {order["currency"] for order in orders} == {"USD"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--now", "9999-12-31"], "--now: must be between the years 1000 and 9900."),
+        (["--orders", "9" * 20], "A number is above 999999999999999."),
+        (["--seed", "-" + "9" * 20], "A number is above 999999999999999."),
+    ],
+)
+def test_numbers_and_times_that_cannot_be_stored(app, options, message):
+    result = app.test_cli_runner().invoke(args=["demo", *options])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1].endswith(message)
+    assert app.test_cli_runner().invoke(args=[*ARGS, "--orders", "0"]).exit_code == 0

@@ -273,6 +273,20 @@ def test_file_to_write_that_cannot_be_written(told):
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        ["coupons", "generate", "--count", "1", "--prefix", "a\udcff"],
+        ["export", "coupons", "-", "--filter", "q=a\udcff"],
+        ["keys", "create", "--login", "x", "--role", "customer", "--description", "a\udcff"],
+    ],
+)
+def test_argument_that_is_not_utf8(app, command):
+    result = app.test_cli_runner().invoke(args=command)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == r"Error: 'a\udcff' contains bytes that are not valid UTF-8." + "\n"
+
+
+@pytest.mark.parametrize(
     ("host", "message"),
     [
         ("nohost.invalid", "The host 'nohost.invalid' cannot be resolved. Set HOST to an address"),
