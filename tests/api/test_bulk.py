@@ -1,11 +1,8 @@
 """Bulk requests: what is the same for coupons, customers and orders (spec 4.3; decisions 1, 3, 13)."""
 
-from typing import NamedTuple
-
 import pytest
 
 from tests.api_client import (
-    bulk_results,
     failed_item,
     failure,
     refusal,
@@ -13,72 +10,11 @@ from tests.api_client import (
     reply,
     without_key,
 )
+from tests.nouns import COUPON, CUSTOMER, NOBODY, ORDER, noun
 
-NOBODY = 999_999  # an ID that no record has
+__all__ = ["noun"]  # a fixture
+
 PARAM = "shop_api_invalid_param"
-
-
-class Noun(NamedTuple):
-    """A kind of records that a bulk request can contain."""
-
-    name: str
-    text: str  # a field that finds a record, and is not changed when it is stored
-    changed: str  # a field of text that everybody can change who may update a record
-    wrong: dict  # two fields of a wrong type
-    wrong_names: tuple  # what the error names
-    unknown: str  # the code for an ID that no record has
-    taken: dict  # the fields of a record that has what others must not have
-
-    @property
-    def path(self):
-        return f"/{self.name}s/bulk"
-
-    def new(self, number):
-        """The fields of a new record."""
-        return {self.text: self.value(number)}
-
-    def value(self, number):
-        return f"c{number}@example.com" if self.text == "email" else f"c{number}"
-
-    def send(self, client, *items, method="POST"):
-        return bulk_results(client, self.name, *items, method=method)
-
-    def read(self, client, record_id):
-        return client.get(f"/{self.name}s/{record_id}").get_json()[self.name]
-
-    def stored(self, client):
-        """The texts of up to ten records, by their IDs."""
-        query = {"filter[orderby]": "id", "filter[order]": "asc", "fields": f"id,{self.text}"}
-        records = client.get(f"/{self.name}s", query).get_json()[f"{self.name}s"]
-        return {record["id"]: record[self.text] for record in records}
-
-    def count(self, client):
-        return client.get(f"/{self.name}s/count").get_json()["count"]
-
-
-NOUNS = (
-    Noun(
-        "coupon", "code", "description",
-        {"amount": "x", "usage_limit": []}, ("amount", "usage_limit"),
-        "shop_api_invalid_coupon_id", {"code": "taken"},
-    ),
-    Noun(
-        "customer", "email", "first_name",
-        {"first_name": [], "billing_address": {"city": {}}}, ("first_name", "billing_address.city"),
-        "shop_api_invalid_customer", {"email": "taken@example.com", "username": "taken"},
-    ),
-    Noun(
-        "order", "note", "note",
-        {"note": [], "billing_address": {"city": {}}}, ("note", "billing_address.city"),
-        "shop_api_invalid_order_id", {"order_key": "taken", "note": "taken"},
-    ),
-)  # fmt: skip
-COUPON, CUSTOMER, ORDER = NOUNS
-
-
-@pytest.fixture(params=NOUNS, ids=lambda noun: noun.name)
-def noun(request):
-    return request.param
 
 
 @pytest.fixture(params=["POST", "PUT"])
@@ -207,7 +143,7 @@ def test_a_create_that_fails_stores_nothing_of_its_own(admin, noun, item, code):
     taken = noun.stored(admin)
     before, failed, after = noun.send(admin, noun.new(0), item, noun.new(1))
     assert failed_item(failed) == (0, code_of(code))
-    (single,) = admin.post(f"/{noun.name}s", {noun.name: item}).get_json()["errors"]
+    (single,) = admin.post(noun.path, {noun.name: item}).get_json()["errors"]
     assert single["code"] == failed["error"]["code"]
     if "param" not in single:  # which a bulk request names without the noun
         assert single == failed["error"]
@@ -257,21 +193,21 @@ def test_each_item_needs_its_capability(admin, client_for, noun, method, role):
 
 
 def test_no_items(admin, noun, method):
-    for path in (noun.path, f"{noun.path}/"):
-        response = admin.request(method, path, json={f"{noun.name}s": []})
-        assert reply(response) == (200, {f"{noun.name}s": []}), path
+    for path in (f"{noun.path}/bulk", f"{noun.path}/bulk/"):
+        response = admin.request(method, path, json={noun.key: []})
+        assert reply(response) == (200, {noun.key: []}), path
 
 
 @pytest.mark.parametrize("role", ["administrator", "customer"])
 def test_no_array(client_for, noun, method, role):
-    client, key = client_for(role), f"{noun.name}s"
+    client, key = client_for(role), noun.key
     for body in ({}, {key: None}, {noun.name: []}, [], [{}], "x", 5, None):
-        response = client.request(method, noun.path, json=body)
+        response = client.request(method, f"{noun.path}/bulk", json=body)
         assert reply(response) == refusal(f"shop_api_missing_{key}_data"), body
-    without_body = client.request(method, noun.path, data="")
+    without_body = client.request(method, f"{noun.path}/bulk", data="")
     assert reply(without_body) == refusal(f"shop_api_missing_{key}_data")
     for items in ({}, noun.new(1), "x", "", 0, 5, True, False):
-        response = client.request(method, noun.path, json={key: items})
+        response = client.request(method, f"{noun.path}/bulk", json={key: items})
         assert refused_params(response) == [key], items
 
 
@@ -293,20 +229,20 @@ def test_more_than_a_hundred_items_store_nothing(admin, client_for, noun, method
     """The limit precedes capabilities."""
     client, before = client_for(role, login="caller"), noun.count(admin)
     items = [noun.new(number) for number in range(100)]
-    too_large = refusal(f"shop_api_{noun.name}s_request_entity_too_large", limit=100)
+    too_large = refusal(f"shop_api_{noun.key}_request_entity_too_large", limit=100)
     for many in (
         *([*items, each] for each in (noun.new(100), None, noun.wrong, {"id": -1})),
         [None] * 101,
     ):
-        response = client.request(method, noun.path, json={f"{noun.name}s": many})
+        response = client.request(method, f"{noun.path}/bulk", json={noun.key: many})
         assert reply(response) == too_large
     assert noun.count(admin) == before
 
 
 def test_the_limit_is_a_setting(client_with, noun):
     client, items = client_with(SHOP_BULK_LIMIT=2), [noun.new(number) for number in range(3)]
-    response = client.post(noun.path, {f"{noun.name}s": items})
-    too_large = refusal(f"shop_api_{noun.name}s_request_entity_too_large", limit=2)
+    response = client.post(f"{noun.path}/bulk", {noun.key: items})
+    too_large = refusal(f"shop_api_{noun.key}_request_entity_too_large", limit=2)
     assert reply(response) == too_large
     assert len(noun.send(client, *items[:2])) == 2
 

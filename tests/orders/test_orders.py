@@ -141,11 +141,6 @@ def test_order_for_caller_without_capability(client_for, app):
     customer = client_for("customer")
     assert refused(customer.get(f"/orders/{order_id}")) == (401, "shop_api_user_cannot_read_order")
     assert refused(customer.get("/orders/7000")) == (404, "shop_api_invalid_order_id")
-    count = refused(customer.get("/orders/count"))
-    assert count == (401, "shop_api_user_cannot_read_orders_count")
-    listed = customer.get("/orders")
-    assert listed.get_json() == {"orders": []}
-    assert (listed.headers["X-Total"], listed.headers["X-TotalPages"]) == ("0", "0")
     assert customer.get("/orders/statuses").status_code == 200
 
 
@@ -219,12 +214,6 @@ def test_orders_filters(admin, app, make_customer, monkeypatch, few):
         ("filter[status]", "bogus"),
         ("filter[customer_id]", "-1"),
         ("filter[customer_id]", "x"),
-        ("filter[created_at_min]", "x"),
-        ("filter[orderby]", "customer"),
-        ("filter[order]", "up"),
-        ("filter[limit]", "-2"),
-        ("filter[offset]", "-1"),
-        ("page", "0"),
     ],
 )
 def test_orders_reject_wrong_parameters(admin, name, value):
@@ -234,17 +223,6 @@ def test_orders_reject_wrong_parameters(admin, name, value):
         400,
         "shop_api_invalid_param",
         name,
-    )
-
-
-def test_orders_pages_have_headers(admin, app):
-    for _ in range(3):
-        insert_order(app)
-    response = admin.get("/orders", {"filter[limit]": "2", "page": "2"})
-    assert (response.headers["X-Total"], response.headers["X-TotalPages"]) == ("3", "2")
-    assert response.headers["Link"] == (
-        '<http://localhost/orders?filter%5Blimit%5D=2&page=1>; rel="first", '
-        '<http://localhost/orders?filter%5Blimit%5D=2&page=1>; rel="prev"'
     )
 
 
