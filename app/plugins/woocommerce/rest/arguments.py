@@ -8,20 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import marshmallow as ma
 
-from app.conversions.dates import with_plus
+from app.conversions.dates import parse_date, with_plus
 from app.conversions.emails import is_email
 from app.conversions.metadata import contains_nul
-from app.conversions.numbers import INT64_MAX
+from app.conversions.numbers import INT64_MAX, MAX_COUNT
 from app.plugins.woocommerce.rest.schemas import Field
 from app.schemas.base import Base, made_schema
 from app.schemas.fields.given import load_given
-from app.schemas.fields.json_schema import COMPONENT
+from app.schemas.fields.json_schema import COMPONENT, LONG_TEXT_MAX_LENGTH, TEXT_MAX_LENGTH
 from app.schemas.reports import LAST_YEAR
 
 Arguments = Mapping[str, Field]
@@ -30,6 +30,7 @@ Schema = dict[str, Any]
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
 _MONEY = re.compile(r"-?\d*(\.\d*)?", re.ASCII)
+_TOO_MUCH, _BEYOND = Decimal(10) ** 16, Decimal(INT64_MAX + 1)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}(:\d{2})?)?", re.ASCII
@@ -118,13 +119,16 @@ class Argument(_Value):
             raise Problem("rest_not_in_enum", f"{reason} {self.note}".strip())
         if kind in {"integer", "number"} and (reason := self._out_of_bounds(value)):
             raise Problem("rest_out_of_bounds", f"{{}} must be {reason}")
-        if kind != "string":
-            return
-        is_valid, *problem = _FORMATS.get(self.shown.get("format", ""), (bool,))
-        if problem and not is_valid(value):
-            raise Problem(*problem)
-        if most is not None and len(value) > most:
-            raise Problem("rest_too_long", f"{{}} must be at most {most} characters long.")
+        form = self.shown.get("format", "")
+        if kind == "string":
+            if most is not None and len(value) > most:
+                raise Problem("rest_too_long", f"{{}}: is longer than {most:,} characters.")
+            is_valid, *problem = _FORMATS.get(form, (bool,))
+            if problem and not is_valid(value):
+                raise Problem(*problem)
+        if form == "money" and abs(Decimal(str(value or 0))) >= _TOO_MUCH:
+            reason = "{} has more than 16 digits before the decimal point."
+            raise Problem("rest_out_of_bounds", reason)
 
     @property
     def enum(self) -> list[object]:
@@ -227,23 +231,28 @@ def _shown(field: Any) -> Schema:
         return {"type": "array", **field.shown, "items": _shown(field.inner)}
     kinds = field.kinds[0] if len(field.kinds) == 1 else field.kinds
     found: Schema = ({"type": kinds} if kinds else {}) | field.shown
-    if found.get("format") in {"money", "report-date"}:
+    found.pop("maxLength", None)  # as on the original
+    if found.get("format") in {"money", "day", "report-date"}:
         del found["format"]
     return found | ({"enum": field.enum} if "enum" in found else {})
 
 
 INTEGER = Argument("integer")
+COUNT = Argument("integer", minimum=-MAX_COUNT, maximum=MAX_COUNT)
 ABSOLUTE = Argument("integer", is_absolute=True)
 DECIMALS = Argument("integer", is_absolute=True, default=2)
 MAX_DECIMALS = 8
 TEXT = Argument("string")
 NEEDED = Argument("string", required=True)
+NAME = Argument("string", maxLength=TEXT_MAX_LENGTH)
+LONG_TEXT = Argument("string", maxLength=LONG_TEXT_MAX_LENGTH)
 BOOLEAN = Argument("boolean")
 IDS = ListArgument(
     lambda value: [abs(_integer(each)) for each in as_list(value)], items=INTEGER, default=[]
 )
 INTEGERS = ListArgument(items=INTEGER)
-MONEY = Argument("number", "string", format="money")
+MONEY = Argument("number", "string", format="money", maxLength=TEXT_MAX_LENGTH)
+DAY = Argument("null", "string", format="day")
 DATE = Argument("string", format="date-time")
 ANYTHING = Argument()
 CONTEXT = Argument("string", enum=["view", "edit"], default="view")
@@ -275,8 +284,8 @@ def _integer(value: object) -> int:
     if not _NUMBER.fullmatch(text):
         return 0
     number = Decimal(text.strip())
-    # Python does not write thousands of digits. PHP's integers end here, too.
-    return int(max(min(number, Decimal(INT64_MAX)), Decimal(-INT64_MAX)))
+    # Python does not write thousands of digits. Services reject what 64 bits cannot store.
+    return int(max(min(number, _BEYOND), -_BEYOND))
 
 
 def as_list(value: object) -> list[object]:
@@ -294,6 +303,15 @@ def as_list(value: object) -> list[object]:
 def is_date_time(text: str) -> bool:
     """Return whether a text is a date and a time of RFC 3339, with or without a zone."""
     return bool(_DATE_TIME.fullmatch(text)) and _year(text.upper()) > 0
+
+
+def _is_day(text: str) -> bool:
+    """Return whether a text is a date, or a date and a time, in any form of the native API."""
+    try:
+        parse_date(text, date(2000, 1, 1))
+    except ValueError:
+        return is_date_time(text)
+    return True
 
 
 def _year(text: str) -> int:
@@ -337,6 +355,7 @@ _FORMATS: Mapping[str, tuple[Callable[[str], bool], str, str]] = {
         lambda text: bool(_MONEY.fullmatch(text)) and text not in {"-", ".", "-."},
         *("rest_invalid_pattern", "{} is not a decimal number such as 12.50."),
     ),
+    "day": (_is_day, "rest_invalid_date", "Invalid date."),
     "report-date": (
         lambda text: bool(_DATE.fullmatch(text)) and 0 < _year(text) <= LAST_YEAR,
         *("woocommerce_rest_invalid_date", "The date you provided is invalid."),

@@ -92,7 +92,6 @@ def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
 
 
 MAX_PERCENTAGE = 100
-OPTIONAL_DATE = arg.Argument("null", "string")
 _NO_STATUS = "This service has published coupons and those in the trash only."
 
 
@@ -106,19 +105,19 @@ def _types() -> list[str]:
 
 
 FIELDS: Arguments = {
-    "code": arg.TEXT,
+    "code": arg.Argument("string", maxLength=CODE_MAX_LENGTH),
     "amount": arg.MONEY,
     "status": arg.choice("CouponStatus", ["publish", "trash"], note=_NO_STATUS),
     "discount_type": arg.choice("CouponDiscountType", _types),
-    "description": arg.TEXT,
-    "date_expires": OPTIONAL_DATE,
-    "date_expires_gmt": OPTIONAL_DATE,
+    "description": arg.LONG_TEXT,
+    "date_expires": arg.DAY,
+    "date_expires_gmt": arg.DAY,
     "individual_use": arg.BOOLEAN,
     "product_ids": arg.INTEGERS,
     "excluded_product_ids": arg.INTEGERS,
-    "usage_limit": arg.INTEGER,
-    "usage_limit_per_user": arg.INTEGER,
-    "limit_usage_to_x_items": arg.INTEGER,
+    "usage_limit": arg.COUNT,
+    "usage_limit_per_user": arg.COUNT,
+    "limit_usage_to_x_items": arg.COUNT,
     "free_shipping": arg.BOOLEAN,
     "product_categories": arg.INTEGERS,
     "excluded_product_categories": arg.INTEGERS,
@@ -265,7 +264,7 @@ class Coupons(Resource):
         "status": arg.choice("CouponListStatus", ["publish", "trash", "any"], note=_NO_STATUS),
         **lists.METADATA_KEYS,
     }
-    created = {**FIELDS, "code": arg.NEEDED}
+    created = {**FIELDS, "code": arg.Argument("string", required=True, maxLength=CODE_MAX_LENGTH)}
     edited = FIELDS
     erase = staticmethod(writes.delete_coupon)
     restore = staticmethod(trash.restore_coupon)

@@ -12,8 +12,8 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.auth.principals import ROLES, Capability, capabilities_of
-from app.conversions.emails import comparable_email, is_email
-from app.conversions.text import clean
+from app.conversions.emails import EMAIL_MAX_LENGTH, comparable_email, is_email
+from app.conversions.text import USERNAME_MAX_LENGTH, clean
 from app.db.read_pool import fetch
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
@@ -27,6 +27,7 @@ from app.plugins.woocommerce.rest.site import ITEM_METHODS, Object, Record, Site
 from app.plugins.woocommerce.stored_keys import USER_KEYS
 from app.schemas.base import Base, excluding
 from app.schemas.customers import CustomerCreate, CustomerUpdate
+from app.schemas.fields.json_schema import LONG_TEXT_MAX_LENGTH
 from app.schemas.loading import instance_of
 from app.services.common.bulk import BulkItem
 from app.services.common.filtering import Find
@@ -36,13 +37,13 @@ from app.services.customers import columns, writes
 from app.services.customers.columns import NEW_ROLE
 from app.services.customers.queries import of_role
 
-EMAIL = arg.Argument("string", format="email")
+EMAIL = arg.Argument("string", format="email", maxLength=EMAIL_MAX_LENGTH)
 _STORED = USER_KEYS | {"paying_customer", "nickname", "description", "capabilities"}
 """Metadata with the name under which the original stores a field. It is not shown."""
 
 
 def _address(component: str, parts: Sequence[str]) -> arg.ObjectArgument:
-    texts = {part: EMAIL if part == "email" else arg.TEXT for part in parts}
+    texts = {part: EMAIL if part == "email" else arg.NAME for part in parts}
     return arg.ObjectArgument(component, "Parts of an address to write.", **arg.nullable(**texts))
 
 
@@ -50,10 +51,10 @@ BILLING = _address("BillingCreate", stored_customers.BILLING_PARTS)
 SHIPPING = _address("ShippingCreate", stored_customers.SHIPPING_PARTS)
 FIELDS: arg.Arguments = {
     "email": EMAIL,
-    "first_name": arg.TEXT,
-    "last_name": arg.TEXT,
-    "username": arg.TEXT,
-    "password": arg.TEXT,
+    "first_name": arg.NAME,
+    "last_name": arg.NAME,
+    "username": arg.Argument("string", maxLength=USERNAME_MAX_LENGTH),
+    "password": arg.LONG_TEXT,
     "billing": BILLING,
     "shipping": SHIPPING,
     "meta_data": arg.METADATA,
@@ -201,7 +202,7 @@ def with_shipping_phone(data: Object, given: Record) -> Object:
     phone = (given.get("shipping") or {}).get("phone")
     if phone is not None:
         shipping = data.get("shipping_address", {})
-        data["shipping_address"] = {**shipping, "phone": clean(phone)[:1000]}
+        data["shipping_address"] = {**shipping, "phone": clean(phone)}
     return data
 
 
@@ -258,9 +259,9 @@ class Customers(Resource):
     }
     created = {
         **FIELDS,
-        "email": arg.NEEDED,
-        "username": arg.Argument("string", null_is_valid=False),
-        "password": arg.Argument("string", null_is_valid=False),
+        "email": arg.Argument("string", required=True, maxLength=EMAIL_MAX_LENGTH),
+        "username": arg.Argument("string", null_is_valid=False, maxLength=USERNAME_MAX_LENGTH),
+        "password": arg.Argument("string", null_is_valid=False, maxLength=LONG_TEXT_MAX_LENGTH),
     }
     edited = FIELDS
     deleted = {"force": arg.FORCE, "reassign": arg.INTEGER}

@@ -149,7 +149,7 @@ def as_rest_error(error: Failure) -> RestError:
     if isinstance(error, RestError):
         return error
     if isinstance(error, ma.ValidationError):
-        return _invalid_inputs(invalid_params(error))
+        return _invalid_inputs(invalid_params(error), in_wrapper=False)
     if found := _CANNOT.match(error.code):
         return forbidden("view" if found[1] == "read" else found[1], is_known=True)
     by_param = isinstance(error, InvalidParams | InvalidOrderItems)
@@ -169,12 +169,16 @@ def _own_name(param: str) -> str:
     return NAMES.get(found[1], found[1]) if found else param
 
 
-def _invalid_inputs(error: ShopError) -> RestError:
-    """Return the error of several inputs, in the form of invalid parameters."""
+def _invalid_inputs(error: ShopError, *, in_wrapper: bool = True) -> RestError:
+    """Return the error of several inputs, in the form of invalid parameters.
+
+    Args:
+        in_wrapper: whether names begin with that of the record, as in a native request.
+    """
     reasons: dict[str, str] = {}
     for part in error.parts:
         param = part.param or "request"
-        native = param.partition(".")[2] or param
+        native = (in_wrapper and param.partition(".")[2]) or param
         path = re.split(r"[.\[]", native)[0]
         name = NAMES.get(path, path)
         reasons.setdefault(name, str(part))

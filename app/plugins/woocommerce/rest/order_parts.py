@@ -23,6 +23,7 @@ from app.plugins.woocommerce.rest.operations import Call, Route
 from app.plugins.woocommerce.rest.orders import ORDERS
 from app.plugins.woocommerce.rest.resources import Resource
 from app.plugins.woocommerce.rest.site import Object, Record, Site
+from app.schemas.fields.json_schema import LONG_TEXT_MAX_LENGTH
 from app.schemas.loading import instance_of
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.orders.refund import OrderRefundCreate
@@ -61,7 +62,11 @@ class Notes(Resource):
             "string", component="OrderNoteListType", enum=_AUDIENCES, default="any"
         ),
     }
-    created = {"note": arg.NEEDED, "customer_note": arg.BOOLEAN, "added_by_user": arg.BOOLEAN}
+    created = {
+        "note": arg.Argument("string", required=True, maxLength=LONG_TEXT_MAX_LENGTH),
+        "customer_note": arg.BOOLEAN,
+        "added_by_user": arg.BOOLEAN,
+    }
 
     def page(self, call: Call) -> Response:
         """Return all notes of an order, newest first."""
@@ -155,7 +160,7 @@ class Refunds(Resource):
     }
     created = {
         "amount": arg.MONEY,
-        "reason": arg.TEXT,
+        "reason": arg.LONG_TEXT,
         "refunded_by": arg.INTEGER,
         "meta_data": arg.METADATA,
         "line_items": arg.ListArgument(_item_list, items=_REFUNDED),

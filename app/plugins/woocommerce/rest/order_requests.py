@@ -18,6 +18,7 @@ from app.plugins.woocommerce.rest.attributes import change_attributes
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.operations import Call
 from app.plugins.woocommerce.rest.site import Object, Record
+from app.schemas.fields.json_schema import TEXT_MAX_LENGTH
 from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.orders import columns
@@ -77,31 +78,31 @@ def _lines(component: str, meaning: str, **own: arg.Argument) -> arg.ListArgumen
     )
 
 
-LOOSE_TEXT = arg.Argument("string", "number")
+LOOSE_TEXT = arg.Argument("string", "number", maxLength=TEXT_MAX_LENGTH)
 FIELDS: dict[str, Any] = {
     "parent_id": arg.INTEGER,
     "status": statuses("OrderStatus"),
     "currency": arg.choice("OrderCurrency", CURRENCIES),
     "customer_id": arg.INTEGER,
-    "customer_note": arg.TEXT,
+    "customer_note": arg.LONG_TEXT,
     "billing": customers.BILLING,
     "shipping": customers.SHIPPING,
-    "payment_method": arg.TEXT,
-    "payment_method_title": arg.TEXT,
-    "transaction_id": arg.TEXT,
+    "payment_method": arg.NAME,
+    "payment_method_title": arg.NAME,
+    "transaction_id": arg.NAME,
     "meta_data": arg.METADATA,
     "line_items": _lines(
         "LineItemCreate", "Product of an order to write.",
         name=arg.ANYTHING, product_id=_PRODUCT, variation_id=arg.INTEGER, quantity=arg.INTEGER,
-        tax_class=arg.TEXT, subtotal=arg.MONEY, total=arg.MONEY, sku=arg.TEXT,
+        tax_class=arg.NAME, subtotal=arg.MONEY, total=arg.MONEY, sku=arg.NAME,
     ),
     "shipping_lines": _lines(
         "ShippingLineCreate", "Shipping of an order to write.",
-        method_title=LOOSE_TEXT, method_id=LOOSE_TEXT, instance_id=arg.TEXT, total=arg.MONEY,
+        method_title=LOOSE_TEXT, method_id=LOOSE_TEXT, instance_id=arg.NAME, total=arg.MONEY,
     ),
     "fee_lines": _lines(
         "FeeLineCreate", "Fee of an order to write.",
-        name=LOOSE_TEXT, tax_class=arg.TEXT, total=arg.MONEY,
+        name=LOOSE_TEXT, tax_class=arg.NAME, total=arg.MONEY,
         tax_status=arg.choice("OrderTaxStatus", ["taxable", "none"]),
     ),
     "coupon_lines": _lines("CouponLineCreate", "Coupon of an order to use.", code=LOOSE_TEXT),

@@ -63,7 +63,7 @@ class Orders(Resource):
         Capability.DELETE_SHOP_ORDERS,
     )
     listed, viewed = _LIST, _VIEW
-    created = {**FIELDS, "created_via": arg.TEXT}
+    created = {**FIELDS, "created_via": arg.NAME}
     edited = {**FIELDS, "status": statuses("OrderOrderStatus", "trash")}
     erase = staticmethod(writes.delete_order)
     restore = staticmethod(trash.restore_order)

@@ -89,7 +89,7 @@ HOOKS: Mapping[str, list[str]] = {
 
 _STATUSES = list(WebhookStatus)
 FIELDS: arg.Arguments = {
-    "name": arg.TEXT,
+    "name": arg.NAME,
     "status": arg.choice("WebhookStatus", _STATUSES),
     "topic": arg.TEXT,
     "secret": arg.Argument("string", maxLength=255),

@@ -738,6 +738,50 @@ def test_percentages_have_a_limit(shop):
 
 
 @pytest.mark.parametrize(
+    ("path", "field", "value", "fault"),
+    [
+        ("/coupons", "date_expires", "2030-02-30", {"individual_use": "yes"}),
+        ("/coupons", "date_expires_gmt", "soon", {"individual_use": "yes"}),
+        ("/coupons", "amount", "1" * 17, {"individual_use": "yes"}),
+        ("/coupons", "minimum_amount", 10**16, {"individual_use": "yes"}),
+        ("/coupons", "usage_limit", 10**15, {"individual_use": "yes"}),
+        ("/customers", "first_name", "a" * 1001, {"last_name": 5}),
+        ("/customers", "shipping", {"phone": "1" * 1001}, {"last_name": 5}),
+        ("/orders", "billing", {"city": "a" * 1001}, {"set_paid": "yes"}),
+        ("/orders", "payment_method", "a" * 1001, {"set_paid": "yes"}),
+        ("/orders", "line_items", [{"name": "a", "total": "1" * 17}], {"set_paid": "yes"}),
+        ("/orders", "shipping_lines", [{"method_id": "a" * 1001}], {"set_paid": "yes"}),
+        ("/orders/41/refunds", "amount", "1" * 17, {"reason": 5}),
+    ],
+)
+def test_values_out_of_bounds_are_reported_with_others(shop, app, path, field, value, fault):
+    body = {"code": "z", "email": "q@x.example", field: value} | fault
+    error = shop.send("POST", path, body).get_json()
+    assert error["data"]["params"].keys() == {field, *fault}
+    # Before the capability, and in a batch, too.
+    response = Shop(app, "customer_rw").send("POST", path, body)
+    assert (response.status_code, response.get_json()["code"]) == (400, "rest_invalid_param")
+    if path.count("/") == 1:
+        (item,) = shop.ok("POST", f"{path}/batch", {"create": [body]})["create"]
+        assert item["error"] == error
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "name"),
+    [
+        ("/orders", {"line_items": [{"name": "a" * 1001, "total": "1"}]}, "line_items"),
+        ("/orders", {"line_items": [{**LINE, "variation_id": 2**63}]}, "line_items"),
+        ("/coupons", {"code": "z", "product_ids": [2**63]}, "product_ids"),
+        ("/coupons", {"code": "z", "excluded_product_ids": [-(2**70)]}, "excluded_product_ids"),
+    ],
+)
+def test_values_that_cannot_be_stored_name_their_parameter(shop, path, body, name):
+    response = shop.send("POST", path, body)
+    assert response.status_code == 400
+    assert list(response.get_json()["data"]["params"]) == [name]
+
+
+@pytest.mark.parametrize(
     ("method", "path", "body", "name", "message"),
     [
         ("POST", "/customers", {"email": "q@x.example", "username": "a" * 61},
