@@ -141,6 +141,7 @@ class Blueprint(flask_smorest.Blueprint):
         """Declare the rights of an operation whose errors do not name them, by their error codes.
 
         Without them, a list is empty and the items of a bulk request fail. One right is enough.
+        Without codes: everybody may run it for what belongs to them.
         """
         return lambda view: document(view, "rights", codes)
 

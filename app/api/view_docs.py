@@ -41,7 +41,7 @@ def document_rights(view: object) -> None:
     """
     codes = *documented(view, "codes", ()), *(code for code, _ in documented(view, "codes_as", ()))
     found = [code for code in codes if code in CAPABILITIES][:1]
-    document(view, "rights", documented(view, "rights") or found)
+    document(view, "rights", documented(view, "rights", found))
 
 
 def has_query(view: object) -> bool:

@@ -83,6 +83,7 @@ def create_api_key(body: Body) -> Response:
 
 
 @blp.route("/<id:key_id>")
+@blp.rights()
 @blp.errors("shop_api_invalid_key_id", "shop_api_user_cannot_read_key")
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, schemas.ApiKeyResponse, example={"key": examples.API_KEY})
@@ -128,6 +129,7 @@ def delete_api_key(key_id: int) -> Response:
 
 
 @blp.route("/<id:key_id>/rotate", methods=["POST"])
+@blp.rights()
 @blp.errors(
     "shop_api_invalid_key_id", "shop_api_user_cannot_edit_key", "shop_api_insufficient_key_rights"
 )

@@ -246,3 +246,17 @@ def test_somebody_else_sees_only_own_sessions(browser, new_browser):
     other = new_browser("bob", "customer")
     assert "administrator" not in other.get("/sessions").text
     assert "bob" in browser.get("/sessions").text
+
+
+def test_everyone_may_read_and_rotate_the_own_key(admin, new_browser):
+    other = new_browser("bob", "shop_manager")
+    path = f"/keys/{other.key.key_id}"
+    assert f'href="/admin{path}"' in other.get("/keys").html
+    page = other.get(path)
+    assert page.status == 200
+    assert f'action="/admin{path}/rotate"' in page.html
+    assert f'action="/admin{path}/revoke"' not in page.html
+    for each in ("", "/rotate"):
+        method = other.get if not each else other.post
+        assert method(f"/keys/{admin.key.key_id}{each}").status == 401
+    assert "cs_" in other.post(f"{path}/rotate", {"_form": "a"}).html
