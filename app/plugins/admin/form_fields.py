@@ -158,7 +158,8 @@ class FieldSpec:
             return (", " if self.line else "\n").join(str(each) for each in value)
         if self.kind == "time":
             moment = value if isinstance(value, datetime) else html.parse_time(value)
-            return f"{in_zone(moment, html.zone()):%Y-%m-%dT%H:%M}"
+            local = in_zone(moment, html.zone()).replace(tzinfo=None)
+            return local.isoformat(timespec="minutes")  # strftime writes the year 1 as one digit
         return str(value)[:10] if self.kind == "date" else str(value)
 
     def value(self, text: str) -> object:
@@ -188,9 +189,18 @@ def _number(text: str) -> int:
 
 
 def _time(text: str) -> str:
-    """Return a local time of the shop with its offset, as the API expects it."""
-    local = datetime.fromisoformat(text) if text else None
-    return local.replace(tzinfo=local.tzinfo or html.zone()).isoformat() if local else ""
+    """Return a local time of the shop with its offset, as the API expects it.
+
+    Raises:
+        ValueError: it is no time, or one that the clocks of the shop skip.
+    """
+    if not text:
+        return ""
+    local = datetime.fromisoformat(text)
+    zone, moment = local.tzinfo or html.zone(), html.moment_of(text)
+    if moment and in_zone(moment, zone).replace(tzinfo=None) != local.replace(tzinfo=None):
+        raise ValueError
+    return local.replace(tzinfo=zone).isoformat()
 
 
 def _ids(text: str) -> list[int]:
@@ -214,7 +224,10 @@ _CONVERTERS: Mapping[str, tuple[Callable[[str], object], str]] = {
         lambda text: date.fromisoformat(text).isoformat() if text else "",
         "Write a date in the form 2026-11-29.",
     ),
-    "time": (_time, "Write a date and a time in the form 2026-11-29T18:00."),
+    "time": (
+        _time,
+        "Write a date and a time that the clocks of the shop show, in the form 2026-11-29T18:00.",
+    ),
     "ids": (_ids, "Write the numbers of the IDs, one per line."),
     "list": (_lines, ""),
     "checks": (_lines, ""),

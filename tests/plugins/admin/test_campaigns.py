@@ -320,6 +320,24 @@ def test_times_are_entered_in_the_zone_of_the_shop_with_utc_below(app, admin, br
         assert page.status in {303, 400}, page.text
 
 
+def test_a_time_that_clocks_skip_is_an_error(app, admin, browser, monkeypatch):
+    monkeypatch.setitem(app.config, "SHOP_TIMEZONE", "America/New_York")
+    page = browser.submit("/campaigns/new", "_form", name="Mailing", starts_at="2030-03-10T02:30")
+    assert page.status == 400
+    assert "a time that the clocks of the shop show" in page.text
+    assert page.form("_form")["starts_at"] == "2030-03-10T02:30"
+    for exists in ("2030-03-10T03:00", "2030-11-03T01:30"):
+        page = browser.submit("/campaigns/new", "_form", name="Mailing", starts_at=exists)
+        assert page.status == 303, page.text
+
+
+def test_the_first_years_have_four_digits_in_a_form(admin, browser):
+    """Programs of .NET send the year 1 for no date. A browser does not show other years."""
+    campaign = create(admin, "Mailing", starts_at="0001-01-01T00:00:00Z")
+    page = browser.get(f"/campaigns/{campaign['id']}/edit")
+    assert page.form("_form")["starts_at"] == "0001-01-01T00:00"
+
+
 @pytest.mark.parametrize(("active", "note"), [(True, False), (False, True)])
 def test_the_copy_of_a_paused_coupon_is_paused(admin, browser, active, note):
     coupon = make(admin, "a", amount="5", active=active)
