@@ -15,30 +15,17 @@ _BETWEEN = r"\s*+,\s*+"
 
 
 def row_pattern(table: SourceTable, columns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the expression that finds the selected rows of a table one after the other.
+    """Return the expression that finds the rows of a table one after the other.
 
-    Each match is a selected row, together with the unselected rows before it. Its groups contain
-    the literals of the columns, in the order of the table in the dump, followed by an empty group.
-    A match of unselected rows alone does not include this group. At an incomplete row, the last
-    group, ``end``, matches one character.
+    Its groups contain the literals of the columns to read, in the order of the dump. At an
+    incomplete row, the last group, ``end``, matches one character.
 
     Args:
         columns: all columns of a row, in the order of the dump.
     """
-    parts: list[str] = []
-    head: list[str] = []  # up to the column that selects rows
-    for column in columns:
-        part = _selected(table) if column == table.filtered else VALUE
-        parts.append(f"({part})" if column in table.columns else part)
-        if table.filtered and len(head) <= columns.index(table.filtered):
-            head.append(part)
-    opening, closing = r"\s*+,?\s*+\(\s*+", r"\s*+\)"
-    selected = f"{opening}{_BETWEEN.join(parts)}{closing}()"
-    if not head:
-        return re.compile(f"{selected}|(?P<end>.)", re.DOTALL)
-    any_row = f"{VALUE}(?>(?:{_BETWEEN}{VALUE})*){closing}"
-    other = f"{opening}(?!{_BETWEEN.join(head)}){any_row}"
-    return re.compile(f"(?>(?:{other})*){selected}|(?>(?:{other})+)|(?P<end>.)", re.DOTALL)
+    parts = [f"({VALUE})" if column in table.columns else VALUE for column in columns]
+    row = rf"\s*+,?\s*+\(\s*+{_BETWEEN.join(parts)}\s*+\)"
+    return re.compile(f"{row}|(?P<end>.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +68,6 @@ _PLAIN = r"[\x00-\x26\x28-\x5b\x5d-\x7f]*+"
 """A text of ASCII characters without quotes and escapes."""
 _ESCAPED = r"[^'\\]*+(?>(?:\\.[^'\\]*+)*)"
 """A text without quotes that are not escaped with a backslash."""
-
-
-def _selected(table: SourceTable) -> str:
-    """Return an expression for the literals that select a row, as text or as hexadecimal digits."""
-    names = _branches(sorted(set(table.values)))
-    bytes_of = "|".join(sorted(value.encode().hex() for value in table.values))
-    digits = f"(?i:{bytes_of})"
-    return rf"(?:_\w++\s*+)?(?:'(?:{names})'|0[xX]{digits}(?![0-9A-Fa-f])|[xX]'{digits}')"
-
-
-def _branches(names: Sequence[str]) -> str:
-    """Return an expression for sorted names that tries each common prefix only once."""
-    if len(names) == 1:
-        return re.escape(names[0])
-    by_start: dict[str, list[str]] = {}
-    for name in names:
-        by_start.setdefault(name[:1], []).append(name[1:])
-    ends = by_start.pop("", None) is not None
-    branches = [re.escape(start) + _branches(rest) for start, rest in by_start.items()]
-    joined = branches[0] if len(branches) == 1 else "(?:" + "|".join(branches) + ")"
-    return "(?:" + joined + ")?" if ends else joined
 
 
 def reordered(

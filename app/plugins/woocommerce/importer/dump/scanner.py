@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, cast
@@ -159,12 +160,17 @@ class DumpText:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The form of the rows in the INSERT statements of one table."""
+    """The form of the rows in the INSERT statements of one table.
+
+    Attributes:
+        selecting: the place of the literal that selects a row; None if all rows are read.
+    """
 
     table: SourceTable
     pattern: re.Pattern[str]
     in_order: Callable[[Sequence[str | None]], Row]
-    is_latin1: bool
+    text_of: Callable[[str], str | None]
+    selecting: int | None
     plain: grammar.PlainRows | None
 
 
@@ -283,11 +289,13 @@ class DumpScanner:
         for column in (table.key, table.filtered):
             if column and column not in columns:
                 raise SourceError(f"The table {table.name} of the dump has no column {column}.")
+        read = [column for column in columns if column in table.columns]
         return _Form(
             table,
             grammar.row_pattern(table, columns),
             grammar.reordered(table, columns),
-            is_latin1,
+            partial(text_of, from_latin1=is_latin1),
+            read.index(table.filtered) if table.filtered else None,
             grammar.plain_rows(table, columns),
         )
 
@@ -323,19 +331,18 @@ class DumpScanner:
                 return  # a statement at the end needs no semicolon
 
     def _other_rows(self, form: _Form, position: int, most: int = sys.maxsize) -> int:
-        """Take the rows at a position, at most a number of matches, and return their end."""
+        """Take the selected rows at a position, of at most a number, and return their end."""
+        selecting, wanted = form.selecting, form.table.values
         for found in islice(form.pattern.finditer(self._text.data, position), most):
-            if found.lastgroup:  # end
+            if found.lastgroup == "end":
                 break
             position = found.end()
-            *literals, selected, _ = found.groups()
-            if selected is not None:
-                # Most literals are IDs.
-                texts = [
-                    literal if literal.isdigit() else text_of(literal, from_latin1=form.is_latin1)
-                    for literal in literals
-                ]
-                self._found.append(form.in_order(texts))
+            literals = found.groups()[:-1]
+            if selecting is not None and form.text_of(literals[selecting]) not in wanted:
+                continue
+            # Most literals are IDs.
+            texts = [each if each.isdigit() else form.text_of(each) for each in literals]
+            self._found.append(form.in_order(texts))
         return position
 
     def _hand_over(self) -> None:
@@ -367,6 +374,6 @@ def _unescaped_rows(form: _Form, rows: list[tuple[str, ...]]) -> list[Sequence[s
     return [
         row
         if (value := row[place]).isascii() and "\\" not in value
-        else (*row[:place], text_of(f"'{value}'", from_latin1=form.is_latin1), *row[place + 1 :])
+        else (*row[:place], form.text_of(f"'{value}'"), *row[place + 1 :])
         for row in rows
     ]
