@@ -188,18 +188,33 @@ def test_limits_of_a_cart(admin, client_with):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
-    ("limits", "of_guest"),
-    # Without a limit per customer, the accounts of the address are not read.
-    [({"usage_limit": 5}, 1), ({"usage_limit": 5, "usage_limit_per_user": 5}, 2)],
+    ("limits", "of_owner"),
+    # Without a limit per customer, the uses of the account that has the address do not count.
+    [
+        ({"usage_limit": 5}, 1),
+        ({"usage_limit": 5, "usage_limit_per_user": 5}, 2),
+        ({"first_order_only": True}, 3),  # and whether the customer has ordered
+    ],
 )
 def test_statements_of_an_evaluation(
-    admin, make_coupon, make_customer, statements, limits, of_guest
+    admin, make_coupon, make_customer, statements, limits, of_owner
 ):
     for code in "abc":
         make_coupon(code=code, **limits)
-    ada, guest = {"customer_id": make_customer()["id"]}, {"email": "a@example.com"}
+    ada, bob = (make_customer(email=f"{name}@shop.example") for name in ("ada", "bob"))
+    merged = admin.post(f"/customers/{ada['id']}/merge", {"merge": {"customer_id": bob["id"]}})
+    assert merged.status_code == 200
+    has_orders = int("first_order_only" in limits)
+    carts = (
+        ({}, 1),
+        ({"email": "guest@shop.example"}, 1 + has_orders),
+        ({"email": "ADA@shop.example"}, of_owner),
+        ({"email": "bob@shop.example"}, of_owner),
+        ({"customer_id": ada["id"]}, 2 + has_orders),
+        ({"customer_id": ada["id"], "email": "bob@shop.example"}, 2 + has_orders),
+    )
     evaluate(admin)
-    for cart, number in (({}, 1), (guest, of_guest), (ada, 2)):
+    for cart, number in carts:
         statements.clear()
         assert evaluate(admin, "a", "b", "c", items=[ITEM] * 10, **cart).status_code == 200
         assert len(without_key(statements)) == number

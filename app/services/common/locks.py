@@ -28,7 +28,7 @@ _OTHERS = USERS.alias("others")
 IS_TAKEN = exists().where(_OTHERS.c.email_normalized == MERGED_ACCOUNTS.c.email_normalized)
 """Whether an account has the e-mail address of a merged account now (people 6)."""
 # With an empty text for a merged account without an address of its own, so that all are counted.
-_MERGED = (
+MERGED_EMAILS = (
     select(
         json_list(case((IS_TAKEN, ""), else_=func.coalesce(MERGED_ACCOUNTS.c.email_normalized, "")))
     )
@@ -36,6 +36,7 @@ _MERGED = (
     .correlate(USERS)
     .scalar_subquery()
 )
+"""JSON: the normalized addresses of the accounts that were merged into one."""
 ACCOUNTS = select(
     USERS.c.id,
     USERS.c.email,
@@ -43,7 +44,7 @@ ACCOUNTS = select(
     USERS.c.billing_email,
     USERS.c.tags,
     type_coerce(_ROLES, Json).label("roles"),
-    type_coerce(_MERGED, Json).label("merged"),
+    type_coerce(MERGED_EMAILS, Json).label("merged"),
 )
 """Selects the columns of an account that coupons and orders read."""
 _HELD = (

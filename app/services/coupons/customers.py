@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, exists, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, and_, bindparam, exists, func, literal, or_, select, union_all
 
 from app.auth.api_keys import authentication_error
 from app.auth.principals import Principal
@@ -124,6 +124,9 @@ _with_email = (
         MERGED_ACCOUNTS.c.email_normalized == bindparam("key"), ~IS_TAKEN
     ),
 )
+# No two accounts have an address, and a merged one counts only while no account has it.
+ACCOUNT_WITH_EMAIL = func.coalesce(*(each.scalar_subquery() for each in _with_email))
+"""The ID of the account that has the address of the parameter ``key``, also by a merge, or NULL."""
 _with_id = select(bindparam("customer_id", type_=Id))
 _WITH = {
     frozenset({"key"}): ACCOUNTS.where(USERS.c.id.in_(union_all(*_with_email))),
@@ -176,16 +179,25 @@ def find_customer(
     if not customer_id and not key:
         return GUEST
     rows = _accounts(fetch, customer_id, key, accounts.get(customer_id))
-    found = {row.id: row for row in rows}
-    if customer_id and customer_id not in found:
+    if customer_id and all(row.id != customer_id for row in rows):
         raise ShopError("shop_api_invalid_customer_id", param=param).with_status(400)
+    return customer_of(customer_id, email, rows)
+
+
+def customer_of(customer_id: int, email: str, rows: Sequence[AccountRow]) -> Customer:
+    """Return the customer with an ID and an e-mail, each of which may be missing.
+
+    Args:
+        rows: the accounts that the two identify.
+    """
+    found = {row.id: row for row in rows}
     emails, labels = [email], []
     if customer_id:  # the account of an address that somebody types gives nothing
         account = found[customer_id]
         emails += [account.email, account.billing_email]
         labels = [*(account.tags or ()), *(f"role:{role.lower()}" for role in account.roles or ())]
     merged = [address for row in rows for address in row.merged or ()]
-    keys = {key, *(row.email_normalized for row in rows), *merged} - {""}
+    keys = {email_key(email), *(row.email_normalized for row in rows), *merged} - {""}
     return Customer(
         customer_id=customer_id or None,
         email=email,

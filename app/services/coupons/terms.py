@@ -19,6 +19,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    type_coerce,
     union,
     update,
 )
@@ -26,17 +27,24 @@ from sqlalchemy.orm import Session
 
 from app.db.read_pool import Fetch
 from app.db.records import Record
+from app.db.search import email_key
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import frequent
-from app.db.sql.types import Id, IdList, TextList
+from app.db.sql.types import Id, IdList, Json, TextList
 from app.models import CAMPAIGNS, COUPONS, MERGED_ACCOUNTS, REDEMPTIONS, USERS
 from app.models.coupon import CouponOptions, CouponStatus
 from app.models.redemption import IS_LIVE, IS_LIVE_RESERVATION, IS_RESERVED, IS_STORED_LIVE
 from app.pricing.carts import CampaignTerms, CouponTerms
 from app.services.campaigns.queries import COLUMNS
 from app.services.common.erased import is_counted_for
-from app.services.common.locks import IS_TAKEN, AccountRow
-from app.services.coupons.customers import Customer, find_customer, guest_of
+from app.services.common.locks import IS_TAKEN, MERGED_EMAILS, AccountRow
+from app.services.coupons.customers import (
+    ACCOUNT_WITH_EMAIL,
+    Customer,
+    customer_of,
+    find_customer,
+    guest_of,
+)
 from app.services.coupons.queries import PUBLISHED
 
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
@@ -194,6 +202,11 @@ _HAS_ONE_OF_CODES = and_(
     COUPONS.c.code.in_(bindparam("codes", expanding=True)), frequent(PUBLISHED)
 )
 _WITH_CODES = _OF_CUSTOMER.where(_HAS_ONE_OF_CODES)
+_WITH_CODES_AND_ACCOUNT = _WITH_CODES.add_columns(
+    USERS.c.id.label("account_id"),
+    USERS.c.email_normalized.label("account_email"),
+    type_coerce(MERGED_EMAILS, Json).label("account_merged"),
+).outerjoin(USERS, USERS.c.id == ACCOUNT_WITH_EMAIL)
 _WITH_CODES_OF_GUEST = _OF_GUEST.where(_HAS_ONE_OF_CODES)
 _WITH_IDS = _OF_CUSTOMER.where(_HAS_ONE_OF_IDS)
 
@@ -229,8 +242,8 @@ def find_coupons(
 ) -> tuple[Customer, dict[str, FoundCoupon]]:
     """Return a customer, and the published coupons with some codes, with their uses.
 
-    The accounts of the address of a guest are read only if one of the coupons asks for them, and
-    the coupons once more only if there is one.
+    The account that has the address of a guest is read with the coupons. If there is one, and one
+    of the coupons asks for the customer, they are read once more, with its uses.
 
     Args:
         customer_id: 0 for a guest.
@@ -241,15 +254,22 @@ def find_coupons(
     Raises:
         ShopError: no account has this ID; status 400.
     """
-    coupons: dict[str, FoundCoupon] = {}
-    if not customer_id:
-        guest = guest_of(email)
-        coupons = coupons_by_code(fetch, codes, guest)
-        if not email or not any(each.terms.counts_customers for each in coupons.values()):
-            return guest, coupons
-    customer = find_customer(fetch, customer_id, email, param=param, accounts=accounts)
-    if customer_id or customer.ids:
-        coupons = coupons_by_code(fetch, codes, customer)
+    customer = guest_of(email)
+    if customer_id or not customer.is_known:
+        customer = find_customer(fetch, customer_id, email, param=param, accounts=accounts)
+        return customer, coupons_by_code(fetch, codes, customer)
+    parameters = {"codes": codes, "key": email_key(email), "own_order_id": 0, **customer.parameters}
+    rows = fetch(_WITH_CODES_AND_ACCOUNT, parameters) if codes else ()
+    coupons = {row.code: _found(row, customer) for row in rows}
+    if any(each.terms.counts_customers for each in coupons.values()):
+        found = [
+            AccountRow(row.account_id, "", row.account_email, "", None, None, row.account_merged)
+            for row in rows[:1]
+            if row.account_id is not None
+        ]
+        customer = customer_of(0, email, found)
+        if found:
+            coupons = coupons_by_code(fetch, codes, customer)
     return customer, coupons
 
 
