@@ -119,6 +119,8 @@ class Blueprint(flask_smorest.Blueprint):
     @staticmethod
     def errors(*codes: str) -> Callable[[View], View]:
         """Document the error codes of an operation, in addition to the common error codes."""
+        if unknown := [code for code in codes if code not in ERRORS]:
+            raise ValueError(f"unknown error code {unknown[0]!r}")
 
         def decorate(view: View) -> View:
             found = {code: ERRORS[code][0] for code in codes}

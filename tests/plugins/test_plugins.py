@@ -117,6 +117,12 @@ class Vague:
         api.register_blueprint(blp)
 
 
+class Misspelt:
+    @staticmethod
+    def init_app(app, api):
+        Blueprint.errors("shop_api_misspelt")
+
+
 class Closed:
     init_app = "not a function"
 
@@ -161,6 +167,10 @@ REFUSED = [
     ([("shut", f"{HERE}:HERE")], SHUT.format(f"{HERE}:HERE")),
     ([("shut", f"{HERE}:Closed")], SHUT.format(f"{HERE}:Closed")),
     ([("fails", f"{HERE}:Failing")], "The plugin 'fails' failed at start: 'colour'"),
+    (
+        [("misspelt", f"{HERE}:Misspelt")],
+        "The plugin 'misspelt' failed at start: unknown error code 'shop_api_misspelt'",
+    ),
     (
         [("anew", f"{HERE}:Anew")],
         "The plugin 'anew' failed at start: the coupon type 'percent' already exists",
