@@ -136,9 +136,9 @@ translations: $(VENV)/ready-dev ## collect the texts of the admin pages, update 
 	rm $(TRANSLATIONS)/admin.pot
 	$(PYBABEL) compile --domain admin --directory $(TRANSLATIONS)
 
-openapi: setup ## write the OpenAPI document to openapi.json, and docs/commands.md
+openapi: setup ## write openapi.json, and in docs the commands and the tables of operations and settings
 	@$(SHOP_API) openapi write openapi.json
-	@PYTHONPATH=. $(BIN)/python tools/command_page.py
+	@PYTHONPATH=. $(BIN)/python tools/generated_pages.py
 
 # What is generated is not in the repository: it follows from openapi.json, and the packages contain it.
 clients: $(VENV)/ready-dev ## generate the client packages in clients/ from openapi.json, and build them (needs Node.js)

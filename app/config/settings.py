@@ -1,7 +1,7 @@
 """Every setting: name, default and description.
 
 A setting is read from the environment, then from ``instance/config.py``, then from the default here
-(see ``app.config.loading``). A test compares the descriptions with ``docs/configuration.md``.
+(see ``app.config.loading``). ``make openapi`` writes them to ``docs/configuration.md``.
 """
 
 from typing import Any
