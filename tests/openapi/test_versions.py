@@ -9,52 +9,6 @@ pytestmark = pytest.mark.one_database
 
 VERSIONS = ["3.1.0", "3.0.3"]
 OTHER_VERSION = pytest.param("3.0.3", marks=pytest.mark.slow)
-RETRIED = {
-    "POST /coupons",
-    "POST /customers",
-    "POST /orders",
-    "POST /orders/{order_id}/notes",
-    "POST /orders/{order_id}/refunds",
-    "POST /redemptions",
-    "POST /coupons/generate",
-    "POST /campaigns",
-    "POST /events/{event_id}/undo",
-    "POST /customers/{customer_id}/merge",
-    "POST /customers/{customer_id}/claim",
-    "POST /persons/erase",
-    "POST /imports",
-    "POST /imports/{import_id}/start",
-    "POST /imports/{import_id}/cancel",
-    "POST /keys",
-    "POST /keys/{key_id}/rotate",
-    "POST /webhooks/{webhook_id}/rotate-secret",
-    "POST /webhooks",
-    *(f"POST /{what}/bulk" for what in ("coupons", "customers", "orders")),
-}
-SINGLE_READS = {
-    "GET /orders/{order_id}/refunds/{refund_id}",
-    "GET /coupons/{coupon_id}",
-    "GET /coupons/code/{code}",
-    "GET /customers/{customer_id}",
-    "GET /customers/email/{email}",
-    "GET /customers/{customer_id}/merge",
-    "GET /orders/{order_id}",
-    "GET /orders/{order_id}/notes/{note_id}",
-    "GET /redemptions/{redemption_id}",
-    "GET /events/{event_id}",
-    "GET /persons/erasure",
-    "GET /webhooks/{webhook_id}",
-    "GET /webhooks/{webhook_id}/deliveries/{delivery_id}",
-    "GET /coupons/batches/{batch_id}",
-    "GET /campaigns/{campaign_id}",
-}
-LISTS = {
-    *(f"GET /{what}" for what in ("coupons", "customers", "orders", "redemptions", "refunds")),
-    *(f"GET /{what}" for what in ("keys", "campaigns", "imports", "webhooks")),
-    *(f"GET /{what}" for what in ("coupons/trash", "coupons/batches", "orders/trash")),
-    *(f"GET /reports/{what}" for what in ("coupons", "customers", "refusals")),
-    "GET /webhooks/{webhook_id}/deliveries",
-}
 
 
 @pytest.fixture(params=VERSIONS)
@@ -103,7 +57,7 @@ def test_everything_is_described(document):
     tags = {tag["name"] for tag in document["tags"] if tag["description"]}
     for label, operation, shared in operations(document):
         assert operation["summary"], label
-        assert operation["description"], label
+        assert operation.get("description"), f"{label}: the docstring of the view has one sentence"
         assert set(operation["tags"]) <= tags, label
         for parameter in [*shared, *operation.get("parameters", [])]:
             assert parameter["description"], (label, parameter["name"])
@@ -122,17 +76,21 @@ def test_every_response_has_its_headers(document):
             expected = {"X-Request-Id", "X-Shop-Version"} if int(status) < 400 else set()
             expected |= {"WWW-Authenticate"} if status == "401" else set()
             expected |= {"Retry-After"} if status in {"429", "503", "504"} else set()
-            if label in LISTS and status == "200":
+            accepted = {each.get("name") for each in operation.get("parameters", ())}
+            if "page" in accepted and status == "200":
                 expected |= {"X-Total", "X-TotalPages", "X-Total-Complete", "Link"}
             if label in {"GET /events", "GET /imports/{import_id}/errors"} and status == "200":
                 expected |= {"Link"}
-            if label in SINGLE_READS and status in {"200", "304"}:
+            if (
+                label.startswith("GET ")
+                and "If-None-Match" in accepted
+                and status in {"200", "304"}
+            ):
                 expected |= {"ETag"}
-            accepted = {each.get("name") for each in operation.get("parameters", ())}
             returns_position = "X-Shop-Position" in accepted or not label.startswith("GET ")
             if returns_position and status in {"200", "201"}:
                 expected |= {"X-Shop-Position"}
-            if label in RETRIED and status in {"200", "201"}:
+            if "Idempotency-Key" in accepted and status in {"200", "201"}:
                 expected |= {"Idempotent-Replayed"}
             assert set(response.get("headers", ())) == expected, (label, status)
             # RFC 9110: 304 is an answer without content.
