@@ -15,7 +15,6 @@ from app.schemas.base import Base
 from app.schemas.examples import reports as examples
 from app.services.reports.coupons import coupon_report, coupon_reports
 from app.services.reports.customers import customer_reports
-from app.services.reports.figures import COUPON_FIGURES, SALES_FIGURES
 from app.services.reports.lists import Report
 from app.services.reports.period import Period, ReportQuery, currency_of, period_of
 from app.services.reports.refusals import refusal_reports
@@ -58,7 +57,7 @@ def get_sales_report(query: Query) -> Response:
     sales = sales_report(current_principal(), period, currency_of(wanted), wanted.figures)
     if _is_csv(query):
         name, rows = _file("sales", period), [sales["intervals"]]
-        without = {*SALES_FIGURES} - {*query["figures"]}
+        without = {*schemas.SALES_FIGURES} - {*query["figures"]}
         return report_response(name, schemas.SalesInterval, rows, without=without)
     return json_response({"sales": sales})
 
@@ -99,7 +98,9 @@ def get_coupon_report(query: Query, coupon_id: int) -> Response:
     """
     wanted = ReportQuery.of(query)
     period = period_of(wanted)
-    report = coupon_report(current_principal(), coupon_id, period, currency_of(wanted))
+    report = coupon_report(
+        current_principal(), coupon_id, period, currency_of(wanted), schemas.COUPON_FIGURES
+    )
     if _is_csv(query):
         name = _file(f"coupon-{coupon_id}", period)
         return report_response(name, schemas.CouponInterval, [report["intervals"]])
@@ -125,7 +126,9 @@ def list_customer_reports(query: Query) -> Response:
     """
     wanted = ReportQuery.of(query)
     period = period_of(wanted)
-    report = customer_reports(current_principal(), period, currency_of(wanted), wanted)
+    report = customer_reports(
+        current_principal(), period, currency_of(wanted), wanted, schemas.ORDER_FIGURES
+    )
     return _list("customer", schemas.CustomerReportSchema, report, period, query)
 
 
@@ -176,7 +179,7 @@ def _list(name: str, schema: type[Base], report: Report, period: Period, query: 
     if not _is_csv(query):
         return page_response(f"{name}_reports", report.shown, report.page)
     file, page = _file(f"{name}s", period), report.page
-    without = {*COUPON_FIGURES} - {*query.get("figures", COUPON_FIGURES)}
+    without = {*schemas.COUPON_FIGURES} - {*query.get("figures", schemas.COUPON_FIGURES)}
     return report_response(
         file, schema, _batches(report), page_headers(page), page.rows, without=without
     )

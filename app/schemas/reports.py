@@ -62,6 +62,11 @@ class CouponFigures(Base):
     last_use = fields.OptionalTimestamp("Time of the last use in the period, or null.")
 
 
+ORDER_FIGURES = tuple(OrderFigures().fields)
+SALES_FIGURES = tuple(SalesFigures().fields)
+COUPON_FIGURES = tuple(CouponFigures().fields)
+
+
 class DateParam(QueryField):
     """A date, ``YYYY-MM-DD``."""
 
@@ -94,10 +99,10 @@ class FiguresParam(QueryField):
 
     is_list = True
 
-    def __init__(self, figures: type[Base]) -> None:
+    def __init__(self, names: tuple[str, ...]) -> None:
         meaning = "Figures in the response, separated by commas. The others are not computed."
-        self.names = tuple(figures._declared_fields)
-        super().__init__("fields", meaning, load_default=lambda: self.names)
+        self.names = names
+        super().__init__("fields", meaning, load_default=lambda: names)
         name = f"({'|'.join(self.names)})"
         examples = ["orders,discount"]
         self.openapi = {"type": "string", "pattern": f"^{name}(,{name})*$", "examples": examples}
@@ -145,7 +150,7 @@ class IntervalReportQuery(CurrencyQuery):
 class SalesReportQuery(IntervalReportQuery):
     """Query of the report of sales."""
 
-    figures = FiguresParam(SalesFigures)
+    figures = FiguresParam(SALES_FIGURES)
 
 
 class RefusalReportListQuery(PageQuery, PeriodQuery):
@@ -157,7 +162,7 @@ class RefusalReportListQuery(PageQuery, PeriodQuery):
 class CouponReportListQuery(PageQuery, CurrencyQuery):
     """Query of the report of coupons."""
 
-    figures = FiguresParam(CouponFigures)
+    figures = FiguresParam(COUPON_FIGURES)
     campaign = IntegerParam(
         "filter[campaign]",
         "Only coupons that are in this campaign now, with all their uses.",

@@ -48,6 +48,8 @@ SALES = {
 }
 """Figures of an interval, and their names in the report of sales."""
 
+_FIGURES = (*SALES.values(), "net", "refunded")
+
 PERIODS = ("week", "month", "last_month", "year")
 
 
@@ -84,7 +86,7 @@ def woocommerce_sales(actor: Principal, period: Period) -> dict[str, object]:
     currency = current_app.config["SHOP_CURRENCY"]
     with reading(actor) as fetch:
         scope = scope_of(fetch, currency, (*SOLD, "refunded"))
-        found = read_sales(fetch, scope, period, "customer")
+        found = read_sales(fetch, scope, period, _FIGURES, "customer")
     totals, intervals = found["totals"], found["intervals"]
     total, net, refunded = (cents(Decimal(totals[name])) for name in ("total", "net", "refunded"))
     return {

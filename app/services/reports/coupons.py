@@ -18,7 +18,6 @@ from app.models import COUPONS, DELETED_COUPONS, ORDERS, REDEMPTIONS
 from app.models.redemption import IS_CONFIRMED
 from app.services.common.erased import ERASED
 from app.services.reports.figures import (
-    COUPON_FIGURES,
     CUSTOMERS,
     ONE,
     ORDER_IDS,
@@ -121,8 +120,10 @@ def _shown_coupons(
     return found
 
 
-def coupon_report(actor: Principal, coupon_id: int, period: Period, currency: str) -> Record:
-    """Return the report of a coupon, which can be in the trash, as the API shows it.
+def coupon_report(
+    actor: Principal, coupon_id: int, period: Period, currency: str, names: Sequence[str]
+) -> Record:
+    """Return some figures of a coupon, which can be in the trash, as the API shows them.
 
     Raises:
         ShopError: the coupon does not exist.
@@ -139,7 +140,7 @@ def coupon_report(actor: Principal, coupon_id: int, period: Period, currency: st
             part._replace(rows=part.rows.where(REDEMPTIONS.c.coupon_id == coupon_id))
             for part in (uses_of(scope, _USE_FIGURES), _orders_with_use(scope, new))
         ]
-        found = with_intervals(parts, spans, by_row(fetch, parts, spans), COUPON_FIGURES)
+        found = with_intervals(parts, spans, by_row(fetch, parts, spans), names)
     return {"coupon": coupon, **found}
 
 

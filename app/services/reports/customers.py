@@ -31,7 +31,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import ORDERS, USERS
 from app.services.common.pagination import page_size
-from app.services.reports.figures import ORDER_FIGURES, FigureRows, figures_of, shown
+from app.services.reports.figures import FigureRows, figures_of, shown
 from app.services.reports.lists import Report, fetch_list, in_order
 from app.services.reports.period import CANNOT_VIEW, Period, ReportQuery
 from app.services.reports.sales import ORDER_SUMS, REFUND_SUMS, orders_of, refunds_of
@@ -48,8 +48,10 @@ _ACCOUNT = ORDERS.c.customer_id
 _NO_GUEST = cast(null(), ORDERS.c.billing_email.type)
 
 
-def customer_reports(actor: Principal, period: Period, currency: str, query: ReportQuery) -> Report:
-    """Return a page of the customers with an order or a refund in a period."""
+def customer_reports(
+    actor: Principal, period: Period, currency: str, query: ReportQuery, shown_names: Sequence[str]
+) -> Report:
+    """Return some figures of a page of the customers with an order or a refund in a period."""
     actor.require(CANNOT_VIEW, Capability.LIST_USERS)
     # PostgreSQL sorts one figure of all customers, and adds up the others of those on the page.
     is_page = on_postgresql() and page_size(query.limit) is not None
@@ -78,7 +80,7 @@ def customer_reports(actor: Principal, period: Period, currency: str, query: Rep
         persons = _accounts(accounts, scope, fetch) | _guests(guests, scope, fetch)
         return [
             {"customer": dict(zip(PERSON, persons[key], strict=True))}
-            | shown(figures[key], ORDER_FIGURES)
+            | shown(figures[key], shown_names)
             for key in keys
         ]
 

@@ -52,33 +52,6 @@ CUSTOMERS = "customers"
 ORDER_IDS = "order_ids"
 """The list of the values. One part of a report has it."""
 
-ORDER_FIGURES = (
-    "orders",
-    "items",
-    "total",
-    "discount",
-    "shipping",
-    "tax",
-    "fees",
-    "refunds",
-    "refunded",
-    "net",
-    "average_order",
-)
-SALES_FIGURES = (*ORDER_FIGURES, "customers", "new_customers", "uses")
-COUPON_FIGURES = (
-    "uses",
-    "orders",
-    "customers",
-    "discount",
-    "revenue",
-    "average_order",
-    "new_customers",
-    "first_use",
-    "last_use",
-)
-"""The figures of each report, in their order in responses."""
-
 SOURCES = {
     "tax": ("cart_tax", "shipping_tax"),
     "net": ("total", "shipping", "cart_tax", "shipping_tax", "refunded"),

@@ -17,7 +17,6 @@ from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.services.reports.figures import (
     CUSTOMERS,
     ONE,
-    SALES_FIGURES,
     FigureRows,
     by_group,
     by_span,
@@ -49,13 +48,11 @@ STATUS_SUMS = {name: ORDER_SUMS[name] for name in ("orders", "total")}
 REFUND_SUMS = {"refunds": ONE, "refunded": in_cents(ORDER_REFUNDS.c.amount)}
 
 
-def sales_report(
-    actor: Principal, period: Period, currency: str, names: Sequence[str] = SALES_FIGURES
-) -> Record:
+def sales_report(actor: Principal, period: Period, currency: str, names: Sequence[str]) -> Record:
     """Return some figures of the sales of a period as the API shows them."""
     with reading(actor) as fetch:
         scope = scope_of(fetch, currency)
-        found = read_sales(fetch, scope, period, names=names)
+        found = read_sales(fetch, scope, period, names)
         currencies = other_currencies(fetch, scope, period)
     return {
         "currency": currency,
@@ -72,10 +69,10 @@ def read_sales(
     fetch: Fetch,
     scope: Scope,
     period: Period,
+    names: Sequence[str],
     role: str = "",
-    names: Sequence[str] = SALES_FIGURES,
 ) -> dict[str, Any]:
-    """Return ``totals`` and ``intervals`` of sales. With a role, only its new accounts count."""
+    """Return ``totals`` and ``intervals`` of figures. With a role, only its new accounts count."""
     spans = period.spans()
     rows = select().where(scope.counts_refund())
     refunds = FigureRows(rows, ORDER_REFUNDS.c.created_at, REFUND_SUMS)
