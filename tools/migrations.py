@@ -1,6 +1,6 @@
 """Create, downgrade and inspect migrations, with all commands of Flask-Migrate.
 
-Operators need only ``shop-api db upgrade``. CONTRIBUTING.md describes how to add a migration.
+Operators need only ``shop-api db upgrade``. docs/migrations.md describes how to add a migration.
 """
 
 import sys

@@ -54,7 +54,7 @@ def init_app(app: Flask) -> None:
         # Import on first use, because only commands need Alembic and the import is slow.
         from flask_migrate import Migrate  # see above
 
-        Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
+        Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=False)
         app.cli.commands.pop("db", None)  # Migrate has added commands of its own
         return app.extensions["migrate"]  # set by Migrate, which replaces the proxy
 

@@ -48,8 +48,8 @@ Rule = Callable[[CouponTerms, Sequence[CartLine]], Sequence[int]]
 """Returns the discount of each line in cents, in the order of the lines.
 
 The lines are those that the coupon type discounts and that are not used up, from the highest
-original value to the lowest. Amounts below 0 and above ``Line.left`` are limited to these bounds,
-and in currencies without decimals rounded down to a whole amount.
+original value to the lowest. Amounts below 0 and above ``CartLine.left`` are limited to these
+bounds, and in currencies without decimals rounded down to a whole amount.
 """
 
 

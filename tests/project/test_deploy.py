@@ -255,7 +255,7 @@ def test_dashboard_and_alerts_use_metrics_that_exist_with_their_labels(make_app)
         for group in re.findall(r"\bby \(([^)]*)\)", expression):
             named += group.split(", ")
         assert set(named) <= of_expression, title
-    assert set(kinds) - used == set()
+    assert set(kinds) - used == set(), "deploy/grafana.json and alerts.yml show all metrics"
 
 
 def test_alerts_say_what_is_wrong():

@@ -2,8 +2,8 @@
 
     python -m tests.plugins.woocommerce.rest.replay [CASE] [--show] [--group]
 
-The table ``differences.toml`` has what differs from the recording and why. A difference that always
-occurs is a function in ``EVERYWHERE``, with its row.
+The table ``differences.toml`` has what differs from the recording and why. Differences that
+occur everywhere are functions below, with their row.
 """
 
 import argparse
