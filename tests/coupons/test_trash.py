@@ -1,6 +1,4 @@
-"""The trash of coupons: list, restore, empty (orders 4)."""
-
-from datetime import UTC, datetime, timedelta
+"""The trash of coupons, beside what is the same for orders (tests/api/test_trash.py)."""
 
 import pytest
 from alembic.migration import MigrationContext
@@ -9,8 +7,6 @@ from sqlalchemy import text
 
 from app.db.session import db
 from tests.api_client import at_the_same_time, refusal, refused_params, reply
-
-NOT_IN_TRASH = refusal("shop_api_invalid_coupon_id", words="No coupon in the trash has this ID.")
 
 
 @pytest.fixture
@@ -29,19 +25,6 @@ def listed(client, query=None):
     response = client.get("/coupons/trash", query)
     assert response.status_code == 200, response.get_json()
     return [coupon["code"] for coupon in response.get_json()["coupons"]]
-
-
-def test_list_shows_the_coupon_and_when_it_was_trashed(admin, make_coupon, trash):
-    make_coupon(code="published")
-    coupon = trash(code="gone", description="Summer")
-    response = admin.get("/coupons/trash")
-    (shown,) = response.get_json()["coupons"]
-    age = datetime.now(UTC) - datetime.fromisoformat(shown["trashed_at"])
-    assert timedelta(0) <= age < timedelta(minutes=5)
-    changed = {"updated_at": shown["trashed_at"], "trashed_at": shown["trashed_at"]}
-    assert reply(response) == (200, {"coupons": [coupon | changed]})
-    assert (response.headers["X-Total"], response.headers["X-TotalPages"]) == ("1", "1")
-    assert admin.get("/coupons").get_json()["coupons"][0]["code"] == "published"
 
 
 @pytest.mark.both_databases
@@ -66,19 +49,6 @@ def test_list_is_paginated_and_filtered_like_the_list(admin, make_coupon, trash)
     assert refused_params(admin.get("/coupons/trash", {"filter[type]": "x"})) == ["filter[type]"]
 
 
-def test_restore_publishes_the_coupon(admin, trash):
-    coupon = trash(code="gone", amount="5", product_ids=[1])
-    response = admin.post(f"/coupons/{coupon['id']}/restore")
-    restored = coupon | {"updated_at": response.get_json()["coupon"]["updated_at"]}
-    assert reply(response) == (200, {"coupon": restored})
-    assert reply(admin.get(f"/coupons/{coupon['id']}")) == (200, {"coupon": restored})
-    assert listed(admin) == []
-    assert admin.get("/coupons/count").get_json() == {"count": 1}
-    # The time changes if the coupon is moved to the trash again.
-    admin.delete(f"/coupons/{coupon['id']}")
-    assert listed(admin) == ["gone"]
-
-
 @pytest.mark.both_databases
 def test_restore_of_a_code_that_is_taken_changes_nothing(admin, make_coupon, trash):
     coupon = trash(code="taken")
@@ -88,60 +58,12 @@ def test_restore_of_a_code_that_is_taken_changes_nothing(admin, make_coupon, tra
     assert listed(admin) == ["taken"]
 
 
-def test_restore_of_what_is_not_in_the_trash(admin, make_coupon):
-    published = make_coupon()["id"]
-    for coupon_id in (published, 10**9, 10**30):
-        response = admin.post(f"/coupons/{coupon_id}/restore")
-        assert reply(response) == NOT_IN_TRASH
-
-
 @pytest.mark.both_databases
 def test_one_of_several_coupons_with_one_code_is_restored(admin, trash):
     ids = [trash(code="same")["id"] for _ in range(4)]
     responses = at_the_same_time(lambda one: admin.post(f"/coupons/{one}/restore"), ids)
     assert sorted(response.status_code for response in responses) == [200, 400, 400, 400]
     assert listed(admin) == ["same"] * 3
-
-
-@pytest.mark.both_databases
-def test_emptying_deletes_what_is_old_enough(admin, make_coupon, trash, store):
-    published = make_coupon(code="published")
-    now = datetime.now(UTC).replace(microsecond=0)
-    for code, days in (("new", 0), ("young", 29), ("old", 31)):
-        store(trash(code=code)["id"], trashed_at=now - timedelta(days=days))
-    store(published["id"], created_at=now - timedelta(days=90))
-    assert reply(admin.delete("/coupons/trash")) == (200, {"deleted": 1})
-    assert sorted(listed(admin)) == ["new", "young"]
-    assert reply(admin.delete("/coupons/trash", {"older_than_days": 10**40})) == (
-        200,
-        {"deleted": 0},
-    )
-    assert reply(admin.delete("/coupons/trash", {"older_than_days": 7})) == (200, {"deleted": 1})
-    assert reply(admin.delete("/coupons/trash", {"older_than_days": 0})) == (200, {"deleted": 1})
-    assert listed(admin) == []
-    (left,) = admin.get("/coupons").get_json()["coupons"]
-    assert left["id"] == published["id"]
-
-
-@pytest.mark.parametrize("days", ["-1", "abc", "1.5"])
-def test_age_that_is_not_a_number_of_days(admin, trash, days):
-    trash()
-    response = admin.delete("/coupons/trash", {"older_than_days": days})
-    assert refused_params(response) == ["older_than_days"]
-    assert len(listed(admin)) == 1
-
-
-def test_capabilities(client_for, trash):
-    coupon_id, customer = trash()["id"], client_for("customer")
-    response = customer.get("/coupons/trash")
-    assert reply(response) == (200, {"coupons": []})
-    assert response.headers["X-Total"] == "0"
-    response = customer.post(f"/coupons/{coupon_id}/restore")
-    assert reply(response) == refusal("shop_api_user_cannot_edit_coupon")
-    response = customer.delete("/coupons/trash", {"older_than_days": 0})
-    assert reply(response) == refusal("shop_api_user_cannot_delete_coupon")
-    assert reply(customer.post("/coupons/1000000/restore")) == NOT_IN_TRASH
-    assert listed(client_for("shop_manager")) == ["code-1"]
 
 
 def test_migration_takes_the_time_of_the_last_update(make_app, fresh_database_url):

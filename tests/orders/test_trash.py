@@ -1,32 +1,14 @@
-"""The trash of orders (orders 1, 4 and 9)."""
-
-from datetime import UTC, datetime, timedelta
+"""The trash of orders, beside what is the same for coupons (tests/api/test_trash.py)."""
 
 import pytest
-from sqlalchemy import update
 
-from app.db.session import run_in_transaction
-from app.models import Order
-from tests.api_client import codes, refusal, refused_params, reply
+from tests.api_client import codes, refusal, reply
 from tests.factories import insert_download
 from tests.orders.calls import LINE, change, create, read
 
 DELETED = (200, {"message": "Deleted order"})
 REYKJAVIK = {"city": "Reykjavik"}
 REMOVED = (200, {"message": "Permanently deleted order"})
-
-
-@pytest.fixture
-def age(app):
-    """Return a function: let an order have been in the trash for some days."""
-
-    def make(order_id, days):
-        timestamp = datetime.now(UTC) - timedelta(days=days)
-        statement = update(Order).where(Order.id == order_id).values(trashed_at=timestamp)
-        with app.app_context():
-            run_in_transaction(lambda session: session.execute(statement))
-
-    return make
 
 
 def trashed(client, query=None):
@@ -170,10 +152,6 @@ def test_a_restored_order_is_as_it_was(admin, make_customer):
     )  # fmt: skip
     assert read(admin, order["id"]) == restored
     assert trashed(admin) == []
-    again = admin.post(f"/orders/{order['id']}/restore")
-    missing = refusal("shop_api_invalid_order_id", words="No order in the trash has this ID.")
-    assert reply(again) == missing
-    assert reply(admin.post("/orders/999999/restore")) == missing
 
 
 @pytest.mark.both_databases
@@ -185,41 +163,12 @@ def test_removed_permanently(admin):
     assert (trashed(admin), admin.get("/orders/count").get_json()) == ([], {"count": 0})
 
 
-@pytest.mark.both_databases
-@pytest.mark.parametrize(
-    ("query", "deleted", "left"),
-    [
-        ({}, 1, [2, 1]),
-        ({"older_than_days": "3"}, 2, [2]),
-        ({"older_than_days": "0"}, 3, []),
-        ({"older_than_days": "4000000"}, 0, [2, 1, 0]),
-    ],
-)
-def test_the_trash_is_emptied_by_age(admin, age, query, deleted, left):
-    orders = [create(admin)["id"] for _ in range(4)]
-    for order_id, days in zip(orders, (31, 5, 1), strict=False):
-        admin.delete(f"/orders/{order_id}")
-        age(order_id, days)
-    assert reply(admin.delete("/orders/trash", query)) == (200, {"deleted": deleted})
-    assert trashed(admin) == [orders[number] for number in left]
-    assert admin.get("/orders/count").get_json() == {"count": 1}
-
-
-def test_invalid_age(admin):
-    assert refused_params(admin.delete("/orders/trash?older_than_days=-1")) == ["older_than_days"]
-
-
-def test_capabilities(admin, client_for):
+def test_capability_to_delete(admin, client_for):
     order = create(admin)
     reader = client_for("customer")
     refused = refusal("shop_api_user_cannot_delete_order")
     assert reply(reader.delete(f"/orders/{order['id']}")) == refused
     assert reply(reader.delete("/orders/999999")) == refusal("shop_api_invalid_order_id")
-    assert reply(reader.delete("/orders/trash")) == refused
-    admin.delete(f"/orders/{order['id']}")
-    assert (trashed(reader), reader.get("/orders/trash").headers["X-Total"]) == ([], "0")
-    restore = reader.post(f"/orders/{order['id']}/restore")
-    assert reply(restore) == refusal("shop_api_user_cannot_edit_order")
 
 
 @pytest.mark.both_databases
