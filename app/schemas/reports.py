@@ -264,7 +264,7 @@ class CouponReportSchema(OfCoupon):
 class ReportedCustomer(Base):
     """Customer of a report."""
 
-    id = fields.Identifier("Customer ID, or 0 for a guest.")
+    id = fields.Number("Customer ID, or 0 for a guest.")
     email = fields.String("E-mail address.")
     first_name = fields.String("First name. That of a guest is from the latest order.")
     last_name = fields.String("Last name. That of a guest is from the latest order.")

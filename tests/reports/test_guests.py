@@ -7,6 +7,7 @@ from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models import ORDERS
 from app.services.maintenance import stored_texts
+from tests.openapi.test_contract import validator_of
 from tests.reports.shops import LONG_EMAIL
 
 pytestmark = pytest.mark.both_databases
@@ -101,3 +102,11 @@ def test_addresses_that_a_previous_version_wrote_are_normalized(app, admin):
             stored_texts.normalize(again=True)
             assert guests(admin) == {KEY: 2, "é@mail.bücher.example": 1, "eva@example.com": 1}
     assert [stored_key(app, each) for each in ids] == [KEY, "é@mail.bücher.example", None, KEY]
+
+
+@pytest.mark.sample(1)
+def test_guests_are_as_documented(admin):
+    admin.post("/orders", order_of(FORMS[0]))
+    document = admin.get("/openapi.json").get_json()
+    schema = {"$ref": "#/components/schemas/CustomerReportList"}
+    validator_of(document, schema).validate(admin.get("/reports/customers").get_json())
