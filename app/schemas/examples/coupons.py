@@ -1,5 +1,10 @@
 """Examples of coupons and batches of coupons."""
 
+from datetime import UTC, datetime
+from typing import Any
+
+from app.schemas.coupons.coupon import CouponCreate, CouponSchema
+
 NEW_COUPON: dict[str, object] = {
     "code": "Summer-2030",
     "type": "percent",
@@ -8,30 +13,11 @@ NEW_COUPON: dict[str, object] = {
     "expiry_date": "2030-12-31",
     "description": "Summer newsletter",
 }
-COUPON: dict[str, object] = {
-    "id": 1,
-    "code": "summer-2030",
-    "type": "percent",
-    "created_at": "2026-11-20T09:38:00Z",
-    "updated_at": "2026-11-20T09:38:00Z",
-    "amount": "15.00",
-    "individual_use": False,
-    "product_ids": [],
-    "exclude_product_ids": [],
-    "usage_limit": 100,
-    "usage_limit_per_user": None,
-    "limit_usage_to_x_items": 0,
-    "usage_count": 0,
-    "expiry_date": "2030-12-31T00:00:00Z",
-    "enable_free_shipping": False,
-    "product_category_ids": [],
-    "exclude_product_category_ids": [],
-    "exclude_sale_items": False,
-    "minimum_amount": "0.00",
-    "maximum_amount": "0.00",
-    "customer_emails": [],
-    "description": "Summer newsletter",
-}
+_AT = datetime(2026, 11, 20, 9, 38, tzinfo=UTC)
+COUPON: dict[str, Any] = CouponSchema().dump(
+    {**CouponCreate().load(NEW_COUPON), "id": 1, "created_at": _AT, "updated_at": _AT}
+)
+"""What the creation of the new coupon returns."""
 COUPON_UPDATE: dict[str, object] = {"amount": "20.00", "exclude_sale_items": True}
 UPDATED_COUPON = COUPON | {"amount": "20.00", "exclude_sale_items": True}
 TRASHED_COUPON = COUPON | {"trashed_at": "2026-11-21T10:00:00Z"}
