@@ -9,7 +9,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pprint import pformat
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -22,6 +22,7 @@ from werkzeug.datastructures import Headers
 
 from app.api.authentication import current_principal, require_operation
 from app.api.blueprint import Blueprint
+from app.api.idempotency import idempotent
 from app.api.request_parser import apply_strict_handling
 from app.api.responses import SENTENCES
 from app.api.view_docs import documented
@@ -191,6 +192,7 @@ def call(
     body: object = None,
     headers: Mapping[str, str] | None = None,
     shown: Callable[[str | Sentence], str] = texts.of_api,
+    once: bool = False,
     **path: Any,
 ) -> Reply:
     """Run an operation of the API for the session, and return its response.
@@ -201,12 +203,15 @@ def call(
         body: its JSON body, or the content of a CSV file.
         headers: further headers, such as ``If-Match`` and ``Idempotency-Key``.
         shown: returns the text of a sentence with values in the response.
+        once: whether an ``Idempotency-Key`` applies to the operation, although the API ignores it.
         path: the variables in its path. Others are ignored.
 
     Raises:
         ShopError: the error of the API.
     """
     operation = operations()[name]
+    if once:
+        operation = replace(operation, view=idempotent(operation.view))
     sent = api_request(name, query=query, body=body, **path)
     response = _response(operation, sent, headers, shown)
     data = response.get_data()

@@ -219,7 +219,9 @@ class Form:
         self.sent = sent = api_request(operation, body={self.key: values}, **path)
 
         def write(_session: Session | None = None) -> Reply:
-            reply = call(operation, body=sent.body, headers=form_headers(self.etag), **path)
+            # An update that adds items creates something, so that it must not run twice.
+            once, headers = bool(self.etag and self.lines), form_headers(self.etag)
+            reply = call(operation, body=sent.body, headers=headers, once=once, **path)
             if check:
                 check(reply)
             return reply

@@ -173,6 +173,8 @@ def test_the_amounts_of_a_refund_follow_the_quantity(browser, new_order, admin):
     assert browser.post(f"{path}/refund", form).status == 303
     refunds = admin.get(f"{path}/refunds").json["order_refunds"]
     assert [each["amount"] for each in refunds] == ["3.96", "7.94"]
+    assert browser.post(f"{path}/refund", form).status == 303  # pressed twice
+    assert admin.get(f"{path}/refunds").json["order_refunds"] == refunds
     assert "Cup" not in browser.get(f"{path}/refund").text
 
 
@@ -446,7 +448,21 @@ def test_an_order_is_edited(browser, new_order, admin):
     assert (saved["note"], saved["customer_id"], saved["total"]) == ("Ring twice", number, "19.50")
     assert saved["billing_address"] == order["billing_address"] | {"city": "Turin"}
     assert "Grace Hopper Billed to Ada Lovelace" in browser.get(path).text
-    assert browser.post(f"{path}/edit", form).status == 409  # sent again, an item is gone
+    assert browser.post(f"{path}/edit", form).status == 303  # pressed twice
+    assert admin.get(path).json["order"] == saved
+    assert browser.post(f"{path}/edit", form | {"note": ""}).status == 409  # an item is gone
+
+
+def test_new_items_of_a_form_are_added_once(browser, new_order, admin):
+    path = f"/orders/{new_order()['id']}"
+    bowl = {"line_items.-1.name": "Bowl", "line_items.-1.price": "4.50"}
+    form = browser.get(f"{path}/edit").form("note") | bowl
+    for _ in range(2):
+        assert browser.post(f"{path}/edit", form).status == 303
+    page = browser.post(f"{path}/edit", form | {"line_items.-1.price": "5"})
+    assert "This form was already sent with other values." in page.text
+    items = admin.get(path).json["order"]["line_items"]
+    assert [each["name"] for each in items].count("Bowl") == 1
 
 
 def test_an_item_that_someone_else_changed_is_a_conflict(browser, new_order, admin):

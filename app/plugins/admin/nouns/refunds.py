@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from itertools import accumulate
 
 from flask import request
 
@@ -34,7 +35,9 @@ add_action(
 def refund(order_id: int) -> AnyResponse:
     """Show the form of a refund, or record it. No payment provider is called."""
     order = call("get_order", order_id=order_id).content
-    currency, left = order["currency"], _left(order)
+    refunds = call_if_allowed("list_order_refunds", order_id=order_id)
+    recorded = refunds.content if refunds else []
+    currency, left = order["currency"], _left(order, recorded)
     items = [
         each
         for each in _refundable(order)
@@ -51,7 +54,8 @@ def refund(order_id: int) -> AnyResponse:
     form = Form.of_new([amount, *specs[1:]], "order_refund", {})
     if request.method == "POST":
         form = Form.submitted(form.specs, "order_refund")
-        _fill_in(form, left, currency)
+        # As when the form was opened, so that it sends the same if it is sent again.
+        _fill_in(form, _left(order, _until(recorded, form.etag)), currency)
         values = form.read(everything=True)
         if _record_refund(form, values, order_id):
             return ORDERS.see(order_id, "refunded")
@@ -84,14 +88,19 @@ def _refundable(order: Record) -> list[Record]:
     return [item for name in REFUNDABLE for item in order[name]]
 
 
-def _left(order: Record) -> Left:
+def _until(refunds: list[Record], total: str) -> list[Record]:
+    """Return the oldest refunds that have a total, or all if none have it."""
+    sums = list(accumulate((Decimal(each["amount"]) for each in refunds), initial=Decimal("0.00")))
+    return next((refunds[:count] for count, each in enumerate(sums) if str(each) == total), refunds)
+
+
+def _left(order: Record, refunds: list[Record]) -> Left:
     """Return what is left of the items of an order that can be refunded."""
     found = {}
     for item in _refundable(order):
         amounts = (_cents(item.get(name, "0")) for name in AMOUNTS)
         found[item["id"]] = [item.get("quantity", 1), *amounts]
-    refunds = call_if_allowed("list_order_refunds", order_id=order["id"])
-    for each in refunds.content if refunds else ():
+    for each in refunds:
         for item in each["line_items"]:
             if of_item := found.get(item["id"]):
                 taken = [item["quantity"], *(_cents(item[name]) for name in AMOUNTS)]
