@@ -125,18 +125,12 @@ _RECOUNT = (
 )
 
 _NO_OPTIONS = CouponOptions()
-_TERMS = (
+_TERMS = (  # columns that are terms of the same name
     "type",
     "amount",
     "individual_use",
-    "product_ids",
-    "exclude_product_ids",
-    "product_category_ids",
-    "exclude_product_category_ids",
     "exclude_sale_items",
     "limit_usage_to_x_items",
-    "usage_limit",
-    "usage_limit_per_user",
     "expiry_date",
     "enable_free_shipping",
     "minimum_amount",
@@ -144,7 +138,13 @@ _TERMS = (
     "customer_emails",
     "active",
     "starts_at",
-    "options",
+)
+_LIMITS = ("usage_limit", "usage_limit_per_user")  # 0 is none
+_ID_LISTS = (
+    "product_ids",
+    "exclude_product_ids",
+    "product_category_ids",
+    "exclude_product_category_ids",
 )
 
 
@@ -158,7 +158,7 @@ _OF_CAMPAIGN = (
     "tags",
     "combines_with",
 )
-"""Columns of the campaign of a coupon, which ``_terms`` selects after those of the coupon."""
+"""Columns of the campaign of a coupon that are terms of the same name."""
 
 
 def _terms(
@@ -168,7 +168,7 @@ def _terms(
         COUPONS.c.id,
         COUPONS.c.code,
         COUPONS.c.status,
-        *(COUPONS.c[name] for name in _TERMS),
+        *(COUPONS.c[name] for name in (*_TERMS, *_LIMITS, *_ID_LISTS, "options")),
         # Nothing is counted for a limit that the coupon does not have or has not reached, because a
         # coupon can have any number of live reservations.
         COUPONS.c.usage_count,
@@ -320,16 +320,10 @@ def count_reservations(session: Session, coupon_ids: Sequence[int]) -> None:
 
 def _campaign(row: Any) -> CampaignTerms:
     """Return the terms of the campaign of a coupon."""
+    terms: Record = {name: getattr(row, f"campaign_{name}") for name in _OF_CAMPAIGN}
     return CampaignTerms(
+        **terms,
         id=row.campaign_id,
-        active=row.campaign_active,
-        starts_at=row.campaign_starts_at,
-        ends_at=row.campaign_ends_at,
-        usage_limit=row.campaign_usage_limit,
-        usage_limit_per_user=row.campaign_usage_limit_per_user,
-        budget=row.campaign_budget,
-        tags=row.campaign_tags,
-        combines_with=row.campaign_combines_with,
         uses=row.campaign_live_uses,
         uses_by_customer=row.campaign_uses_by_customer,
         discount=int(row.campaign_live_discount.scaleb(2)),
@@ -346,32 +340,19 @@ def _terms_of(options: CouponOptions) -> Record:
 
 
 def _found(row: Any, customer: Customer) -> FoundCoupon:
+    terms: Record = {name: getattr(row, name) for name in _TERMS}
+    terms |= {name: getattr(row, name) or None for name in _LIMITS}
+    terms |= {name: frozenset(getattr(row, name)) for name in _ID_LISTS}
+    if row.options != _NO_OPTIONS:
+        terms |= _terms_of(row.options)
     return FoundCoupon(
         row.id,
         row.code,
         row.status == CouponStatus.PUBLISHED,
         CouponTerms(
-            type=row.type,
-            amount=row.amount,
-            individual_use=row.individual_use,
-            product_ids=frozenset(row.product_ids),
-            exclude_product_ids=frozenset(row.exclude_product_ids),
-            product_category_ids=frozenset(row.product_category_ids),
-            exclude_product_category_ids=frozenset(row.exclude_product_category_ids),
-            exclude_sale_items=row.exclude_sale_items,
-            limit_usage_to_x_items=row.limit_usage_to_x_items,
-            usage_limit=row.usage_limit or None,
-            usage_limit_per_user=row.usage_limit_per_user or None,
-            expiry_date=row.expiry_date,
-            enable_free_shipping=row.enable_free_shipping,
-            minimum_amount=row.minimum_amount,
-            maximum_amount=row.maximum_amount,
-            customer_emails=row.customer_emails,
+            **terms,
             uses=row.usage_count + row.reserved,
             uses_by_customer=row.uses_by_customer if customer.is_known else None,
-            active=row.active,
-            starts_at=row.starts_at,
             campaign=None if row.campaign_id is None else _campaign(row),
-            **(_terms_of(row.options) if row.options != _NO_OPTIONS else {}),
         ),
     )
