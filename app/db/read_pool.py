@@ -39,19 +39,15 @@ Fetch = Callable[..., Sequence[ReadRow]]
 """Function that takes a select and optional parameters and returns all rows."""
 
 
-def read_engine() -> Engine:
-    """Return the read engine of the current app."""
-    return _engine(READ)
+def read_engine(name: str = READ) -> Engine:
+    """Return the engine of the current app for single statements (READ) or for streams (STREAM)."""
+    engine: Engine = current_app.extensions["sqlalchemy"].engines[name]
+    return engine
 
 
 def on_postgresql() -> bool:
     """Return whether the database is PostgreSQL."""
     return not uses_sqlite(read_engine())
-
-
-def _engine(name: str) -> Engine:
-    engine: Engine = current_app.extensions["sqlalchemy"].engines[name]
-    return engine
 
 
 class Source(Protocol):
@@ -123,7 +119,7 @@ def _open(name: str) -> Connection:
     """Return a connection for reads, which is checked if it is not one to the primary."""
     reading = _reading.get()
     if reading is None:
-        return _engine(name).connect()
+        return read_engine(name).connect()
     connection = reading.source.engine(name).connect()
     try:
         reading.source.check(connection, reading.lsn)

@@ -369,12 +369,9 @@ def _matches(entry: str, email: str) -> bool:
 
 
 def _amount_reason(code: str, subtotal: int, limit: Decimal) -> Reason:
-    return replace(_reason(code, subtotal=_money(subtotal), limit=limit), amount=limit)
+    shown = Decimal(subtotal).scaleb(-2)
+    return replace(_reason(code, subtotal=shown, limit=limit), amount=limit)
 
 
 def _reason(code: str, /, **details: object) -> Reason:
     return Reason(code, Sentence(REASONS[code], **details))
-
-
-def _money(cents: int) -> Decimal:
-    return Decimal(cents).scaleb(-2)

@@ -63,17 +63,16 @@ def changed_items(
 
 
 def can_remove(data: Data) -> bool:
-    """Return whether what a request says of an item can remove it."""
-    return _removes(data) or _removes_product(data)
+    """Return whether what a request says of an item can remove it.
+
+    It always does, or if the item has a product. Only schemas in which a product that is null
+    removes a line keep null.
+    """
+    return _removes(data) or data.get("product_id", 0) is None
 
 
 def _removes(data: Data) -> bool:
     return bool(data.get("remove")) or data.get("quantity") == 0
-
-
-def _removes_product(data: Data) -> bool:
-    """Return whether the product is null. Only schemas in which this removes a line keep null."""
-    return data.get("product_id", 0) is None
 
 
 class _Change:
@@ -234,5 +233,5 @@ def _in_proportion(amount: int, item: Item, before: Item) -> int:
 
 def _is_removed(item: Item, data: Data) -> bool:
     """Return whether a request removes an item (orders 3)."""
-    has_product = item.get("product_id") or item.get("variation_id")
-    return _removes(data) or bool(has_product and _removes_product(data))
+    has_product = bool(item.get("product_id") or item.get("variation_id"))
+    return _removes(data) or (has_product and can_remove(data))

@@ -16,7 +16,7 @@ from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
 from app.conversions.text import coupon_code
 from app.db.errors import TryAgain
 from app.db.read_pool import Fetch
-from app.db.records import Record, with_columns
+from app.db.records import Record, changed_columns, with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
 from app.models.campaign import is_limited
@@ -215,23 +215,19 @@ class CouponPlan:
             return RELEASED
         effects = current_catalog().redemption_effects
         effect = effects.get(self.after["status"], RedemptionEffect.UNCHANGED)
-        if effect == RedemptionEffect.UNCHANGED:
-            # A use recorded in such an order is confirmed (redemptions 6).
-            return CONFIRMED if is_new else self._held_before_trash(line)
-        return _STATUS_OF_EFFECT[effect]
+        if effect != RedemptionEffect.UNCHANGED:
+            return _STATUS_OF_EFFECT[effect]
+        if is_new:  # a use recorded in such an order is confirmed (redemptions 6)
+            return CONFIRMED
+        # A restored order takes the use again that the trash released.
+        was_in_trash = self.before is not None and self.before["status"] == TRASH
+        return line.get(HELD_USE) if was_in_trash else None
 
     def is_new(self, line: Item) -> bool:
         """Return whether this change adds the coupon to the order."""
         return self.before is None or all(
             line["id"] != earlier["id"] for earlier in self.before["coupon_lines"]
         )
-
-    def _held_before_trash(self, line: Item) -> str | None:
-        """Return the status of a use that the trash released, if the order is restored."""
-        if self.before is None or self.before["status"] != TRASH:
-            return None
-        held: str | None = line.get(HELD_USE)
-        return held
 
     def _keep(
         self, session: Session, order_id: int, line: Item, redemption: RedemptionRow, status: str
@@ -263,8 +259,7 @@ class CouponPlan:
             }
             after = with_columns(redemption, columns)
             changes += count_use(session, REDEEMED, after, usage=usage, reserved=reserved)
-        stored: Mapping[str, object] = redemption
-        if changed := {key: value for key, value in columns.items() if value != stored[key]}:
+        if changed := changed_columns(redemption, columns):
             _change(session, redemption, changed)
         return changes
 

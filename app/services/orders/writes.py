@@ -419,20 +419,10 @@ def _new_ids(
     session: Session, items: Sequence[BulkItem], orders: Mapping[int, OrderRow]
 ) -> tuple[Sequence[int], Sequence[int]]:
     """Return IDs for the orders and for the items of orders that the request can create."""
-    numbers = [
-        sum(each.get("id") is None for name in KINDS for each in item.data.get(name) or ())
-        for item in items
-    ]
-    last = max(
-        (
-            last_item_id(orders[item.id])
-            for item, number in zip(items, numbers, strict=True)
-            if number and item.id is not None and item.id in orders
-        ),
-        default=0,
-    )
-    created = sum(item.id is None for item in items)
-    return new_ids(session, created, sum(numbers), last)
+    given = (each for item in items for name in KINDS for each in item.data.get(name) or ())
+    number = sum(each.get("id") is None for each in given)
+    last = max(map(last_item_id, orders.values()), default=0) if number else 0
+    return new_ids(session, sum(item.id is None for item in items), number, last)
 
 
 def _refunds(
