@@ -98,7 +98,7 @@ def insert_rows(
     """
     connection = session.connection()
     dialect = connection.dialect
-    statement = _inserting(into, tuple(returning or into.primary_key))
+    statement = insert(into).returning(*(returning or into.primary_key))
     if len(rows) == 1:
         return connection.execute(statement, rows[0]).all()
     names = tuple(rows[0])
@@ -121,11 +121,6 @@ def insert_rows(
     source = _records(into, objects, names)
     selected = select(*(source.c[name] for name in names))
     return connection.execute(statement.from_select(names, selected)).all()
-
-
-def _inserting(into: Table, returning: tuple[Column[Any], ...]) -> ReturningInsert[Any]:
-    """Return an insert for any number of rows: RETURNING makes it a single statement."""
-    return insert(into).returning(*returning)
 
 
 def upsert_rows(session: Session, into: Table, rows: Sequence[Mapping[str, object]]) -> None:

@@ -37,7 +37,7 @@ from app.services.redemptions.campaigns import CampaignUse
 from app.services.redemptions.changes import REDEEMED, count_use, expiries, use_change
 from app.services.redemptions.changes import RELEASED as RELEASED_USE
 from app.services.redemptions.slots import CouponSlot, require_use_left, take_slot
-from app.services.redemptions.stored import is_of_order, uses_of
+from app.services.redemptions.stored import is_of_order, update_redemption, uses_of
 
 
 def redemptions_of(session: Session, order_id: int) -> Sequence[RedemptionRow]:
@@ -377,15 +377,12 @@ def _store(
     columns: Mapping[str, object],
 ) -> RedemptionRow:
     """Write columns to an earlier use of a line, or to a new one, and return it."""
-    timestamp = columns["updated_at"]
-    is_confirmed = columns["status"] == CONFIRMED
-    columns = {**columns, "confirmed_at": timestamp if is_confirmed else None}
     if earlier:
-        session.execute(
-            update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
-        )
-        return with_columns(earlier, columns)
-    columns |= {
+        return update_redemption(session, earlier, **columns)
+    timestamp = columns["updated_at"]
+    columns = {
+        **columns,
+        "confirmed_at": timestamp if columns["status"] == CONFIRMED else None,
         "code": coupon_code(line["code"]),
         "reference": f"order-{order_id}",
         "order_id": order_id,
