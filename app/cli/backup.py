@@ -21,6 +21,7 @@ from app.db.backups import BackupError
 from app.db.migrations import REVISION, is_newer
 from app.db.read_pool import fetch
 from app.db.session import db
+from app.db.sql.databases import uses_sqlite
 
 MANIFEST, DATABASE, SECRET = "manifest.json", "database", "secret_key"
 
@@ -83,7 +84,9 @@ def restore_backup(file: Path) -> None:
             raise click.ClickException(
                 "The database is not empty. Restore into an empty database, and exchange the two."
             )
-    with _folder_beside(Path(db.engine.url.database or "") if _is_file() else file) as folder:
+    with _folder_beside(
+        Path(db.engine.url.database or "") if uses_sqlite(db.engine) else file
+    ) as folder:
         manifest = _extracted(file, folder)
         try:
             backups.load(db.engine, folder / DATABASE)
@@ -97,10 +100,6 @@ def restore_backup(file: Path) -> None:
         secret = (folder / SECRET).read_text()
     click.echo(f"{_summary(rows)} were restored, as of {manifest['created_at']}.")
     _restore_secret(secret, file)
-
-
-def _is_file() -> bool:
-    return db.engine.url.get_backend_name() == "sqlite"
 
 
 @contextmanager
