@@ -7,9 +7,9 @@ and then the operation.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import marshmallow as ma
@@ -23,9 +23,10 @@ from app.api.idempotency import idempotent_in_form
 from app.api.request_parser import is_strict
 from app.api.responses import json_bytes, json_response
 from app.auth.principals import Principal
+from app.conversions.text import did_you_mean
 from app.errors import ShopError
 from app.plugins.woocommerce.rest import errors, identity, parameters
-from app.plugins.woocommerce.rest.arguments import Problem
+from app.plugins.woocommerce.rest.arguments import ListArgument, ObjectArgument, Problem
 from app.plugins.woocommerce.rest.errors import RestError
 from app.plugins.woocommerce.rest.operations import (
     Call,
@@ -37,6 +38,7 @@ from app.plugins.woocommerce.rest.operations import (
 from app.plugins.woocommerce.rest.site import NAMESPACE, Record, Site, current_site
 from app.schemas.base import Base
 from app.schemas.fields.given import defaults_of, load_given
+from app.schemas.strict import MAX_UNKNOWN
 
 ACCOUNTS = "customers"
 """The resource on whose records a caller has different rights."""
@@ -78,7 +80,7 @@ def _respond(
     if operation is None:
         raise errors.no_route(_hint())
     merged = _merged(query, operation, principal)
-    args, given = _arguments(operation, merged, ids)
+    args, given = checked_arguments(operation.args, merged, ids)
     if not operation.is_open_to(principal):
         raise errors.forbidden(operation.action, is_known=principal is not None)
     call = Call(principal or Principal(0, frozenset()), ids, args, given, site, merged)
@@ -143,12 +145,16 @@ def _self_of(body: object) -> Record:
 
 
 def checked_arguments(
-    arguments: Base, merged: Mapping[str, object]
+    arguments: Base, merged: Mapping[str, object], ids: Collection[str] = ()
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Return converted parameters with defaults, and those that were sent and are not null.
 
+    Args:
+        ids: names of the variables of the path.
+
     Raises:
-        RestError: required parameters are missing, or others are invalid, all of them together.
+        RestError: required parameters are missing, or others are invalid, all of them together. A
+            strict request has no unknown names, either.
     """
     fields: Mapping[str, Any] = arguments.fields
     absent = [name for name, each in fields.items() if each.required and merged.get(name) is None]
@@ -160,10 +166,14 @@ def checked_arguments(
         for name, value in sent.items()
         if value is not None or not fields[name].null_is_valid
     }
+    problems: dict[str, object] = _unknown_names(arguments, merged, ids) if is_strict() else {}
+    given: dict[str, object] = {}
     try:
         given = load_given(arguments, values)
     except ma.ValidationError as error:
-        raise errors.invalid(error.messages_dict) from None
+        problems |= error.messages_dict
+    if problems:
+        raise errors.invalid(problems)
     return {**defaults_of(arguments), **dict.fromkeys(sent), **given}, given
 
 
@@ -194,20 +204,36 @@ def _merged(
         raise
 
 
-def _arguments(
-    operation: Operation, merged: Mapping[str, object], ids: Mapping[str, int]
-) -> tuple[dict[str, object], dict[str, object]]:
-    """Return what ``checked_arguments`` does. A strict request has no unknown parameters."""
-    found = checked_arguments(operation.args, merged)
-    known = {*operation.args.fields, *ids} if is_strict() else merged
-    problems = {
-        name: Problem("rest_unknown_param", f"{name} is not a parameter of this operation.")
-        for name in merged
-        if name not in known and not _ALWAYS_KNOWN.fullmatch(name)
-    }
-    if problems:
-        raise errors.invalid(problems)
-    return found
+def _unknown_names(
+    arguments: Base, merged: Mapping[str, object], ids: Collection[str]
+) -> dict[str, object]:
+    """Return the problem of each parameter that is unknown, or has an unknown name in an object."""
+    problems: dict[str, object] = {}
+    own = {name: value for name, value in merged.items() if not _ALWAYS_KNOWN.fullmatch(name)}
+    for place, name, known in islice(_unknown(arguments, own, ids), MAX_UNKNOWN):
+        text = f"{place} is not a parameter of this operation{did_you_mean(name, known)}."
+        problems.setdefault(place.partition("[")[0], Problem("rest_unknown_param", text))
+    return problems
+
+
+def _unknown(
+    arguments: ma.Schema,
+    given: Mapping[str, object],
+    known: Collection[str] = (),
+    place: str = "{}",
+) -> Iterator[tuple[str, str, set[str]]]:
+    """Yield the place of each unknown name, such as ``billing[zip]``, with the known names."""
+    for name, value in given.items():
+        field, own = arguments.fields.get(name), place.format(name[:100])
+        if field is None and name not in known:
+            yield own, name, {*arguments.fields}
+        inner = field.inner if isinstance(field, ListArgument) else field
+        if isinstance(inner, ObjectArgument):
+            parts = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+            for at, part in parts:
+                within = f"{own}[{{}}]" if at is None else f"{own}[{at}][{{}}]"
+                if isinstance(part, dict):
+                    yield from _unknown(inner.schema, part, place=within)
 
 
 def in_context(error: errors.Failure, operation: Operation) -> RestError:

@@ -260,6 +260,31 @@ def test_strict_requests_reject_unknown_names(shop):
     assert (response.status_code, response.get_json()["code"]) == (400, "rest_invalid_param")
 
 
+def test_strict_requests_reject_unknown_names_at_every_level(shop):
+    body = {
+        "curency": "EUR",
+        "status": "nonsense",
+        "billing": {"zip": "12345"},
+        "line_items": [LINE, {**LINE, "prise": "1", "meta_data": [{"key": "a", "valeu": "b"}]}],
+        "_ignored": 1,
+    }
+    params = shop.send("POST", "/orders", body, Prefer="handling=strict").get_json()["data"][
+        "params"
+    ]
+    unknown = "{} is not a parameter of this operation{}.".format
+    assert params == {
+        "curency": unknown("curency", " (did you mean currency?)"),
+        "status": params["status"],
+        "billing": unknown("billing[zip]", ""),
+        "line_items": unknown("line_items[1][prise]", ""),
+    }
+    assert shop.send("POST", "/orders", body | {"status": "pending"}).status_code == 201
+    batch = {"create": [{"code": "a", "ammount": "5"}, {"code": "b"}], "update": [{"id": 17}]}
+    done = shop.ok("POST", "/coupons/batch", batch, Prefer="handling=strict")
+    assert list(done["create"][0]["error"]["data"]["params"]) == ["ammount"]
+    assert [done["create"][1]["code"], done["update"][0]["id"]] == ["b", 17]
+
+
 @pytest.mark.parametrize(
     ("number", "stored"), [("²", 0), ("--5", 0), ("9" * 5000, 2**63 - 1), ("1e9999", 2**63 - 1)]
 )
