@@ -386,6 +386,7 @@ def customers_of_orders(client):
     return {order["id"] - FIRST_ORDER: order["customer_id"] for order in orders}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
 def test_merged_account_stays_merged(shop_file, import_dump, admin, options):
     kept, removed = FIRST_CUSTOMER, FIRST_CUSTOMER + 1

@@ -46,6 +46,7 @@ _REFERRED = {"customer": USERS, "coupon": COUPONS, "order": ORDERS}
 _MERGED_INTO = (
     select(MERGED_ACCOUNTS.c.customer_id)
     .where(MERGED_ACCOUNTS.c.id == IMPORTED_RECORDS.c.target_id)
+    .correlate(IMPORTED_RECORDS)
     .scalar_subquery()
 )
 
