@@ -18,6 +18,7 @@ from app.services.api_keys.writes import create_key
 from app.services.coupons.refusals import refusals_of
 from qa.releases import read_release, releases
 from tests.api_client import Client
+from tests.commands import run, succeed
 from tests.databases import close
 from tests.schemas import create_tables
 
@@ -60,10 +61,6 @@ def machine(tmp_path, monkeypatch):
         close(app)
 
 
-def run(app, *arguments):
-    return app.test_cli_runner().invoke(args=[*map(str, arguments)])
-
-
 @pytest.fixture
 def backup(machine, urls, tmp_path):
     """A backup of a shop with a coupon, and the key of its owner."""
@@ -76,8 +73,7 @@ def backup(machine, urls, tmp_path):
     Client(here, key).post("/coupons/evaluate", {"cart": cart})
     refusals_of(here).flush()
     file = tmp_path / "shop.backup"
-    result = run(here, "backup", file)
-    assert result.exit_code == 0, result.output
+    result = succeed(here, "backup", file)
     assert result.output.startswith(f"{file}: 1 coupons, 1 users, 0 orders, and the secret key.")
     Client(here, key).post("/coupons", {"coupon": {"code": "too late"}})
     return file, key
@@ -86,8 +82,7 @@ def backup(machine, urls, tmp_path):
 def test_restored_shop_has_its_records_and_keys(backup, machine, urls, tmp_path):
     file, key = backup
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    result = run(machine("there", urls[1]), "restore-backup", file)
-    assert result.exit_code == 0, result.output
+    result = succeed(machine("there", urls[1]), "restore-backup", file)
     assert "1 coupons, 1 users, 0 orders were restored" in result.output
     there = Client(machine("there", urls[1]), key)
     assert there.get("/coupons/count").json == {"count": 1}
@@ -108,12 +103,10 @@ def test_backup_before_an_upgrade_restores_the_previous_schema(version, machine,
     read_release(version).load(urls[0])
     here, file = machine("here", urls[0]), tmp_path / "shop.backup"
     before = revision(here)
-    result = run(here, "backup", file)
-    assert result.exit_code == 0, result.output
-    assert run(here, "db", "upgrade").exit_code == 0
+    succeed(here, "backup", file)
+    succeed(here, "db", "upgrade")
     there = machine("there", urls[1])
-    result = run(there, "restore-backup", file)
-    assert result.exit_code == 0, result.output
+    succeed(there, "restore-backup", file)
     assert revision(there) == before
     assert "of later migrations" not in run(there, "doctor").stdout
 
@@ -138,7 +131,7 @@ def test_an_incomplete_file_restores_nothing(backup, machine, urls, tmp_path):
     there = machine("there", urls[1])
     result = run(there, "restore-backup", cut)
     assert (result.exit_code, "is not a complete backup" in result.output) == (1, True)
-    assert run(there, "restore-backup", file).exit_code == 0
+    succeed(there, "restore-backup", file)
 
 
 def test_a_damaged_database_is_not_restored(backup, machine, urls, tmp_path):
@@ -154,7 +147,7 @@ def test_a_damaged_database_is_not_restored(backup, machine, urls, tmp_path):
             tar.add(tmp_path / "parts" / name, name)
     there = machine("there", urls[1])
     assert run(there, "restore-backup", tmp_path / "damaged").exit_code == 1
-    assert run(there, "restore-backup", file).exit_code == 0, "the database is still empty"
+    succeed(there, "restore-backup", file)  # the database is still empty
 
 
 def test_another_secret_in_the_settings_is_reported(backup, machine, urls):
@@ -165,7 +158,7 @@ def test_another_secret_in_the_settings_is_reported(backup, machine, urls):
 
 def test_postgresql_needs_its_programs(backup, machine, urls, tmp_path, monkeypatch):
     if urls[0].startswith("sqlite"):
-        assert run(machine("here", urls[0]), "backup", tmp_path / "again").exit_code == 0
+        succeed(machine("here", urls[0]), "backup", tmp_path / "again")
         return
     monkeypatch.setenv("PATH", str(tmp_path))
     result = run(machine("here", urls[0]), "backup", tmp_path / "again")

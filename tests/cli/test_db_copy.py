@@ -21,6 +21,7 @@ from app.services.api_keys.rights import Rights
 from app.services.api_keys.writes import create_key
 from app.services.maintenance import database_copy, order_sums
 from tests.api_client import Client
+from tests.commands import run, succeed
 from tests.databases import SECRET, close
 from tests.schemas import create_tables
 
@@ -84,14 +85,9 @@ def make_shop(tmp_path):
         close(app)
 
 
-def run(app, *arguments):
-    return app.test_cli_runner().invoke(args=[*map(str, arguments)])
-
-
 def fill(app):
     """Load a demo shop, put a row into each table that has none, and delete the newest records."""
-    result = run(app, "demo", "--customers", 40, "--coupons", 20, "--orders", 120)
-    assert result.exit_code == 0, result.output
+    succeed(app, "demo", "--customers", 40, "--coupons", 20, "--orders", 120)
     with app.app_context():
         rights = Rights(
             Permission.READ_WRITE, frozenset({"coupons"}), datetime(2099, 1, 1, tzinfo=UTC)
@@ -163,9 +159,8 @@ def test_shop_is_copied_completely_and_its_keys_work(urls, make_shop):
     source, target = make_shop(urls[0]), make_shop(urls[1])
     client, limited = fill(source)
     used = rows_of(source, "api_keys")
-    assert run(target, "db", "upgrade").exit_code == 0  # which a new database needs
-    result = run(target, "db", "copy", urls[0])
-    assert result.exit_code == 0, result.output
+    succeed(target, "db", "upgrade")  # which a new database needs
+    result = succeed(target, "db", "copy", urls[0])
     with target.app_context():
         assert not inspect(db.engine).has_table("sqlite_stat1"), "statistics mislead reports"
     tables = [table.name for table in db.metadata.sorted_tables]
@@ -284,8 +279,7 @@ def test_changes_during_the_copy_are_not_half_copied(urls, make_shop, monkeypatc
 
     insert_rows = database_copy.insert_many
     monkeypatch.setattr(database_copy, "insert_many", add_order)
-    result = run(target, "db", "copy", urls[0])
-    assert result.exit_code == 0, result.output
+    succeed(target, "db", "copy", urls[0])
     assert added[0]["order"]["note"] == "late"
     assert added[1].status_code == 201
     assert {name: rows_of(target, name) for name in before} == before
@@ -341,8 +335,7 @@ def test_relative_source_is_in_the_instance_folder(make_shop, tmp_path):
     source = make_shop("sqlite:///shop.db")
     with source.app_context():
         create_key("admin", "administrator", Permission.READ, "")
-    result = run(make_shop(f"sqlite:///{tmp_path}/new.db"), "db", "copy", "sqlite:///shop.db")
-    assert result.exit_code == 0, result.output
+    result = succeed(make_shop(f"sqlite:///{tmp_path}/new.db"), "db", "copy", "sqlite:///shop.db")
     assert result.stdout == "5 rows of 4 tables were copied. API keys remain valid.\n"
 
 
@@ -353,9 +346,9 @@ def test_memory_does_not_grow_with_the_shop(make_shop, tmp_path):
         url = f"sqlite:///{tmp_path}/{number}.db"
         source, target = make_shop(url), make_shop(f"sqlite:///{tmp_path}/{number}-copy.db")
         options = ["--coupons", 0, "--orders", 0]
-        assert run(source, "demo", "--customers", customers, *options).exit_code == 0
+        succeed(source, "demo", "--customers", customers, *options)
         tracemalloc.start()
-        assert run(target, "db", "copy", url).exit_code == 0
+        succeed(target, "db", "copy", url)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] * 1.2

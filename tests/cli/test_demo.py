@@ -9,6 +9,7 @@ from flask_migrate import upgrade
 from app.services.maintenance.demo import loading as demo
 from app.services.maintenance.demo.shop import DemoShop
 from tests.api_client import Client
+from tests.commands import succeed
 from tests.schemas import create_tables
 
 ARGS = ["demo", "--customers", "30", "--coupons", "20", "--orders", "60", "--now", "2026-01-01"]
@@ -23,8 +24,7 @@ def demo_shop(make_app, client_for, tmp_path):
         url = f"sqlite:///{tmp_path}/demo-{next(numbers)}.db"
         create_tables(url)
         app = make_app(DATABASE_URL=url)
-        result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", seed])
-        assert result.exit_code == 0, result.output
+        result = succeed(app, *ARGS, "--seed", seed)
         return client_of(app, result)
 
     return make
@@ -136,8 +136,7 @@ def test_orders_have_the_addresses_of_their_accounts(demo_shop):
 def test_demo_leaves_orders_of_the_shop_alone(admin):
     lines = [{"name": "Mug", "quantity": 1, "subtotal": "10.00", "total": "10.00"}]
     order = admin.post("/orders", {"order": {"line_items": lines}}).get_json()["order"]
-    result = admin.app.test_cli_runner().invoke(args=ARGS)
-    assert result.exit_code == 0, result.output
+    succeed(admin.app, *ARGS)
     path = f"/orders/{order['id']}"
     assert admin.get(path).get_json()["order"] == order
     assert admin.get(f"{path}/notes").get_json() == {"order_notes": []}
@@ -170,7 +169,7 @@ def test_demo_has_the_records_of_the_examples(make_app, fresh_database_url, is_n
 def test_demo_has_its_example_coupons_in_a_shop_with_coupons(admin):
     for code in ("first", "second", "demo-vip"):
         admin.post("/coupons", {"coupon": {"code": code}})
-    assert admin.app.test_cli_runner().invoke(args=ARGS).exit_code == 0
+    succeed(admin.app, *ARGS)
     percent = admin.get("/coupons/code/demo-percent").get_json()["coupon"]
     assert (percent["type"], percent["amount"]) == ("percent", "10.00")
     assert percent["usage_count"] > 0
@@ -191,8 +190,7 @@ def test_demo_prints_the_numbers_of_its_records(app):
 
 def test_demo_keeps_an_account_that_the_examples_name(admin, make_customer):
     mine = make_customer(email="Grace@example.com", username="Grace")
-    result = admin.app.test_cli_runner().invoke(args=ARGS)
-    assert result.exit_code == 0, result.output
+    succeed(admin.app, *ARGS)
     assert admin.get("/customers/email/grace@example.com").get_json()["customer"] == mine
 
 
@@ -245,8 +243,7 @@ def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch,
         "or use --add to load another shop.\n"
     )
     assert run(app, "--seed", "8") == (1, message)
-    result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", "7"])
-    assert result.exit_code == 0, result.output
+    result = succeed(app, *ARGS, "--seed", "7")
     assert "Resuming the interrupted run." in result.stderr
     assert everything(client_of(app, result)) == whole
     assert run(app, "--seed", "7")[0] == 1  # it is finished now
@@ -274,7 +271,7 @@ def test_demo_beside_a_coupon_of_the_shop_that_does_not_apply(admin):
 def test_demo_leaves_the_customers_of_the_shop_alone(make_app, admin, make_customer):
     mine = make_customer()
     app = admin.app
-    assert app.test_cli_runner().invoke(args=ARGS).exit_code == 0
+    succeed(app, *ARGS)
     assert admin.get(f"/customers/{mine['id']}").get_json() == {"customer": mine}
 
 
@@ -324,4 +321,4 @@ def test_numbers_and_times_that_cannot_be_stored(app, options, message):
     result = app.test_cli_runner().invoke(args=["demo", *options])
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].endswith(message)
-    assert app.test_cli_runner().invoke(args=[*ARGS, "--orders", "0"]).exit_code == 0
+    succeed(app, *ARGS, "--orders", "0")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.api_client import refused_params
+from tests.commands import succeed
 from tests.coupons.batches import generate, listed
 from tests.coupons.calls import BLANK as DEFAULTS_ON_REQUEST
 from tests.coupons.calls import GIVEN, SHOWN, edit, read
@@ -62,8 +63,7 @@ def test_generated_and_imported_coupons_have_them(admin, app, tmp_path):
     names = ["active", "starts_at", "tags", "combines_with", "maximum_discount", "first_order_only"]
     cells = ["false", "2030-12-01T09:00:00Z", "a b|c", "-a b|code:d", "50", ""]
     file.write_text(f"code,{','.join(names)}\nx,{','.join(cells)}\ny,,,,,,\n")
-    result = app.test_cli_runner().invoke(args=["import", "coupons", str(file)])
-    assert result.exit_code == 0, result.output
+    succeed(app, "import", "coupons", file)
     written = {"tags": ["a b", "c"], "combines_with": ["-a b", "code:d"]}
     written |= {name: SHOWN[name] for name in ("active", "starts_at", "maximum_discount")}
     for code, shown in (("x", BLANK | written), ("y", BLANK)):

@@ -15,6 +15,7 @@ from app.services.events.bulk import summarized
 from app.services.events.hooks import publish_events
 from app.services.events.outbox import NewEvent, record
 from tests.api_client import Client, reply
+from tests.commands import succeed
 from tests.events.feed import LINE, types
 from tests.webhooks.receivers import PATIENCE
 
@@ -369,7 +370,7 @@ def test_keys_create_reports_a_new_user(app, feed):
 
 def test_demo_writes_one_summary(app, feed):
     args = ["demo", "--customers", "3", "--coupons", "2", "--orders", "4", "--add"]
-    assert app.test_cli_runner().invoke(args=args).exit_code == 0
+    succeed(app, *args)
     (event,) = feed()
     assert event["type"] == "import.completed"
     assert event["data"] == {

@@ -14,6 +14,7 @@ from app.db.session import db, run_in_transaction
 from app.import_export import imports
 from app.models import ImportRun
 from app.services.maintenance.import_runs import ImportProgress, report_interrupted_imports
+from tests.commands import succeed
 from tests.customers.calls import GIVEN
 from tests.serving import ROOT
 from tests.webhooks.receivers import until
@@ -113,7 +114,7 @@ def test_an_export_is_imported_again(
     admin.delete(f"/coupons/{make_coupon(code='gone')['id']}")
     file = tmp_path / f"export.{file_format}"
     arguments = ["export", kind, str(file)]
-    assert app.test_cli_runner().invoke(args=arguments).exit_code == 0
+    succeed(app, *arguments)
     admin.delete(f"/coupons/{coupon['id']}", {"force": "true"})
     admin.delete(f"/customers/{customer['id']}")
     result = run(kind, file.read_bytes(), "--on-conflict", "skip", name=f"x.{file_format}")

@@ -48,6 +48,7 @@ from app.services.campaigns.writes import with_search_text
 from app.services.orders.columns import derived_columns
 from app.services.orders.items import KINDS as ITEM_LISTS
 from tests.api_client import Client
+from tests.commands import succeed
 from tests.databases import empty
 from tests.factories import ORDER
 
@@ -257,12 +258,6 @@ def second_app(make_app, migrated_database_url):
     return make_app(DATABASE_URL=migrated_database_url)
 
 
-def run(app, *arguments):
-    result = app.test_cli_runner().invoke(args=[*map(str, arguments)])
-    assert result.exit_code == 0, result.output
-    return result
-
-
 def fill(app, shop):
     def work(session):
         empty(session.connection())
@@ -296,9 +291,9 @@ def test_every_kind_of_record_is_restored(app, second_app, tmp_path, examples):
         fill(app, shop)
         fill(second_app, {})
         first, second = tmp_path / "first.ndjson", tmp_path / "second.ndjson"
-        run(app, "export", "all", first, "--password-hashes")
-        run(second_app, "import", "--restore", first)
-        run(second_app, "export", "all", second, "--password-hashes")
+        succeed(app, "export", "all", first, "--password-hashes")
+        succeed(second_app, "import", "--restore", first)
+        succeed(second_app, "export", "all", second, "--password-hashes")
         assert first.read_bytes() == second.read_bytes()
         before, after = stored(app), stored(second_app)
         counts = before.pop("row_counts"), after.pop("row_counts")
@@ -363,12 +358,12 @@ def exported(app, admin, make_coupon, make_customer, tmp_path):
     )
     files = [tmp_path / f"{kind}.ndjson" for kind in KINDS]
     for kind, file in zip(KINDS, files, strict=True):
-        run(app, "export", kind, file)
+        succeed(app, "export", kind, file)
     return files
 
 
 def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
-    result = run(second_app, "import", "--restore", *reversed(exported))
+    result = succeed(second_app, "import", "--restore", *reversed(exported))
     numbers = {
         kind: len(file.read_text().splitlines()) for kind, file in zip(KINDS, exported, strict=True)
     }
@@ -379,7 +374,7 @@ def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
     )
     for kind, file in zip(KINDS, exported, strict=True):
         again = tmp_path / "again.ndjson"
-        run(second_app, "export", kind, again)
+        succeed(second_app, "export", kind, again)
         assert again.read_bytes() == file.read_bytes()
     before, after = stored(app), stored(second_app)
     for table in (
@@ -397,7 +392,7 @@ def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
 @pytest.mark.slow
 @pytest.mark.both_databases
 def test_new_records_have_ids_that_were_never_used(app, second_app, exported, admin, client_for):
-    run(second_app, "import", "--restore", *exported)
+    succeed(second_app, "import", "--restore", *exported)
     with second_app.app_context():
         ids = {model: fetch(select(model.id)) for model in (Coupon, Order, User, CouponBatch)}
     with second_app.app_context():
@@ -431,7 +426,7 @@ def test_the_id_of_a_deleted_order_with_redemptions_is_not_reused(second_app, tm
             "expires_at": None, "holds_slot": False}  # fmt: skip
     file = tmp_path / "redemptions.ndjson"
     file.write_text(json.dumps(line))
-    run(second_app, "import", "--restore", file)
+    succeed(second_app, "import", "--restore", file)
 
     def work(session):
         values = {**ORDER, "order_key": "k", "search_text": ""}
@@ -572,8 +567,7 @@ def everything_stored(app):
 @pytest.mark.slow
 def test_from_standard_input(app, second_app, exported):
     data = b"".join(file.read_bytes() for file in exported)
-    result = second_app.test_cli_runner().invoke(args=["import", "--restore", "-"], input=data)
-    assert result.exit_code == 0, result.stderr
+    succeed(second_app, "import", "--restore", "-", input=data)
     assert stored(second_app)["orders"] == stored(app)["orders"]
 
 
@@ -581,14 +575,14 @@ def test_coupons_of_an_earlier_version(app, second_app, make_coupon, tmp_path):
     """Their codes are normalized, and their counts reduced to 15 digits. No later field is needed."""
     older, newer = make_coupon(code="summer"), make_coupon(code="x")
     file = tmp_path / "coupons.ndjson"
-    run(app, "export", "all", file)
+    succeed(app, "export", "all", file)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     (found,) = (line for line in lines if line.get("code") == "x")
     found |= {"code": "Sum\u200bmer", "usage_limit": 10**15, "usage_count": 2**63 - 1}
     added = {*ON_REQUEST, *OF_USERS, "campaign_id"}
     earlier = [{name: each[name] for name in each if name not in added} for each in lines]
     file.write_text("".join(json.dumps(line) + "\n" for line in earlier))
-    result = run(second_app, "import", "restore", file)
+    result = succeed(second_app, "import", "restore", file)
     for message in ("has the code 'summer~", "usage_limit is 999", "usage_count is 999"):
         assert message in result.output
     with second_app.app_context():
@@ -603,7 +597,8 @@ def test_coupons_of_an_earlier_version(app, second_app, make_coupon, tmp_path):
 def test_empty_files(second_app, tmp_path):
     file = tmp_path / "empty.ndjson"
     file.write_bytes(b"")
-    assert run(second_app, "import", "--restore", file).stdout == "The files contain no records.\n"
+    printed = succeed(second_app, "import", "--restore", file).stdout
+    assert printed == "The files contain no records.\n"
     missing = second_app.test_cli_runner().invoke(args=["import", "--restore", "/no/such/file"])
     assert (missing.exit_code, missing.stdout) == (1, "")
     assert "/no/such/file: No such file or directory." in missing.stderr
@@ -617,8 +612,8 @@ def test_without_password_hashes_accounts_have_no_password(
 ):
     make_customer(password="secret")
     file = exported[0]
-    run(app, "export", "customers", file)
+    succeed(app, "export", "customers", file)
     assert "password" not in file.read_text()
-    run(second_app, "import", "--restore", file)
+    succeed(second_app, "import", "--restore", file)
     with second_app.app_context():
         assert {row[0] for row in fetch(select(User.password_hash))} == {None}

@@ -18,6 +18,7 @@ from app.models import IMPORT_PARTS, IMPORT_RUNS
 from app.services.imports import runs
 from app.services.maintenance.cleanup import sweep
 from tests.api_client import refusal, reply
+from tests.commands import succeed
 
 CSV, NDJSON = "text/csv", "application/x-ndjson"
 
@@ -410,8 +411,7 @@ def test_an_export_can_be_imported(
     make_coupon(code="plain", metadata={"k": "v"})
     make_customer(email="ada@b.example", first_name="Ada")
     file = tmp_path / f"file.{file_format}"
-    result = app.test_cli_runner().invoke(args=["export", kind, str(file)])
-    assert result.exit_code == 0, result.output
+    succeed(app, "export", kind, file)
     before = admin.get(f"/{kind}").get_json()
     content = file.read_text()
     found, errors = imported(

@@ -12,6 +12,7 @@ from app.db.session import db
 from app.models import COUPON_METADATA, CUSTOMER_METADATA, ITEM_METADATA, ORDER_METADATA
 from app.services.maintenance.database_copy import tables
 from app.services.orders import redemptions
+from tests.commands import succeed
 from tests.metadata.calls import KINDS, created, shown, stored, updated
 
 LINE = {"name": "Mug", "price": "4.00"}
@@ -39,16 +40,10 @@ def rows():
     }
 
 
-def run(app, *arguments):
-    result = app.test_cli_runner().invoke(args=list(arguments))
-    assert result.exit_code == 0, result.output
-    return result
-
-
 @pytest.mark.both_databases
 def test_export_contains_all_entries_with_ids(app, admin, shop, tmp_path):
     path = tmp_path / "coupons.ndjson"
-    run(app, "export", "coupons", str(path))
+    succeed(app, "export", "coupons", path)
     entries = json.loads(path.read_text())["metadata"]
     assert [(each["key"], each["value"], each["internal"]) for each in entries] == [
         ("erp", "4711", False), ("o", {"b": 1}, False), ("n", 1.5, False), ("erp", "again", True),
@@ -61,15 +56,15 @@ def test_export_contains_all_entries_with_ids(app, admin, shop, tmp_path):
 @pytest.mark.both_databases
 def test_restore_brings_all_entries_with_ids(app, shop, tmp_path, make_app, migrated_database_url):
     path = tmp_path / "all.ndjson"
-    run(app, "export", "all", str(path))
+    succeed(app, "export", "all", path)
     with app.app_context():
         before = rows()
     other = make_app(DATABASE_URL=migrated_database_url)
-    run(other, "import", "--restore", str(path))
+    succeed(other, "import", "--restore", path)
     with other.app_context():
         assert rows() == before
     again = tmp_path / "again.ndjson"
-    run(other, "export", "all", str(again))
+    succeed(other, "export", "all", again)
     assert again.read_bytes() == path.read_bytes()
     with other.app_context(), db.engine.begin() as connection:
         row = {"coupon_id": shop["id"], "key": "new", "value": "1"}
@@ -79,7 +74,7 @@ def test_restore_brings_all_entries_with_ids(app, shop, tmp_path, make_app, migr
 
 def test_csv_has_one_column_with_json(app, shop, tmp_path):
     path = tmp_path / "coupons.csv"
-    run(app, "export", "coupons", str(path))
+    succeed(app, "export", "coupons", path)
     with path.open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert [each["key"] for each in json.loads(row["metadata"])] == ["erp", "o", "n", "erp"]
@@ -90,9 +85,9 @@ def test_exported_file_is_imported_with_the_first_value_of_each_key(
     app, admin, shop, tmp_path, name
 ):
     path = tmp_path / name
-    run(app, "export", "coupons", str(path))
+    succeed(app, "export", "coupons", path)
     admin.delete(f"/coupons/{shop['id']}", {"force": "true"})
-    run(app, "import", "coupons", str(path))
+    succeed(app, "import", "coupons", path)
     coupon = admin.get("/coupons/code/a", {"filter[meta]": "true"}).get_json()["coupon"]
     assert coupon["metadata"] == {"erp": "4711", "o": {"b": 1}, "n": 1.5}
 
@@ -106,7 +101,7 @@ def test_export_is_filtered(app, admin, tmp_path, kind, given):
     created(admin, kind, metadata={"erp": "4712"})
     path = tmp_path / "found.ndjson"
     filters = [part for each in [*given, "metadata[a]=1"] for part in ("--filter", each)]
-    run(app, "export", f"{kind}s", str(path), *filters)
+    succeed(app, "export", f"{kind}s", path, *filters)
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == [wanted]
 
 

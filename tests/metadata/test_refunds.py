@@ -8,6 +8,7 @@ from sqlalchemy import select
 from app.db.read_pool import fetch
 from app.models import ITEM_METADATA, REFUND_METADATA
 from tests.api_client import reply, without_key
+from tests.commands import succeed
 from tests.metadata.calls import bracketed
 from tests.orders.calls import create
 
@@ -168,22 +169,17 @@ def test_export_and_restore_keep_it(app, admin, order, tmp_path, make_app, migra
     refund(admin, order, line_items=items(order, metadata={"i": [1]}), metadata={"a": {"z": 1}})
     files = [tmp_path / f"{kind}.ndjson" for kind in ("customers", "orders", "refunds")]
     for path in files:
-        run(app, "export", path.stem, str(path))
+        succeed(app, "export", path.stem, path)
     other = make_app(DATABASE_URL=migrated_database_url)
-    run(other, "import", "--restore", *map(str, files))
+    succeed(other, "import", "--restore", *files)
     again = tmp_path / "again.ndjson"
-    run(other, "export", "refunds", str(again))
+    succeed(other, "export", "refunds", again)
     assert again.read_bytes() == files[-1].read_bytes()
     record = json.loads(again.read_text())
     assert record["metadata"][0]["value"] == {"z": 1}
     assert record["line_items"][0]["metadata"][0]["value"] == [1]
-    run(app, "export", "refunds", "--filter", "metadata[a]=x", str(tmp_path / "none"))
+    succeed(app, "export", "refunds", "--filter", "metadata[a]=x", tmp_path / "none")
     assert not (tmp_path / "none").read_text()
-
-
-def run(app, *arguments):
-    result = app.test_cli_runner().invoke(args=list(arguments))
-    assert result.exit_code == 0, result.output
 
 
 def test_strict_request_accepts_metadata(admin, order):

@@ -5,6 +5,8 @@ import json
 import pytest
 from openapi_spec_validator import validate
 
+from tests.commands import succeed
+
 pytestmark = pytest.mark.one_database
 
 VERSIONS = ["3.1.0", "3.0.3"]
@@ -47,8 +49,7 @@ def test_document_is_valid(document):
 def test_command_writes_the_document(app_with, version, tmp_path):
     app = app_with(SHOP_OPENAPI_VERSION=version)
     written = tmp_path / "openapi.json"
-    result = app.test_cli_runner().invoke(args=["openapi", "write", str(written)])
-    assert result.exit_code == 0, result.output
+    succeed(app, "openapi", "write", written)
     assert json.loads(written.read_text()) == document_of(app)
     assert document_of(app)["openapi"] == version
 

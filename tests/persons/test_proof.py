@@ -17,6 +17,7 @@ from app.db.session import db
 from app.services.customers.traces import clear_next_batch
 from app.services.maintenance import cleanup
 from qa.cluster.writers import Caller
+from tests.commands import succeed
 from tests.persons.test_erasure import Person, stored, sums
 from tests.persons.test_merge import merge
 from tests.server.service import Service
@@ -85,8 +86,7 @@ def test_erased_persons_are_nowhere(app, admin, make_coupon, database_url, tmp_p
     assert pages > 2
     assert sums(admin) == reports
     export = tmp_path / "shop.ndjson"
-    done = app.test_cli_runner().invoke(args=["export", "all", str(export)])
-    assert done.exit_code == 0, done.output
+    done = succeed(app, "export", "all", export)
     text = export.read_text().lower()
     assert MARK not in text
     assert remaining.mark in text

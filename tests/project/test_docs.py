@@ -16,6 +16,7 @@ from app.errors.codes import ERRORS
 from app.import_export.export_kinds import KINDS
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client
+from tests.commands import succeed
 from tools import generated_pages
 
 pytestmark = pytest.mark.one_database
@@ -386,7 +387,7 @@ def run_examples(make_app, migrated_database_url):
 
     def demo():
         arguments = ["demo", "--customers", "40", "--coupons", "20", "--orders", "60"]
-        assert app.test_cli_runner().invoke(args=arguments).exit_code == 0
+        succeed(app, *arguments)
 
     def run(name, *, section="", demo_first=False):
         first_id = campaign = None

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from app.db.read_pool import fetch
 from app.models import Coupon, Order, User
 from tests.api_client import Client
+from tests.commands import succeed
 from tests.dumps.dialects import DIALECTS, write_dump
 from tests.dumps.shop import BEGIN, ZERO, Shop, php
 from tests.plugins.woocommerce.importer.test_import import ImportedKey
@@ -125,10 +126,7 @@ def hostile(app, tmp_path, request):
     write_dump(tmp_path / "shop.sql", HostileShop(), request.param)
     report = tmp_path / "report"
     with app.app_context():
-        result = app.test_cli_runner().invoke(
-            args=["import", "woocommerce", str(tmp_path / "shop.sql"), "--report", str(report)]
-        )
-        assert result.exit_code == 0, result.output
+        succeed(app, "import", "woocommerce", tmp_path / "shop.sql", "--report", report)
         lines = [json.loads(line) for line in report.read_text().splitlines()]
         yield {(line["table"], line["id"]): (line["what"], line["why"]) for line in lines}
 
@@ -263,8 +261,5 @@ def test_hostile_records_of_orders(hostile, app):
 def test_shop_of_order_tables_ignores_the_posts_of_orders(app, tmp_path):
     write_dump(tmp_path / "shop.sql", HostileShop("8"))
     with app.app_context():
-        result = app.test_cli_runner().invoke(
-            args=["import", "woocommerce", str(tmp_path / "shop.sql")]
-        )
-        assert result.exit_code == 0, result.output
+        succeed(app, "import", "woocommerce", tmp_path / "shop.sql")
         assert row_of(Order, 73) is None

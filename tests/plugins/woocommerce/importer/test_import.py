@@ -13,6 +13,7 @@ from app.models import Coupon, DownloadPermission, Redemption, Webhook
 from app.plugins.woocommerce.importer.importer import Location, Options, import_shop
 from app.plugins.woocommerce.importer.report import ImportReport
 from tests.api_client import Client
+from tests.commands import succeed
 from tests.dumps.dialects import DIALECTS
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop, cents
@@ -189,8 +190,7 @@ def test_every_form_of_a_dump_is_the_same_shop(shop_file, make_app, tmp_path, se
         create_tables(url)
         other = make_app(DATABASE_URL=url)
         with other.app_context():
-            result = other.test_cli_runner().invoke(args=["import", "woocommerce", str(file)])
-        assert result.exit_code == 0, result.output
+            succeed(other, "import", "woocommerce", file)
         found.append(everything(Client(other, ImportedKey())))
     assert all(each == found[0] for each in found)
     assert len(found[0][0]["orders"]) == 60

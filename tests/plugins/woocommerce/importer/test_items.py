@@ -3,6 +3,7 @@
 import pytest
 
 from tests.api_client import Client
+from tests.commands import succeed
 from tests.dumps.dialects import write_dump
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import BEGIN, Shop, php
@@ -56,8 +57,7 @@ def imported(app, tmp_path):
     def run(layout, *items):
         write_dump(tmp_path / "shop.sql", ShopWithItems(layout, *items))
         args = ["import", "woocommerce", str(tmp_path / "shop.sql")]
-        result = app.test_cli_runner().invoke(args=args)
-        assert result.exit_code == 0, result.output
+        succeed(app, *args)
         answer = Client(app, ImportedKey()).get(f"/wc-api/v3/orders/{ORDER}")
         assert answer.status_code == 200, answer.text
         return answer.get_json()["order"]

@@ -13,6 +13,7 @@ from app import create_app
 from app.auth.principals import Permission
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client
+from tests.commands import succeed
 from tests.databases import close
 from tests.dumps.dialects import write_dump
 from tests.dumps.shop import FIRST_ORDER, KEY, SECRET, Shop
@@ -26,10 +27,7 @@ def imported(app, tmp_path):
     """A shop with the key of an ERP system."""
     write_dump(tmp_path / "shop.sql", Shop())
     with app.app_context():
-        result = app.test_cli_runner().invoke(
-            args=["import", "woocommerce", str(tmp_path / "shop.sql")]
-        )
-    assert result.exit_code == 0, result.output
+        succeed(app, "import", "woocommerce", tmp_path / "shop.sql")
     return app
 
 
@@ -85,8 +83,7 @@ def test_key_that_was_created_here_before(app, tmp_path):
     write_dump(tmp_path / "shop.sql", Shop(orders=2))
     with app.app_context():
         args = ["import", "woocommerce", str(tmp_path / "shop.sql"), "--new-ids"]
-        result = app.test_cli_runner().invoke(args=args)
-    assert result.exit_code == 0, result.output
+        succeed(app, *args)
     assert Client(app, ImportedKey()).get("/customers/count").status_code == 401
 
 
@@ -111,8 +108,7 @@ def test_second_key_with_the_same_consumer_key_is_left_out(app, shop_file, impor
             result = import_dump(dump, *options)
             assert result.row("API keys") == [2, created, 0, 1 - created, 0, 1]
             assert left_out in result.lines
-        verified = app.test_cli_runner().invoke(args=["import", "verify", str(dump)])
-        assert verified.exit_code == 0, verified.output
+        succeed(app, "import", "verify", dump)
     assert status(app, KEY, SECRET) == 200
     assert status(app, KEY, "cs_copy") == 401
 

@@ -10,6 +10,7 @@ from app import create_app
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import User
+from tests.commands import succeed
 from tests.databases import SECRET, close
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import Shop, php
@@ -68,10 +69,7 @@ def import_into(tmp_path):
         app = create_app(settings | {"DATABASE_URL": database})
         report = tmp_path / "report"
         with app.app_context():
-            result = app.test_cli_runner().invoke(
-                args=["import", "woocommerce", str(source), "--report", str(report), *options]
-            )
-            assert result.exit_code == 0, result.output
+            result = succeed(app, "import", "woocommerce", source, "--report", report, *options)
             # Counts of keys that were left out have no ID.
             ids = [json.loads(line)["id"] for line in report.read_text().splitlines()]
             lines = sorted(each or 0 for each in ids)
@@ -137,12 +135,8 @@ def test_tables_without_a_snapshot(server, import_into):
 def test_source_is_only_read(server, app):
     """The user has no other privilege, and the transaction is read-only."""
     with app.app_context():
-        result = app.test_cli_runner().invoke(
-            args=["import", "woocommerce", url(server, "shop_3_5")]
-        )
-        assert result.exit_code == 0, result.output
-        again = app.test_cli_runner().invoke(args=["import", "verify", url(server, "shop_3_5")])
-    assert again.exit_code == 0, again.output
+        succeed(app, "import", "woocommerce", url(server, "shop_3_5"))
+        again = succeed(app, "import", "verify", url(server, "shop_3_5"))
     assert "No differences found." in again.output
 
 

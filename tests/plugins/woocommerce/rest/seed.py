@@ -7,6 +7,7 @@ from sqlalchemy import delete, text, update
 
 from app.db.session import db
 from app.models import COUPONS, REDEMPTIONS, WEBHOOKS, Event
+from tests.commands import succeed
 from tests.dumps.dialects import write_dump
 from tests.plugins.woocommerce.rest.recorded_shop import SEED, RecordedShop
 
@@ -43,8 +44,7 @@ def import_recorded_shop(app, layout, *, verify=False, **options):
         write_dump(dump, RecordedShop(layout, **options))
         for command in ("woocommerce", "verify") if verify else ("woocommerce",):
             args = ["import", command, str(dump), "--keep-key", "_secret_ref"]
-            done = app.test_cli_runner().invoke(args=args)
-            assert done.exit_code == 0, done.output
+            succeed(app, *args)
     # Drafts and webhooks arrive paused. The lists of the source do not show drafts.
     with app.app_context(), db.engine.begin() as connection:
         drafts = update(COUPONS).where(~COUPONS.c.active)
