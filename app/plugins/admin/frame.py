@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.api.authentication import limit_body
 from app.api.dialect import SAFE_METHODS
 from app.api.openapi.info import guides_url
-from app.errors import ShopError
+from app.errors import Sentence, ShopError
 from app.plugins.admin import html
 from app.plugins.admin.calls import can, require, require_reading
 from app.plugins.admin.sessions import cookies, held
@@ -326,12 +326,16 @@ def error_page(error: ShopError) -> Response:
     """Return the page of an error below ``/admin``."""
     if error.status in {404, 405} and "admin_session" not in g:
         _find_session()  # no blueprint has this address
+    messages = [html.of_api(part.sentence(_name_of)) for part in error.parts]
+    if error.status == 409:  # another message contains its reasons
+        texts_of = (each["message"] for each in error.reasons)
+        messages += [html.of_api(each) for each in texts_of if isinstance(each, Sentence)]
     page = render(
         "error.html",
         title="",
         status=error.status,
         error=error,
-        messages=[html.of_api(part.sentence(_name_of)) for part in error.parts],
+        messages=messages,
         seconds=error.headers.get("Retry-After", "60"),
         request_id=g.request_start.ids["request_id"],
     )

@@ -740,6 +740,9 @@ def test_an_event_is_undone_after_a_question_that_shows_both_values(admin, brows
     assert admin.get(path).json["coupon"]["amount"] == "5.00"
     again = browser.get(event)
     assert "This change cannot be undone. These fields have changed since" in again.text
+    late = browser.post(f"{event}/undo", page.form("_form") | {"_form": "another"})
+    assert late.status == 409
+    assert "These fields have changed since" in late.text
     assert "Undo this change?" not in again.text
 
 
