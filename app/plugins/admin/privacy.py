@@ -15,8 +15,8 @@ from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.import_export.person_data import person_data
 from app.plugins.admin import html, texts
-from app.plugins.admin.calls import ApiRequest, Record, api_request, call, can
-from app.plugins.admin.frame import AdminBlueprint, render
+from app.plugins.admin.calls import ApiRequest, Record, api_request, call, can, form_headers
+from app.plugins.admin.frame import AdminBlueprint, pressed_again, render
 from app.plugins.admin.texts import gettext as _
 from app.services.persons.lookup import NAMES
 
@@ -65,17 +65,21 @@ def download() -> Response:
 @blp.page("/privacy/erase", "erase_person", methods=("POST",))
 def erase() -> Response | BaseResponse:
     """Erase a person whose e-mail address or order number was typed."""
-    names = _given(request.form)
-    typed, preview = request.form.get("typed", ""), _preview(names)
-    if preview and not _is_typed(typed, names, preview):
+    names, preview = _given(request.form), None
+    with pressed_again():
+        preview = _preview(names)
+    typed = request.form.get("typed", "")
+    if preview and any(preview["erased"].values()) and not _is_typed(typed, names, preview):
         return _page(names, error=_("This is not what was asked for. Nothing was erased."))
-    headers = {"If-Match": f'"{request.form.get("tag", "")}"'}
     erased: dict[str, int] = {}
-    for _number in range(MAX_REQUESTS):
+    for number in range(MAX_REQUESTS):
+        headers = form_headers("" if number else f'"{request.form.get("tag", "")}"')
+        if form_id := headers.get("Idempotency-Key"):  # the same result for a second press
+            headers["Idempotency-Key"] = f"{form_id}-{number}"
         sent = call("erase_person", body={"person": names | _ids(names)}, headers=headers)
-        erasure, headers = sent.content, {}
-        for name, number in erasure["erased"].items():
-            erased[name] = erased.get(name, 0) + number
+        erasure = sent.content
+        for name, count in erasure["erased"].items():
+            erased[name] = erased.get(name, 0) + count
         if erasure["complete"]:
             return _erased_page(erased)
     return _page(names, error=_("Not everything is erased yet. Erase again to continue."))

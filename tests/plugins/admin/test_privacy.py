@@ -60,6 +60,17 @@ def test_a_guest_is_found_by_the_order_and_by_the_address(app, admin, shop):
     assert "Nothing is left to erase" in browser.get(f"/privacy?order_id={shop[2]}").text
 
 
+@pytest.mark.parametrize("query", ["customer_id={}", "order_id={}"])
+def test_a_second_press_shows_what_was_erased(app, admin, shop, query):
+    browser = Browser(app, admin.key)
+    number, typed = {"c": (shop[0], "ann"), "o": (shop[2], "guest")}[query[0]]
+    form = browser.get(f"/privacy?{query.format(number)}").form("typed")
+    form |= {"typed": f"{typed}@example.com"}
+    first, again = (browser.post("/privacy/erase", form) for _ in range(2))
+    assert (again.status, again.text) == (200, first.text)
+    assert browser.post("/privacy/erase", form | {"_form": "x"}).status >= 400
+
+
 def test_open_orders_are_named(app, admin, shop):
     admin.put(f"/orders/{shop[2]}", {"order": {"status": "processing"}})
     page = Browser(app, admin.key).get(f"/privacy?order_id={shop[2]}")
