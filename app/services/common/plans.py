@@ -120,42 +120,69 @@ def fetch_page(
         return Page([], 0, query.page, size or default_page_size())
     # Without a limit, the list has a single page, and all later pages are empty.
     offset = query.offset or (size or INT64_MAX) * (query.page - 1)
-    is_collected = size is not None and size <= STREAM_ABOVE
-    rows: Sequence[Row] | RowStream = ()
+    if size is None or size > STREAM_ABOVE:
+        rows, total = _stream(columns, find, query, key=key, window=(offset, size or INT64_MAX))
+        return Page(rows, total, query.page, size)
     first = _first_of_all(columns, find, key, query.order)
-    if first is not None and is_collected and not offset:
+    if first is not None and not offset:
         rows = fetch(first, {"limit": size})
         return Page(rows, int(rows[0][-2]) if rows else 0, query.page, size)
     with snapshot() as read:
         matching = _matching(find, read)
-        most = matching.search.most if is_collected and matching.search is not None else None
+        most = matching.search.most if matching.search is not None else None
         total, is_complete = _total(matching, read, most)
-        is_more = not is_complete and total == most
-        limit = min(INT64_MAX if is_more else total - offset, size or INT64_MAX)
-        after = INT64_MAX if is_more or not is_collected else total - offset - limit
-        window = {"offset": min(offset, after), "limit": limit}
-        is_few = total <= _few(matching, most) and not is_more and not matching.is_whole
-        is_few &= matching.index is None or not matching.index.finds_few
-        plan = _search if is_few else _count_and_page
-        page = plan(matching, key, query.order, is_backward=after < offset, for_page=is_collected)
-        if limit > 0 and is_collected:
-            ids = [row[0] for row in read(page, window)]
-            ids = ids[::-1] if after < offset else ids
+        is_cut = not is_complete and total == most  # the counting ended before the matches
+        limit = size if is_cut else min(total - offset, size)
+        after = INT64_MAX if is_cut else total - offset - limit
+        is_backward = after < offset
+        rows = []
+        if limit > 0:
+            plan = _search if not is_cut and _is_few(matching, total, most) else _count_and_page
+            page = plan(matching, key, query.order, is_backward=is_backward, for_page=True)
+            found = read(page, {"offset": min(offset, after), "limit": limit})
+            ids = [row[0] for row in found]
+            ids = ids[::-1] if is_backward else ids
             rows = fetch_by_ids(read, columns, matching.record_id, ids)
-    if limit > 0 and not is_collected:
-        page, window = (matching.found(), {}) if limit == total else (page, window)
-        printed, record_id = map(as_printed, columns), matching.record_id
-        every = select(*printed, record_id).where(record_id.in_(page))
-        rows = RowStream(every.order_by(*_order(key, record_id, query.order)), window)
-    goes_on = isinstance(rows, list) and len(rows) == size if is_more else offset + limit < total
+    goes_on = len(rows) == size if is_cut else offset + limit < total
     return Page(rows, total, query.page, size, goes_on=None if is_complete else goes_on)
 
 
-def _few(matching: Matching, most: int | None) -> int:
-    """Return up to which number matches are found first, of which ``most`` are counted."""
-    search = matching.search
+def _stream(
+    columns: Columns,
+    find: Find,
+    query: ListQuery,
+    *,
+    key: ColumnElement[object],
+    window: tuple[int, int],
+) -> tuple[Sequence[Row] | RowStream, int]:
+    """Return the rows of a page that is read in batches, and the number of all matches.
+
+    Args:
+        window: the offset and the size of the page.
+    """
+    with snapshot() as read:
+        matching = _matching(find, read)
+        total, _ = _total(matching, read, None)
+    offset, size = window
+    limit = min(total - offset, size)
+    if limit <= 0:
+        return [], total
+    record_id, page, values = matching.record_id, matching.found(), {}
+    if limit < total:
+        plan = _search if _is_few(matching, total, None) else _count_and_page
+        page = plan(matching, key, query.order, is_backward=False, for_page=False)
+        values = {"offset": offset, "limit": limit}
+    every = select(*map(as_printed, columns), record_id).where(record_id.in_(page))
+    return RowStream(every.order_by(*_order(key, record_id, query.order)), values), total
+
+
+def _is_few(matching: Matching, total: int, most: int | None) -> bool:
+    """Return whether to find all matches first, of which ``most`` are counted, and then sort."""
+    search, index = matching.search, matching.index
+    if matching.is_whole or (index is not None and index.finds_few):
+        return False
     few = max(FEW, matching.few or 0)
-    return few if search is None or most is None or not search.is_sorted else most
+    return total <= (few if search is None or most is None or not search.is_sorted else most)
 
 
 def _matching(find: Find, fetch: Fetch) -> Matching:
