@@ -19,7 +19,7 @@ refusals = AdminBlueprint("admin_refusals", "Refused codes", "ban", 120, page="s
 PAGE_SIZE = 25
 
 
-class Report(NamedTuple):
+class ReportTable(NamedTuple):
     """A report of the API as a table."""
 
     label: str
@@ -32,11 +32,13 @@ class Report(NamedTuple):
 _SALES = "orders,customers,total,refunded,net,discount,average_order"
 _COUPON_SORTS = ("code", "uses", "orders", "discount", "revenue")
 
-REPORTS: Mapping[str, Report] = {
-    "": Report("Sales", "get_sales_report", ("interval",), figures=_SALES),
-    "coupons": Report("Coupons", "list_coupon_reports", ("campaign",), _COUPON_SORTS),
-    "customers": Report("Customers", "list_customer_reports", (), ("orders", "total", "refunded")),
-    "refusals": Report("Refused codes", "list_refusal_reports"),
+REPORTS: Mapping[str, ReportTable] = {
+    "": ReportTable("Sales", "get_sales_report", ("interval",), figures=_SALES),
+    "coupons": ReportTable("Coupons", "list_coupon_reports", ("campaign",), _COUPON_SORTS),
+    "customers": ReportTable(
+        "Customers", "list_customer_reports", (), ("orders", "total", "refunded")
+    ),
+    "refusals": ReportTable("Refused codes", "list_refusal_reports"),
 }
 """The reports, by the parameter ``state`` of the address."""
 
