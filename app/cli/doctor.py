@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.auth.failed_logins import is_redis_available
 from app.cli import program
 from app.cli.failures import diagnose
+from app.config.current import expiry_zone
 from app.config.loading import unknown_settings
 from app.config.secret_key import MIN_LENGTH
 from app.config.settings import GUNICORN_SETTINGS
@@ -33,7 +34,6 @@ from app.db.session import schema_state
 from app.db.sql.functions import clock_seconds
 from app.services.api_keys import queries as api_key_queries
 from app.services.campaigns.writes import wrong_numbers
-from app.services.coupons.expiry import expiry_zone
 from app.services.customers.traces import number_left
 from app.services.maintenance import order_sums, stored_texts
 from app.services.webhooks.deliveries import statistics as delivery_statistics

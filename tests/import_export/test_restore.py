@@ -19,6 +19,7 @@ from app.db.read_pool import fetch
 from app.db.search import email_key, search_text
 from app.db.session import run_in_transaction
 from app.db.sql.types import Money, UtcDateTime
+from app.import_export import export_kinds
 from app.models import (
     COUPONS,
     USERS,
@@ -56,7 +57,7 @@ MODELS = (
     User, UserRole, UserTag, MergedAccount, Campaign, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, OrderRefund,
     Redemption,
 )  # fmt: skip
-KINDS = ("customers", "campaigns", "batches", "coupons", "orders", "refunds", "redemptions")
+KINDS = tuple(export_kinds.KINDS)
 
 HOSTILE = (
     "", " ", "'", '"', "\\", "\\|", "|", "=1+1", "+1", "-1", "@x", "\t", "\r\n", "\n", "''", "null", "true",

@@ -13,6 +13,7 @@ import marshmallow as ma
 from app.api.authentication import current_principal
 from app.auth.principals import ROLES
 from app.catalog import current_catalog
+from app.config.current import expiry_zone, shop_zone
 from app.conversions.dates import in_zone
 from app.conversions.webhooks import EVERYTHING, known_topics
 from app.plugins.admin import html
@@ -25,7 +26,6 @@ from app.schemas.fields import list_input as lists
 from app.schemas.fields.form import FORM, FormField
 from app.schemas.webhooks import EventId
 from app.services.campaigns.queries import offered_names
-from app.services.coupons.expiry import expiry_zone
 from app.services.orders.columns import REFUNDED
 
 COUPON_TYPES = {
@@ -158,7 +158,7 @@ class FieldSpec:
             return (", " if self.line else "\n").join(str(each) for each in value)
         if self.kind == "time":
             moment = value if isinstance(value, datetime) else html.parse_time(value)
-            local = in_zone(moment, html.zone()).replace(tzinfo=None)
+            local = in_zone(moment, shop_zone()).replace(tzinfo=None)
             return local.isoformat(timespec="minutes")  # strftime writes the year 1 as one digit
         return str(value)[:10] if self.kind == "date" else str(value)
 
@@ -197,7 +197,7 @@ def _time(text: str) -> str:
     if not text:
         return ""
     local = datetime.fromisoformat(text)
-    zone, moment = local.tzinfo or html.zone(), html.moment_of(text)
+    zone, moment = local.tzinfo or shop_zone(), html.moment_of(text)
     if moment and in_zone(moment, zone).replace(tzinfo=None) != local.replace(tzinfo=None):
         raise ValueError
     return local.replace(tzinfo=zone).isoformat()

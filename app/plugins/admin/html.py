@@ -9,11 +9,11 @@ from decimal import Decimal
 from functools import partial
 from types import MappingProxyType
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 from flask import Flask, current_app, url_for
 from markupsafe import Markup, escape
 
+from app.config.current import expiry_zone, shop_zone
 from app.conversions import expiry as expiry_dates
 from app.conversions.currencies import decimal_places
 from app.conversions.dates import in_zone
@@ -21,7 +21,6 @@ from app.errors import Sentence
 from app.plugins.admin import texts
 from app.plugins.admin.calls import curl, python
 from app.plugins.admin.texts import gettext as _
-from app.services.coupons.expiry import expiry_zone
 
 NONE = "–"
 """What stands for no value."""
@@ -29,19 +28,14 @@ NONE = "–"
 SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "AUD": "A$", "CAD": "C$"}
 
 
-def zone() -> ZoneInfo:
-    """Return the time zone of the shop."""
-    return ZoneInfo(current_app.config["SHOP_TIMEZONE"])  # cached
-
-
 def zone_name() -> str:
     """Return the name of the shop's time zone as people say it: ``New York``."""
-    return zone().key.rpartition("/")[2].replace("_", " ")
+    return shop_zone().key.rpartition("/")[2].replace("_", " ")
 
 
 def today() -> date:
     """Return the current date of the shop."""
-    return datetime.now(zone()).date()
+    return datetime.now(shop_zone()).date()
 
 
 def parse_time(text: str) -> datetime:
@@ -51,7 +45,7 @@ def parse_time(text: str) -> datetime:
 
 def short_time(value: datetime) -> str:
     """Return a time in the shop's zone: ``Nov 23, 14:05``, with the year if it is another."""
-    local = in_zone(value, zone())
+    local = in_zone(value, shop_zone())
     return f"{short_date(local.date())}, {local:%H:%M}"
 
 
@@ -74,7 +68,7 @@ def time(text: str | datetime | None, *, utc: bool = False) -> Markup:
 
 def sortable_time(text: str | None) -> str:
     """Return a time in the shop's zone as spreadsheets read and sort it: ``2026-11-23 14:05``."""
-    return f"{in_zone(parse_time(text), zone()):%Y-%m-%d %H:%M}" if text else ""
+    return f"{in_zone(parse_time(text), shop_zone()):%Y-%m-%d %H:%M}" if text else ""
 
 
 def money(amount: str | Decimal | float | None, currency: str | None = None) -> str:
@@ -186,7 +180,7 @@ def moment_of(local: str) -> datetime | None:
     """Return the time of a text of a form, which is local in the shop, or None without a time."""
     try:
         found = datetime.fromisoformat(local)
-        return found.replace(tzinfo=found.tzinfo or zone()).astimezone(UTC)
+        return found.replace(tzinfo=found.tzinfo or shop_zone()).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
@@ -199,7 +193,7 @@ def in_utc(local: str) -> str:
 
 def in_both_zones(utc: str, local: str) -> str:
     """Return a time in UTC and, if it is another one, in the shop's zone."""
-    if zone().key in {"UTC", "Etc/UTC"}:
+    if shop_zone().key in {"UTC", "Etc/UTC"}:
         return utc
     return _("%(utc)s (%(local)s in %(place)s)", utc=utc, local=local, place=zone_name())
 
@@ -218,6 +212,6 @@ def state_words(states: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 def init_app(app: Flask) -> None:
     """Let templates use these functions."""
     words_and_numbers = help_text, badge, money, number, words, external, curl, python
-    times = works_until, zone, in_both_zones, in_utc, moment_of, parse_time, short_time
+    times = works_until, shop_zone, in_both_zones, in_utc, moment_of, parse_time, short_time
     functions = {each.__name__: each for each in (*words_and_numbers, *times)}
     app.jinja_env.globals.update(functions, time_tag=time, page_url=url_for)

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from flask import Response, request
 
 from app.api.csv_responses import csv_response
+from app.config.current import shop_zone
 from app.conversions.dates import in_zone
 from app.conversions.numbers import whole_number
 from app.import_export.csv_format import to_cell
@@ -137,7 +138,7 @@ class Table:
 def created_between(given: Mapping[str, str]) -> dict[str, str]:
     """Return the parameters of the API for the days of the filters ``from`` and ``to``."""
     first, last = (html.moment_of(given.get(name, "")) for name in ("from", "to"))
-    end = last and html.moment_of(f"{in_zone(last, html.zone()):%Y-%m-%d}T23:59:59")
+    end = last and html.moment_of(f"{in_zone(last, shop_zone()):%Y-%m-%d}T23:59:59")
     found = {"created_at_min": first, "created_at_max": end}
     return {name: each.isoformat() if each else "" for name, each in found.items()}
 

@@ -16,6 +16,7 @@ from flask import current_app
 from sqlalchemy import ColumnElement, Select, func, literal, select, union_all
 
 from app.auth.principals import Principal
+from app.config.current import shop_zone
 from app.conversions.intervals import DAY, MONTH
 from app.db.read_pool import Fetch
 from app.db.session import now
@@ -25,7 +26,7 @@ from app.services.common.row_counts import RowCountFilter
 from app.services.coupons.queries import PUBLISHED, TRASHED
 from app.services.orders.items import amount_text, cents, divided
 from app.services.reports.customers import table_of
-from app.services.reports.period import Period, shop_zone
+from app.services.reports.period import Period
 from app.services.reports.sales import other_currencies, read_sales
 from app.services.reports.scope import Scope, reading, scope_of, within
 

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from app.config.limits import current_limit
+from app.config.current import current_limit
 from app.errors import Sentence, ShopError
 from app.schemas.base import Base, ReasonSchema, request, response
 from app.schemas.fields import input as inputs

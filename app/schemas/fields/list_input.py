@@ -5,7 +5,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.config.limits import current_limit
+from app.config.current import current_limit
 from app.conversions import emails, numbers, text
 from app.errors import Sentence, invalid, reason_of
 from app.schemas.fields import json_schema

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from app.config.limits import current_limit
+from app.config.current import current_limit
 from app.db.read_pool import RowStream
 
 MAX_LINK_BYTES = 4000

@@ -7,6 +7,7 @@ from flask import current_app
 
 from app.auth.principals import Principal
 from app.catalog import current_catalog
+from app.config.current import expiry_zone
 from app.conversions.currencies import smallest_amount
 from app.db.read_pool import fetch
 from app.db.records import Record
@@ -15,7 +16,6 @@ from app.pricing.carts import CartItem, line_value
 from app.pricing.evaluation import Evaluation, evaluate
 from app.services.common.bulk import Data
 from app.services.coupons.customers import cart_of, require_customer_access
-from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import CartSummary, current_refusals
 from app.services.coupons.terms import find_coupons
 

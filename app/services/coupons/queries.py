@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
+from app.config.current import expiry_zone
 from app.conversions.expiry import latest_expired
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import coupon_code
@@ -38,7 +39,6 @@ from app.services.common.filtering import ListQuery, Matching, between
 from app.services.common.pagination import Page, Total
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
-from app.services.coupons.expiry import expiry_zone
 
 # Literals: SQLite uses a partial index only for the same text.
 PUBLISHED = has_constant(COUPONS.c.status, CouponStatus.PUBLISHED)

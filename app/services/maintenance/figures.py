@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import exists, func, or_, select
 
 from app.auth.principals import Capability, Principal
+from app.config.current import shop_zone
 from app.db.read_pool import fetch
 from app.db.session import now, precise_now
 from app.models import COUPON_REFUSALS, IMPORT_RUNS, ROW_COUNTS, WEBHOOKS
@@ -15,7 +16,6 @@ from app.models.webhook import WebhookStatus
 from app.services.customers.traces import number_left
 from app.services.imports.runs import KEPT
 from app.services.maintenance.import_runs import ABANDONED, OF_COMMAND
-from app.services.reports.period import shop_zone
 from app.services.webhooks.deliveries import statistics
 
 _COUNTS = ROW_COUNTS.c

@@ -13,6 +13,7 @@ from flask import current_app
 from sqlalchemy.orm import Session
 
 from app.catalog import current_catalog
+from app.config.current import expiry_zone
 from app.conversions.currencies import in_smallest_amounts, smallest_amount
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
@@ -25,7 +26,6 @@ from app.pricing.evaluation import Reason, evaluate, limit_reasons
 from app.services.campaigns.locks import Held
 from app.services.common.locks import AccountRow
 from app.services.coupons.customers import cart_of, find_customer
-from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import CouponRefused, refused_for
 from app.services.coupons.terms import FoundCoupon, find_coupons
 from app.services.orders.items import COUPON_ID, OrderItems, items_of

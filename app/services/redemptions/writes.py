@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.catalog import Change
+from app.config.current import expiry_zone
 from app.conversions.currencies import in_smallest_amounts
 from app.conversions.numbers import INT64_MAX
 from app.db.bulk_inserts import insert_unless_stored
@@ -37,7 +38,6 @@ from app.services.coupons.customers import (
     find_customer,
     require_customer_access,
 )
-from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.refusals import (
     NOT_FOUND,
     CartSummary,

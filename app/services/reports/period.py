@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from flask import current_app
 
 from app.auth.principals import Principal
+from app.config.current import shop_zone
 from app.conversions.intervals import DAY, Interval, intervals, start_of_day
 from app.db.session import now
 from app.errors import InvalidParams, Sentence
@@ -82,11 +83,6 @@ class ReportQuery(ListQuery):
 def require_reports(actor: Principal) -> None:
     """Raise ShopError unless the user may view reports."""
     actor.require(CANNOT_VIEW)
-
-
-def shop_zone() -> ZoneInfo:
-    """Return the time zone of the shop."""
-    return ZoneInfo(current_app.config["SHOP_TIMEZONE"])
 
 
 def period_of(query: ReportQuery) -> Period:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from app.api.authentication import current_principal
 from app.api.representations import CAMPAIGN
+from app.config.current import shop_zone
 from app.conversions.dates import in_zone
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
@@ -69,7 +70,7 @@ class CampaignPages(Noun):
 
     def values(self, record: Record) -> dict[str, object]:
         number = {"campaign": record["id"]}
-        created = in_zone(html.parse_time(record["created_at"]), html.zone()).date()
+        created = in_zone(html.parse_time(record["created_at"]), shop_zone()).date()
         first = max(created, date(1970, 1, 1))
         since = {"campaign": str(record["id"]), "from": first.isoformat()}
         budget = Decimal(record["budget"]) or None

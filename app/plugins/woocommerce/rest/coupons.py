@@ -24,6 +24,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability
 from app.catalog import TRASH, current_catalog
+from app.config.current import expiry_zone
 from app.conversions.dates import in_zone, parse_date
 from app.conversions.expiry import end_of_expiry, expiry_at, expiry_before
 from app.conversions.text import CODE_MAX_LENGTH, coupon_code
@@ -50,7 +51,6 @@ from app.services.common.erased import is_erased
 from app.services.common.filtering import Matching
 from app.services.common.metadata import COUPON, entries_of
 from app.services.coupons import writes
-from app.services.coupons.expiry import expiry_zone
 from app.services.coupons.queries import COUNTED, PUBLISHED, TRASHED
 from app.services.maintenance import trash
 

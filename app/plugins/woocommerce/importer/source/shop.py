@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from urllib.parse import urlsplit
 
+from app.config.current import expiry_zone
 from app.plugins.woocommerce.importer.source.clock import ShopClock
 from app.plugins.woocommerce.importer.source.item_meta import Products, attribute_names
 from app.plugins.woocommerce.importer.source.order_layouts import (
@@ -13,7 +14,6 @@ from app.plugins.woocommerce.importer.source.order_layouts import (
 )
 from app.plugins.woocommerce.importer.source.php_values import array_in
 from app.plugins.woocommerce.importer.source.staging import Staging
-from app.services.coupons.expiry import expiry_zone
 
 MAX_CACHED = 20_000
 """Number of cached products."""
