@@ -21,9 +21,16 @@ from app.config.fields import (
     TimeZone,
 )
 from app.conversions.currencies import MOST_PLACES, decimal_places
+from app.conversions.numbers import MAX_COUNT
 
 GUNICORN_SETTINGS = ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "WEB_CPU_AFFINITY")
 """Settings that ``gunicorn.conf.py`` reads from the environment. ``serve`` passes them on."""
+
+MAX_DAYS = 365_000
+"""A thousand years: the time that many days ago, or in as many days, is a date."""
+
+MAX_SECONDS = 2_000_000
+"""PostgreSQL stores timeouts as milliseconds in 32 bits."""
 
 Field = type[ma.fields.Field[Any]]
 
@@ -43,14 +50,19 @@ def _boolean(default: bool, description: str) -> object:
 
 
 def _integer(
-    default: int | None, description: str, *, minimum: int, maximum: int | None = None
+    default: int | None, description: str, *, minimum: int, maximum: int = MAX_COUNT
 ) -> object:
-    limits = ma.validate.Range(min=minimum, max=maximum)
+    limits = ma.validate.Range(min=minimum), ma.validate.Range(max=maximum)
     return _setting(ma.fields.Integer, default, description, validate=limits)
 
 
+def _days(default: int, description: str, *, minimum: int = 1) -> object:
+    return _integer(default, description, minimum=minimum, maximum=MAX_DAYS)
+
+
 def _seconds(default: float, description: str) -> object:
-    return _setting(ma.fields.Float, default, description, validate=ma.validate.Range(min=0))
+    limits = ma.validate.Range(min=0), ma.validate.Range(max=MAX_SECONDS)
+    return _setting(ma.fields.Float, default, description, validate=limits)
 
 
 def _has_cents(currency: str) -> None:
@@ -199,17 +211,15 @@ class SettingsSchema(ma.Schema):
         "Seconds that a standby may lag behind. A standby that lags more is not used until it "
         "has caught up.",
     )
-    SHOP_EVENTS_DAYS = _integer(
+    SHOP_EVENTS_DAYS = _days(
         30,
         "Days after which the worker removes the data of events. Events with pending deliveries "
         "are kept.",
-        minimum=1,
     )
-    SHOP_HISTORY_DAYS = _integer(
+    SHOP_HISTORY_DAYS = _days(
         90,
         "Days after which the worker removes events, with what they changed. Less than "
         "`SHOP_EVENTS_DAYS` counts as equal.",
-        minimum=1,
     )
     SHOP_ERASABLE_STATUSES = _setting(
         OrderStatusNames,
@@ -222,7 +232,7 @@ class SettingsSchema(ma.Schema):
         "Keys of metadata of orders, items and refunds that an erasure of personal data keeps, "
         "separated by commas.",
     )
-    SHOP_GUEST_ORDERS_DAYS = _integer(
+    SHOP_GUEST_ORDERS_DAYS = _days(
         0,
         "Days after the last update after which the worker erases the personal data of orders of "
         "guests in `SHOP_ERASABLE_STATUSES`. 0 keeps it.",
@@ -262,11 +272,11 @@ class SettingsSchema(ma.Schema):
         "in the query of a request that was sent without TLS.",
     )
     SHOP_ADMIN = _boolean(True, "Whether the admin pages are served below `/admin`.")
-    SHOP_ADMIN_IDLE_DAYS = _integer(
-        14, "Days without use after which a session of the admin pages ends.", minimum=1
+    SHOP_ADMIN_IDLE_DAYS = _days(
+        14, "Days without use after which a session of the admin pages ends."
     )
-    SHOP_ADMIN_SESSION_DAYS = _integer(
-        90, "Days after which a session of the admin pages ends at the latest.", minimum=1
+    SHOP_ADMIN_SESSION_DAYS = _days(
+        90, "Days after which a session of the admin pages ends at the latest."
     )
     SHOP_WC_V3 = _boolean(
         True, "Whether the REST API of WooCommerce is served at `/wp-json/wc/v3`."

@@ -329,6 +329,18 @@ def test_value_of_wrong_type_is_rejected_by_name(name):
             {"SHOP_PAGE_SIZE": 0},
             "SHOP_PAGE_SIZE: Must be greater than or equal to 1. The value is 0.",
         ),
+        (
+            {"SHOP_EVENTS_DAYS": "1000000"},
+            "SHOP_EVENTS_DAYS: Must be less than or equal to 365000. The value is '1000000'.",
+        ),
+        (
+            {"SHOP_PAGE_SIZE": 10**20},
+            f"SHOP_PAGE_SIZE: Must be less than or equal to 999999999999999. The value is {10**20}.",
+        ),
+        (
+            {"SHOP_REPLICA_LAG_SECONDS": 1e20},
+            "SHOP_REPLICA_LAG_SECONDS: Must be less than or equal to 2000000. The value is 1e+20.",
+        ),
     ],
 )
 def test_message_about_an_invalid_number_shows_it(given, message):
