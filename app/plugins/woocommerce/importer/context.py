@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import bindparam, select
+
 from app.catalog import Catalog, current_catalog
+from app.db.read_pool import ReadRow, fetch
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import REDEMPTIONS
 from app.plugins.woocommerce.importer.convert import Converted, LeftOut
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
 from app.plugins.woocommerce.importer.report import ImportReport
@@ -17,6 +23,9 @@ from app.services.common.progress import NoteProgress
 
 PAGE = 500
 """Number of records that are read, converted and written together."""
+
+Uses = Mapping[int, ReadRow]
+"""Stored redemptions, by their ID at the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +146,29 @@ class Step:
 def redemption(coupon_id: int, reference: str) -> dict[str, object]:
     """Return the columns of an imported coupon use that depend on records of this shop."""
     return {"coupon_id": coupon_id, "reference": reference, "holds_slot": False, "expires_at": None}
+
+
+def imported_uses(
+    context: ImportContext, kind: TargetKind, column: str, ids: Iterable[int]
+) -> Uses:
+    """Return the coupon uses of a kind that an earlier import has stored, by their source ID.
+
+    Args:
+        column: the column of the redemptions by which they are found.
+        ids: its values.
+    """
+    wanted = bindparam(None, list(ids), type_=IdList)
+    rows = fetch(select(REDEMPTIONS).where(is_one_of(REDEMPTIONS.c[column], wanted)))
+    sources = context.writer.records.sources(kind.name, [row.id for row in rows])
+    return {sources[row.id]: row for row in rows if row.id in sources}
+
+
+def released(source_id: int, use: ReadRow, references: Mapping[str, int], table: str) -> Converted:
+    """Return an imported coupon use that the source no longer has."""
+    names = ("code", "email", "email_normalized", "amount", "created_at", "updated_at")
+    values = {name: getattr(use, name) for name in names}
+    values |= {"status": "released", "confirmed_at": None}
+    resolved = {name: getattr(use, name) for name in ("coupon_id", "customer_id", "order_id")}
+    return Converted(
+        source_id, values, references=references, is_absent=True, resolved=resolved, table=table
+    )

@@ -172,6 +172,7 @@ def plan_of(context: ImportContext) -> list[Step]:
             "used_by",
             kinds.COUPON_USE,
             coupons.redemptions,
+            coupons.release_uses,
             pages=lambda context: context.index.uses_beyond_orders(),
             count=coupons.count_redemptions,
         ),

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
@@ -28,7 +29,7 @@ from app.plugins.woocommerce.importer.target.record_map import RecordMap
 from app.plugins.woocommerce.importer.target.writer import TargetKind, items_of_refunds
 from app.services.common.metadata import ITEM
 from app.services.common.progress import Progress
-from app.services.orders.items import amount_text, cents
+from app.services.orders.items import COUPON_ID, amount_text, cents
 
 MAX_LISTED = 50
 """Maximum number of differences in the list. All differences are counted."""
@@ -121,7 +122,7 @@ class RecordComparer:
             is_random = name == "created_at" and converted.table == "woocommerce_api_keys"
             if name in _NOT_COMPARED or is_random or (name == "order_key" and not value):
                 continue
-            if record[name] != value:
+            if _without_coupons(name, record[name]) != _without_coupons(name, value):
                 self._result.add(
                     f"{label}: {converted.table} {converted.source_id}, {name}: "
                     f"{_short(value)} at the source, {_short(record[name])} here"
@@ -251,6 +252,16 @@ def _summarise_orders(result: Verification, comparer: RecordComparer) -> None:
         result.lines.append(f"  {text}")
         if here != there:
             result.add(f"{text} here; {there} at the source")
+
+
+def _without_coupons(name: str, value: Any) -> object:
+    """Return a value without the coupons of coupon lines, which keep those of their import."""
+    if name != "item_details":
+        return value
+    return {
+        item_id: {each: kept for each, kept in details.items() if each != COUPON_ID}
+        for item_id, details in value.items()
+    }
 
 
 def _short(value: object) -> str:

@@ -429,3 +429,67 @@ def test_records_that_were_deleted_here(shop_file, import_dump, admin, options):
     assert printed.row("orders")[1:3] == [9, 0]
     left_out = [line["why"] for line in printed.lines if line["table"] == "comments"]
     assert left_out == ["its order was not imported"] * 2
+
+
+class Without(Shop):
+    """A shop of which some rows have changed or, as None, no longer exist, by table and ID."""
+
+    def __init__(self, changed):
+        super().__init__()
+        self.changed = changed
+
+    def rows(self, name):
+        found = ((row, self.changed.get((name, row[0]), dict)) for row in super().rows(name))
+        for row, change in found:
+            if change is not None:
+                values = dict(zip(self.tables[name], row, strict=True)) | change()
+                yield tuple(values.values())
+
+
+def uses_of(coupon_id):
+    """The reference and the status of the redemptions of a coupon, without those of no order."""
+    return {
+        (each["order_id"], each["customer_id"] or each["email"]): each["status"]
+        for each in rows_of(Redemption)
+        if each["coupon_id"] == coupon_id
+    }
+
+
+USED, BUYER = FIRST_COUPON + 1, (FIRST_ORDER + 1, FIRST_CUSTOMER + 1)
+"""A coupon, and the first order that uses it, with its customer."""
+LINE = ("woocommerce_order_items", 8)
+PHONE_ORDER = (None, "phone-order@example.com")
+
+
+def entry_of(value):
+    """The row of ``_used_by`` of the coupon with a value."""
+    rows = Shop().rows("postmeta")
+    found = [row[0] for row in rows if row[1:3] == (USED, "_used_by") and row[3] == value]
+    return "postmeta", found[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({LINE: None, entry_of("3"): None}, {BUYER: "released"}),
+        # The source counts the use, although the order has no line any more.
+        ({LINE: None}, {BUYER: "released", (None, BUYER[1]): "confirmed"}),
+        ({entry_of(PHONE_ORDER[1]): None}, {PHONE_ORDER: "released"}),
+        # The use of an order that only this shop has is the one that the source counts.
+        ({("posts", BUYER[0]): None}, {}),
+        ({("posts", BUYER[0]): lambda: {"post_status": "wc-unknown"}}, {}),
+        ({("posts", USED): lambda: {"post_title": "renamed"}}, {}),
+        ({("posts", FIRST_COUPON + 2): lambda: {"post_title": "code-1"}}, {}),
+        ({("posts", USED): None}, {}),
+    ],
+)
+def test_uses_follow_the_source_and_count_once(shop_file, import_dump, app, changed, expected):
+    import_dump(shop_file(Shop()))
+    before = uses_of(USED)
+    assert before[BUYER] == before[PHONE_ORDER] == "confirmed"
+    file = shop_file(Without(changed))
+    for _ in range(2):
+        import_dump(file)
+        assert uses_of(USED) == before | expected
+    verified = app.test_cli_runner().invoke(args=["import", "verify", str(file)])
+    assert verified.exit_code == 0, verified.output

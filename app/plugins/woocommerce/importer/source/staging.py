@@ -274,17 +274,24 @@ class SourceIndex:
 
     def uses_beyond_orders(self) -> Iterable[list[tuple[int, str, int]]]:
         """Yield the stored uses that belong to no order, in pages by the ID of the entry."""
-        cursor = self._connection.execute(
-            """
-            SELECT coupon, customer, meta_id FROM (
-                SELECT *, row_number() OVER (
-                    PARTITION BY coupon, customer ORDER BY meta_id
-                ) AS number FROM stored_uses
-            ) LEFT JOIN (
-                SELECT coupon AS c, customer AS k, count(*) AS uses FROM order_uses GROUP BY 1, 2
-            ) ON c = coupon AND k = customer
-            WHERE number > coalesce(uses, 0) ORDER BY meta_id
-            """
-        )
+        cursor = self._connection.execute(_BEYOND_ORDERS)
         while rows := cursor.fetchmany(1000):
             yield rows
+
+    def not_beyond(self, ids: Sequence[int]) -> list[int]:
+        """Return the IDs of entries that are not stored or that belong to an order."""
+        beyond = f"SELECT meta_id FROM ({_BEYOND_ORDERS}) WHERE meta_id IN {_IN}"  # nosec B608  # a constant statement
+        found = {row[0] for row in self._connection.execute(beyond, (_json(ids),))}
+        return [each for each in ids if each not in found]
+
+
+_BEYOND_ORDERS = """
+    SELECT coupon, customer, meta_id FROM (
+        SELECT *, row_number() OVER (
+            PARTITION BY coupon, customer ORDER BY meta_id
+        ) AS number FROM stored_uses
+    ) LEFT JOIN (
+        SELECT coupon AS c, customer AS k, count(*) AS uses FROM order_uses GROUP BY 1, 2
+    ) ON c = coupon AND k = customer
+    WHERE number > coalesce(uses, 0) ORDER BY meta_id
+"""

@@ -13,7 +13,13 @@ from app.conversions.numbers import money, whole_number
 from app.conversions.text import CODE_MAX_LENGTH, clean
 from app.db.search import LONG, email_key, search_text
 from app.models.coupon import COUNTS, CouponStatus
-from app.plugins.woocommerce.importer.context import PAGE, ImportContext, redemption
+from app.plugins.woocommerce.importer.context import (
+    PAGE,
+    ImportContext,
+    imported_uses,
+    redemption,
+    released,
+)
 from app.plugins.woocommerce.importer.convert import (
     Alterations,
     Converted,
@@ -24,10 +30,11 @@ from app.plugins.woocommerce.importer.convert import (
     whole,
 )
 from app.plugins.woocommerce.importer.convert.coupon_plugins import add_plugin_fields
-from app.plugins.woocommerce.importer.kinds import COUPON, COUPON_USE
+from app.plugins.woocommerce.importer.kinds import COUPON, COUPON_USE, ORDER
 from app.plugins.woocommerce.importer.source.clock import EPOCH, ShopClock, from_unix
 from app.plugins.woocommerce.importer.source.php_values import UnreadableValue, list_of
 from app.plugins.woocommerce.importer.source.staging import Meta, MetaRows, Pages, meta_in
+from app.plugins.woocommerce.importer.steps.orders import count_kept_uses
 from app.plugins.woocommerce.importer.tables import COUPON_KEYS
 
 STATUSES: dict[str | None, tuple[CouponStatus, str]] = {
@@ -240,6 +247,8 @@ def claim_codes(context: ImportContext) -> None:
 
 def count_redemptions(context: ImportContext) -> int:
     """Return the number of uses that coupons store and that belong to no imported order."""
+    for orders in context.writer.records.all_of(ORDER.name):
+        count_kept_uses(context, context.staging.missing(context.source.layout.orders, orders))
     for page in context.staging.pages("used_by", PAGE):
         context.index.add_stored_uses(
             [
@@ -250,6 +259,24 @@ def count_redemptions(context: ImportContext) -> int:
             ]
         )
     return sum(map(len, context.index.uses_beyond_orders()))
+
+
+def release_uses(context: ImportContext) -> None:
+    """Release the stored uses of coupons that the source counts for an order, or does not have."""
+    records = context.writer.records
+    for entries in records.all_of(COUPON_USE.name):
+        targets = records.targets(COUPON_USE.name, context.index.not_beyond(entries))
+        uses = imported_uses(context, COUPON_USE, "id", targets.values())
+        of_uses = records.sources("coupon", [use.coupon_id for use in uses.values()])
+        gone = set(context.staging.missing("posts:shop_coupon", list(of_uses.values())))
+        context.writer.write(
+            COUPON_USE,
+            [
+                released(meta_id, use, {}, "postmeta")
+                for meta_id, use in uses.items()
+                if use.status == "confirmed" and of_uses.get(use.coupon_id) not in {None, *gone}
+            ],
+        )
 
 
 def redemptions(

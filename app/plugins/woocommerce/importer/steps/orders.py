@@ -14,7 +14,13 @@ from app.db.session import run_statement
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import ORDERS
-from app.plugins.woocommerce.importer.context import ImportContext, redemption
+from app.plugins.woocommerce.importer.context import (
+    ImportContext,
+    Uses,
+    imported_uses,
+    redemption,
+    released,
+)
 from app.plugins.woocommerce.importer.convert import Alterations, Converted, LeftOut, is_yes, whole
 from app.plugins.woocommerce.importer.convert.items import Items, StoredItems, items_of_order
 from app.plugins.woocommerce.importer.kinds import ORDER, ORDER_USE
@@ -53,10 +59,36 @@ def orders(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
         if account and each.resolved["customer_id"] is None:
             each.altered.append(f"account {account} does not exist, so it is a guest order")
     _make_keys_unique(context, found)
-    _keep_coupons(context, found, items)
+    kept = _uses_here(context, list(page))
+    _keep_coupons(context, found, items, kept)
     yield found
     _link_parents(context, found)
-    _uses(context, found, sources, items)
+    _uses(context, found, sources, items, kept)
+
+
+def _uses_here(context: ImportContext, ids: Collection[int]) -> Uses:
+    """Return the coupon uses that earlier imports have stored for orders, by their line."""
+    targets = context.writer.records.targets("order", list(ids), erased=True)
+    return imported_uses(context, ORDER_USE, "order_id", targets.values()) if targets else {}
+
+
+def count_kept_uses(context: ImportContext, ids: Collection[int]) -> None:
+    """Count the uses of orders that only this shop has, so that ``_used_by`` adds no further ones.
+
+    Args:
+        ids: the IDs of the orders at the source.
+    """
+    uses = [each for each in _uses_here(context, ids).values() if each.status == "confirmed"]
+    records = context.writer.records
+    coupons = records.sources("coupon", [each.coupon_id for each in uses])
+    accounts = records.sources("customer", [each.customer_id for each in uses])
+    context.index.add_order_uses(
+        [
+            (coupons[each.coupon_id], str(accounts.get(each.customer_id) or each.email_normalized))
+            for each in uses
+            if each.coupon_id in coupons
+        ]
+    )
 
 
 def _link_parents(context: ImportContext, orders: Sequence[Converted]) -> None:
@@ -88,20 +120,27 @@ _LINK = (
 
 
 def _keep_coupons(
-    context: ImportContext, orders: Sequence[Converted], all_items: Mapping[int, Items]
+    context: ImportContext,
+    orders: Sequence[Converted],
+    all_items: Mapping[int, Items],
+    kept: Uses,
 ) -> None:
-    """Store the coupon of each coupon line: a line has no redemption before its first use."""
+    """Store the coupon of each coupon line: a line has no redemption before its first use.
+
+    A use keeps its coupon, also if another coupon of the source has the code now.
+    """
     found = [
         (order, coupons) for order in orders if (coupons := all_items[order.source_id].coupons)
     ]
     known = _coupons(context, {code for _, coupons in found for _, code, _ in coupons})
     for order, coupons in found:
-        kept = {
-            str(item_id): {**order.values["item_details"][str(item_id)], COUPON_ID: known[code][1]}
-            for item_id, code, _ in coupons
-            if code in known
+        here = {item_id: known[code][1] for item_id, code, _ in coupons if code in known}
+        here |= {item_id: kept[item_id].coupon_id for item_id, _, _ in coupons if item_id in kept}
+        details = order.values["item_details"]
+        order.resolved["item_details"] = details | {
+            str(item_id): {**details[str(item_id)], COUPON_ID: coupon_id}
+            for item_id, coupon_id in here.items()
         }
-        order.resolved["item_details"] = order.values["item_details"] | kept
 
 
 def _coupons(context: ImportContext, codes: Collection[str]) -> dict[str, tuple[int, int]]:
@@ -249,8 +288,9 @@ def _uses(
     orders: Sequence[Converted],
     sources: Mapping[int, SourceOrder],
     all_items: Mapping[int, Items],
+    kept: Uses,
 ) -> None:
-    """Import the uses of coupons by some orders."""
+    """Import the uses of coupons by some orders, and release those without a line any more."""
     effects = context.catalog.redemption_effects
     found = [
         use
@@ -258,17 +298,26 @@ def _uses(
         if all_items[order.source_id].coupons
         for use in _uses_of(sources[order.source_id], order, all_items[order.source_id], effects)
     ]
-    if not found:
+    count_kept_uses(context, sources.keys() - {order.source_id for order in orders})
+    if not found and not kept:
         return
     context.resolve(ORDER_USE, found)
-    edited = _edited_here(context, [use.references["order"] for use in found])
+    edited = _edited_here(context, [order.source_id for order in orders])
     coupons = _coupons(context, {use.values["code"] for use in found})
-    written = []
+    of_kept = context.writer.records.sources("coupon", [use.coupon_id for use in kept.values()])
+    lines = {
+        order.source_id: {line for line, _, _ in all_items[order.source_id].coupons}
+        for order in orders
+        if order.source_id not in edited
+    }
+    written = _without_line(context, lines, kept)
     for use in found:
-        code, order_id = use.values["code"], use.resolved["order_id"]
-        if code not in coupons:
+        order_id, here = use.resolved["order_id"], kept.get(use.source_id)
+        source_coupon, coupon_id = coupons.get(use.values["code"], (0, None))
+        if here and here.coupon_id in of_kept:  # also if another coupon has the code now
+            source_coupon, coupon_id = of_kept[here.coupon_id], here.coupon_id
+        if coupon_id is None:
             continue  # a code that matches no coupon has no redemption (redemptions 6)
-        source_coupon, coupon_id = coupons[code]
         if use.values["status"] == "confirmed":
             account = use.references.get("customer", 0)
             key = str(account) if account else use.values["email_normalized"]
@@ -282,6 +331,23 @@ def _uses(
     written.sort(key=lambda use: use.source_id)
     context.report.counts_of("redemptions")["read"] += len(written)
     context.writer.write(ORDER_USE, written)
+
+
+def _without_line(
+    context: ImportContext, lines: Mapping[int, Collection[int]], kept: Uses
+) -> list[Converted]:
+    """Return the live uses of orders that have no coupon line at the source any more, released.
+
+    Args:
+        lines: the IDs of the coupon lines of orders, by the ID of the order at the source.
+    """
+    live = {line: use for line, use in kept.items() if use.status == "confirmed"}
+    orders = context.writer.records.sources("order", [use.order_id for use in live.values()])
+    return [
+        released(line, use, {"order": order}, "woocommerce_order_items")
+        for line, use in live.items()
+        if line not in lines.get(order := orders[use.order_id], {line})
+    ]
 
 
 def _edited_here(context: ImportContext, ids: Sequence[int]) -> set[int]:

@@ -180,6 +180,16 @@ class RecordMap:
             found |= dict(self._staged.execute(staged, (kind, *wanted)).fetchall())
         return found
 
+    def sources(self, kind: str, targets: Iterable[int | None]) -> dict[int, int]:
+        """Return the IDs at the source of imported records of a kind, by their ID in this shop."""
+        found = select(IMPORTED_RECORDS.c.target_id, IMPORTED_RECORDS.c.source_id).where(
+            IMPORTED_RECORDS.c.import_source_id == self.source_id,
+            IMPORTED_RECORDS.c.kind == kind,
+            is_one_of(IMPORTED_RECORDS.c.target_id, _IDS),
+        )
+        ids = list({each for each in targets if each})
+        return dict(map(tuple, fetch(found, {"ids": ids}))) if ids else {}
+
     def forget(self, kind: str, ids: Sequence[int]) -> None:
         """Remove the entries of records of a kind, by their ID at the source."""
         run_statement(delete(IMPORTED_RECORDS).where(self._is_entry(kind, ids)))
