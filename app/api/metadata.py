@@ -45,15 +45,14 @@ class WantedMetadata:
         self._lists_of_schema = serializer.lists_with_metadata if is_native else frozenset()
         self._all = self._field is not None and query is not None and query.get("meta") == "true"
         # The keys of the records and of the items of each list; None for all keys.
-        self._keys: Selection = {}
+        self._keys: Selection = None if self._all else {}
         self._of_record = self._all
         self._lists: dict[str, Selection] = {}
+        if self._all:
+            self._lists = dict.fromkeys(self._lists_of_schema)
         # Lists whose IDs are selected only to find the metadata of items.
         self._without_ids: set[str] = set()
         self.selection: Selection = None if query is None else query["selection"]
-        if self._all:
-            self._keys = None
-            self._lists = dict.fromkeys(self._lists_of_schema)
         if self.selection is not None:
             self.selection = self._without_metadata(self.selection)
         self.has_items = bool(self._lists)

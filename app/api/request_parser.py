@@ -148,19 +148,9 @@ def is_strict() -> bool:
     """
     if getattr(current_app.blueprints.get(request.blueprint or ""), "always_strict", False):
         return True
-    prefer = request.environ.get("HTTP_PREFER")
-    if prefer is None:
-        by_default: bool = current_app.config["SHOP_STRICT"]
-        return by_default and current_dialect().has_strict_requests
-    return _handling(prefer) == "strict" and current_dialect().has_strict_requests
-
-
-def _handling(prefer: str) -> str:
-    """Return ``strict`` or ``lenient``. The first of several preferences applies."""
-    found = _HANDLING.search(prefer)
-    if found:
-        return found[1].lower()
-    return "strict" if current_app.config["SHOP_STRICT"] else "lenient"
+    found = _HANDLING.search(request.environ.get("HTTP_PREFER", ""))  # the first of several
+    wanted: bool = found[1].lower() == "strict" if found else current_app.config["SHOP_STRICT"]
+    return wanted and current_dialect().has_strict_requests
 
 
 def apply_strict_handling() -> None:
