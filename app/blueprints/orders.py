@@ -35,7 +35,7 @@ init_app = blp.init_app
 
 
 def _body(order: Mapping[str, object]) -> Body:
-    return {"order": OrderSerializer().records([order])[0]}
+    return {"order": OrderSerializer().record(order)}
 
 
 @blp.route("")
