@@ -194,13 +194,18 @@ def _errors(outcome: BatchOutcome) -> Iterator[dict[str, object]]:
         }
 
 
+def is_unicode(raw: bytes) -> bool:
+    """Return whether a file is UTF-8 or begins as UTF-16 does."""
+    try:
+        return raw.startswith(_UTF16_MARKS) or bool(raw.decode())
+    except UnicodeDecodeError:
+        return False
+
+
 def _decoded(raw: bytes) -> str:
     if raw.startswith(_UTF16_MARKS):
         return raw.decode("utf-16")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("cp1252")
+    return raw.decode("utf-8-sig" if is_unicode(raw) else "cp1252")
 
 
 def _stored_lines(content: bytes, target: Target, file_format: str) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from app.import_export.csv_format import flattened
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.exports import records, whole_snapshot
 from app.import_export.imports import OnConflict
-from app.import_export.stored_files import MAX_RECORDS, converted
+from app.import_export.stored_files import MAX_RECORDS, converted, is_unicode
 from app.models import IMPORT_ERRORS
 from app.plugins.admin import html, texts
 from app.plugins.admin.calls import api_request, call, can, form_headers, require
@@ -127,7 +127,8 @@ def upload() -> Response | BaseResponse:
             raise
         return _page(texts.of_api(error.sentence()))
     shown = {"show": "request"} if "_show" in request.form else {}
-    return see_other("admin_data.show_import", import_id=sent.content["id"], **shown)
+    notice = {} if is_unicode(raw) else {"done": "windows"}
+    return see_other("admin_data.show_import", import_id=sent.content["id"], **shown, **notice)
 
 
 _OF_FILE = {

@@ -56,6 +56,8 @@ DONE = {
     "refunded": "The refund was recorded.",
     "merged": "The accounts were merged.",
     "claimed": "The orders now belong to this customer.",
+    "windows": "The file is not UTF-8, so it was read as Windows-1252. If letters such as ä or é "
+    "would be wrong, cancel the import, save the file as UTF-8, and choose it again.",
     "lost": "The action was not performed. Open its page again, and repeat it.",
 }
 """What the parameter ``done`` of an address reports after an action, by its value."""

@@ -37,7 +37,7 @@ def send(browser, content, name="coupons.csv", kind="coupons", on_conflict="fail
     path = re.search("/data/imports/[0-9]+", page.location)[0]
     if checks:
         work(browser.app)
-    return browser.get(path), path
+    return browser.get(page.location.removeprefix("/admin")), path
 
 
 def test_page_offers_downloads_and_the_upload(browser):
@@ -144,6 +144,8 @@ def test_semicolons_and_windows_text_are_read(app, browser, admin):
     rows = "email;first_name\nada@example.com;Zo\xeb\n".encode("cp1252")
     page, path = send(browser, rows, kind="customers")
     assert "1 would be created" in page.text
+    assert "it was read as Windows-1252" in page.text
+    assert "Windows-1252" not in send(browser, "email;first_name\nbob@example.com;Zo\xeb\n")[0].text
     browser.post(f"{path}/start")
     work(app)
     assert admin.get("/customers/email/ada@example.com").json["customer"]["first_name"] == "Zoë"
