@@ -31,7 +31,8 @@ def show() -> Response:
     report = sales.content if sales else None
     is_used = report and any(report["totals"][name] for name in ("orders", "uses"))
     sales_of = [name for name in ("list_orders", "list_redemptions") if can(name)]
-    if not is_used and not _has_records(sales_of):
+    may_know = sales_of or can("list_coupons")
+    if not is_used and may_know and not _has_records(sales_of):
         coupon = _most_used_coupon()
         if not (coupon and coupon["usage_count"]):
             is_empty = _can_load_demo() and not _has_records()

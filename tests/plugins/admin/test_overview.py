@@ -44,6 +44,13 @@ def test_the_first_steps_lead_from_a_coupon_to_its_cart(admin, browser):
     assert "Revenue" in browser.get("/").text
 
 
+def test_a_key_that_cannot_know_of_sales_sees_no_first_steps(new_browser):
+    page = new_browser("bob", "subscriber").get("/")
+    assert "Welcome" not in page.text
+    assert "Your key cannot read reports." in page.text
+    assert "Your key cannot read orders." in page.text
+
+
 def test_a_key_for_coupons_alone_sees_the_first_steps_until_a_coupon_is_used(
     admin, make_coupon, new_browser
 ):
