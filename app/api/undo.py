@@ -152,7 +152,7 @@ _KINDS: Mapping[str, _Kind] = {
         OrderUpdate,
         "shop_api_user_cannot_edit_order",
         partial(_save, save_orders),
-        lambda row: OrderSerializer().records([row])[0],
+        lambda row: OrderSerializer().record(row),
         restore_order,
         partial(delete_order, force=False),
         "shop_api_user_cannot_delete_order",

@@ -119,7 +119,7 @@ def restore_order(order_id: int) -> Response:
     The order gets its previous status and uses its coupons again.
     """
     order = trash.restore_order(current_principal(), order_id)
-    return json_response({"order": OrderSerializer().records([order])[0]})
+    return json_response({"order": OrderSerializer().record(order)})
 
 
 @order_trash.route("/trash", methods=["DELETE"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -123,20 +123,19 @@ def permissions_of(
     return {order_id: DownloadPermissions(stored) for order_id, stored in found.items()}
 
 
-def write_permissions(session: Session, changes: Iterable[tuple[int, DownloadPermissions]]) -> None:
-    """Write the permissions of orders after changes, one statement for each kind of change."""
-    pairs = list(changes)
+def write_permissions(session: Session, after: Mapping[int, DownloadPermissions]) -> None:
+    """Write the permissions of orders, by ID, with one statement for each kind of change."""
     created = [
         {**record, "order_id": order_id}
-        for order_id, permissions in pairs
+        for order_id, permissions in after.items()
         for record in permissions.created
     ]
     updated = [
         {**permissions.stored[permission_id], "this": permission_id}
-        for _, permissions in pairs
+        for permissions in after.values()
         for permission_id in sorted(permissions.updated)
     ]
-    removed = [permission_id for _, permissions in pairs for permission_id in permissions.removed]
+    removed = [each for permissions in after.values() for each in permissions.removed]
     if removed:
         session.execute(delete(DOWNLOADS).where(DOWNLOADS.c.id.in_(removed)))
     if updated:

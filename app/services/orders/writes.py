@@ -191,7 +191,8 @@ class _OrderWrites(Writes[OrderRow]):
         held: the locked campaigns of the coupons of the request.
         parents: the parents of the request that are orders and not in the trash.
         taken_keys: the order keys of the request that orders have.
-        permissions: the download permissions of stored orders that the request can change.
+        permissions: the download permissions of new orders, and of stored ones that the request can
+            change.
         notes: the notes to add, each with its order.
         refunds: the refunds of stored orders whose items the request can change.
         new_refunds: the refunds to add, each with its order.
@@ -208,7 +209,6 @@ class _OrderWrites(Writes[OrderRow]):
     item_ids: Iterator[int]
     permissions: dict[int, DownloadPermissions]
     metadata: MetadataChanges
-    new_permissions: list[DownloadPermissions] = field(default_factory=list)
     refunds: Sequence[OrderRefundRow] = ()
     notes: list[tuple[Record, Record]] = field(default_factory=list)
     new_refunds: list[tuple[Record, Record]] = field(default_factory=list)
@@ -258,7 +258,7 @@ class _OrderWrites(Writes[OrderRow]):
             self.changes += plan.write(session, order["id"])
         self.metadata.keep(metadata, None, order, *items_of_order(order["id"], items.ids()))
         self.taken_keys.add(order["order_key"])
-        self.new_permissions.append(permissions)
+        self.permissions[order["id"]] = permissions
         if change and status != columns.PENDING:
             self.notes.append((order, columns.status_note(order, columns.PENDING, change)))
         return order
@@ -332,8 +332,7 @@ class _OrderWrites(Writes[OrderRow]):
                 columns.note_created(note_id, note, order["customer_id"])
                 for note_id, (order, note) in zip(ids, self.notes, strict=True)
             ]
-        new = zip((order["id"] for order in created), self.new_permissions, strict=True)
-        write_permissions(session, [*new, *self.permissions.items()])
+        write_permissions(session, self.permissions)
         notify_with_coupons(session, self.actor, self.changes)
         return [
             result if isinstance(result, ShopError) else columns.with_total_tax(result)
