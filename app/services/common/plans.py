@@ -100,12 +100,7 @@ def first_matches(
 
 
 def fetch_page(
-    columns: Columns,
-    find: Find,
-    query: ListQuery,
-    *,
-    key: ColumnElement[object],
-    may_read: bool,
+    columns: Columns, find: Find, query: ListQuery, *, key: ColumnElement[object], may_read: bool
 ) -> Page:
     """Return a page of records, which is empty if the actor may not read them (spec 5).
 
@@ -121,7 +116,7 @@ def fetch_page(
     # Without a limit, the list has a single page, and all later pages are empty.
     offset = query.offset or (size or INT64_MAX) * (query.page - 1)
     if size is None or size > STREAM_ABOVE:
-        rows, total = _stream(columns, find, query, key=key, window=(offset, size or INT64_MAX))
+        rows, total = _stream(columns, find, query, key, (offset, size or INT64_MAX))
         return Page(rows, total, query.page, size)
     first = _first_of_all(columns, find, key, query.order)
     if first is not None and not offset:
@@ -148,12 +143,7 @@ def fetch_page(
 
 
 def _stream(
-    columns: Columns,
-    find: Find,
-    query: ListQuery,
-    *,
-    key: ColumnElement[object],
-    window: tuple[int, int],
+    columns: Columns, find: Find, query: ListQuery, key: ColumnElement[Any], window: tuple[int, int]
 ) -> tuple[Sequence[Row] | RowStream, int]:
     """Return the rows of a page that is read in batches, and the number of all matches.
 
