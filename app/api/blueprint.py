@@ -16,6 +16,7 @@ from app.api.dialect import NATIVE
 from app.api.openapi.operations import describe_file, describe_operation
 from app.api.request_parser import ArgumentParser, apply_strict_handling
 from app.api.view_docs import View, document, document_rights, documented
+from app.conversions.text import did_you_mean
 from app.errors.codes import ERRORS
 from app.schemas.loading import instance_of
 
@@ -120,7 +121,7 @@ class Blueprint(flask_smorest.Blueprint):
     def errors(*codes: str) -> Callable[[View], View]:
         """Document the error codes of an operation, in addition to the common error codes."""
         if unknown := [code for code in codes if code not in ERRORS]:
-            raise ValueError(f"unknown error code {unknown[0]!r}")
+            raise ValueError(f"unknown error code {unknown[0]}{did_you_mean(unknown[0], ERRORS)}")
 
         def decorate(view: View) -> View:
             found = {code: ERRORS[code][0] for code in codes}

@@ -120,7 +120,7 @@ class Vague:
 class Misspelt:
     @staticmethod
     def init_app(app, api):
-        Blueprint.errors("shop_api_misspelt")
+        Blueprint.errors("shop_api_user_cannot_read_orders")
 
 
 class Closed:
@@ -169,7 +169,10 @@ REFUSED = [
     ([("fails", f"{HERE}:Failing")], "The plugin 'fails' failed at start: 'colour'"),
     (
         [("misspelt", f"{HERE}:Misspelt")],
-        "The plugin 'misspelt' failed at start: unknown error code 'shop_api_misspelt'",
+        (
+            "The plugin 'misspelt' failed at start: unknown error code shop_api_user_cannot_read_orders "
+            "(did you mean shop_api_user_cannot_read_order?)"
+        ),
     ),
     (
         [("anew", f"{HERE}:Anew")],
