@@ -3,7 +3,7 @@
 from tests.dumps.shop import FIRST_COUPON, FIRST_CUSTOMER, Shop, php
 
 
-def test_erased_records_are_left_out_also_with_overwrite(shop_file, import_dump, erp, admin):
+def test_erased_records_are_left_out_also_with_overwrite(shop_file, import_dump, erp):
     shop = Shop(customers=3, coupons=2, orders=12)
     import_dump(shop_file(shop))
     customer = FIRST_CUSTOMER + 1
@@ -11,7 +11,7 @@ def test_erased_records_are_left_out_also_with_overwrite(shop_file, import_dump,
         if order["status"] not in {"completed", "cancelled", "refunded", "failed"}:
             erp.put(f"/orders/{order['id']}", {"order": {"status": "completed"}})
     email = erp.get(f"/customers/{customer}").get_json()["customer"]["email"]
-    erased = admin.post("/persons/erase", {"person": {"customer_id": customer}}).get_json()
+    erased = erp.post("/persons/erase", {"person": {"customer_id": customer}}).get_json()
     assert erased["erasure"]["complete"]
     orders = erased["erasure"]["erased"]["orders"]
     assert orders > 0
@@ -39,14 +39,14 @@ class WithAddresses(Shop):
         return [*(dict(super().coupon_meta(number)) | {"customer_email": addresses}).items()]
 
 
-def test_erased_address_does_not_come_back_to_a_coupon(shop_file, import_dump, admin):
+def test_erased_address_does_not_come_back_to_a_coupon(shop_file, import_dump, erp):
     shop = WithAddresses(customers=3, coupons=1, orders=0)
     import_dump(shop_file(shop))
     person = {"person": {"customer_id": FIRST_CUSTOMER + 1}}
-    assert admin.post("/persons/erase", person).get_json()["erasure"]["complete"]
+    assert erp.post("/persons/erase", person).get_json()["erasure"]["complete"]
     for options in ([], ["--overwrite"], ["--overwrite"]):
         printed = import_dump(shop_file(shop), *options)
-        coupon = admin.get(f"/coupons/{FIRST_COUPON}").get_json()["coupon"]
+        coupon = erp.get(f"/coupons/{FIRST_COUPON}").get_json()["coupon"]
         assert coupon["customer_emails"] == ["erased@erased.invalid", "other@shop.example"]
         altered = [line["why"] for line in printed.lines if line["id"] == FIRST_COUPON]
         if options and printed.row("coupons")[2]:

@@ -388,27 +388,27 @@ def customers_of_orders(client):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
-def test_merged_account_stays_merged(shop_file, import_dump, admin, options):
+def test_merged_account_stays_merged(shop_file, import_dump, erp, options):
     kept, removed = FIRST_CUSTOMER, FIRST_CUSTOMER + 1
     import_dump(shop_file(Shop(customers=3, orders=5)))
     body = {"merge": {"customer_id": removed}}
-    assert admin.post(f"/customers/{kept}/merge", body).status_code == 200
+    assert erp.post(f"/customers/{kept}/merge", body).status_code == 200
     printed = import_dump(shop_file(Shop(customers=3, orders=14)), *options)
     assert [line["why"] for line in printed.lines if line["table"] == "users"] == [
         "it was merged into another account of this shop"
     ]
-    assert admin.get(f"/customers/{removed}").status_code == 404
+    assert erp.get(f"/customers/{removed}").status_code == 404
     # Its orders, also the new ones, are those of the kept account.
     expected = {
         number: kept if order["customer"] == removed else order["customer"]
         for number, order in enumerate(Shop(customers=3).order(each) for each in range(14))
     }
-    assert customers_of_orders(admin) == expected
+    assert customers_of_orders(erp) == expected
     assert removed in {Shop(customers=3).order(each)["customer"] for each in range(5, 14)}
 
 
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
-def test_records_that_were_deleted_here(shop_file, import_dump, admin, options):
+def test_records_that_were_deleted_here(shop_file, import_dump, erp, options):
     """New records at the source, which refer to them, are imported without them."""
     import_dump(shop_file(Shop(customers=3, coupons=1, orders=5)))
     for path in (
@@ -416,10 +416,10 @@ def test_records_that_were_deleted_here(shop_file, import_dump, admin, options):
         f"/coupons/{FIRST_COUPON}",
         f"/orders/{FIRST_ORDER}",
     ):
-        assert admin.delete(f"{path}?force=true").status_code == 200
+        assert erp.delete(f"{path}?force=true").status_code == 200
     printed = import_dump(shop_file(Shop(customers=3, coupons=1, orders=14, notes=2)), *options)
     of_deleted = {Shop(customers=3).order(each)["customer"] for each in range(5, 14)} - {0}
-    customers = {each for number, each in customers_of_orders(admin).items() if number > 4} - {0}
+    customers = {each for number, each in customers_of_orders(erp).items() if number > 4} - {0}
     assert FIRST_CUSTOMER in of_deleted
     if options:  # they are imported again
         assert customers == of_deleted
