@@ -41,6 +41,7 @@ def reserved_uncounted(_: Any) -> None:
     per_user = COUPONS.c.usage_limit_per_user
     terms._OF_CUSTOMER = terms._terms(case((per_user > 0, count), else_=null()), null())
     terms._WITH_CODES = terms._OF_CUSTOMER.where(terms._HAS_ONE_OF_CODES)
+    terms._WITH_CODES_AND_ACCOUNT = terms._with_account(terms._WITH_CODES)
     this = terms.is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList))
     terms._WITH_IDS = terms._OF_CUSTOMER.where(this)
     take_with(slots._HAS_SLOT, or_(per_user == 0, per_user > count))

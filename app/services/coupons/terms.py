@@ -185,6 +185,15 @@ def _terms(
     ).select_from(COUPONS.outerjoin(CAMPAIGNS, CAMPAIGNS.c.id == COUPONS.c.campaign_id))
 
 
+def _with_account(coupons: Select[object]) -> Select[object]:
+    """Return a select of coupons with the account that has the address of the parameter ``key``."""
+    return coupons.add_columns(
+        USERS.c.id.label("account_id"),
+        USERS.c.email_normalized.label("account_email"),
+        type_coerce(MERGED_EMAILS, Json).label("account_merged"),
+    ).outerjoin(USERS, USERS.c.id == ACCOUNT_WITH_EMAIL)
+
+
 _OF_CUSTOMER = _terms(
     case((COUPONS.c.usage_limit_per_user > 0, _USES_BY_CUSTOMER), else_=null()),
     case(
@@ -202,11 +211,7 @@ _HAS_ONE_OF_CODES = and_(
     COUPONS.c.code.in_(bindparam("codes", expanding=True)), frequent(PUBLISHED)
 )
 _WITH_CODES = _OF_CUSTOMER.where(_HAS_ONE_OF_CODES)
-_WITH_CODES_AND_ACCOUNT = _WITH_CODES.add_columns(
-    USERS.c.id.label("account_id"),
-    USERS.c.email_normalized.label("account_email"),
-    type_coerce(MERGED_EMAILS, Json).label("account_merged"),
-).outerjoin(USERS, USERS.c.id == ACCOUNT_WITH_EMAIL)
+_WITH_CODES_AND_ACCOUNT = _with_account(_WITH_CODES)
 _WITH_CODES_OF_GUEST = _OF_GUEST.where(_HAS_ONE_OF_CODES)
 _WITH_IDS = _OF_CUSTOMER.where(_HAS_ONE_OF_IDS)
 
