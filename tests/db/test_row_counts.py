@@ -326,6 +326,18 @@ def test_totals_of_a_period_without_its_bounds(app, admin, prefix, name):
             assert found.headers["X-WP-Total"] == str(len(found.get_json())) == str(len(wanted))
 
 
+def test_a_total_without_some_ids_does_not_count_the_others(app, admin, statements):
+    ids = [insert_order(app, status="completed") for _ in range(4)]
+    trashed = insert_order(app, status="trash")
+    for left_out, total in (([ids[0]], 3), ([*ids[1:3], trashed, 10**6], 2), ([trashed], 4)):
+        statements.clear()
+        excluded = ",".join(map(str, left_out))
+        found = admin.get("/wp-json/wc/v3/orders", {"exclude": excluded})
+        assert found.headers["X-WP-Total"] == str(len(found.get_json())) == str(total)
+        (counting,) = [each for each in statements if "count(*)" in each]
+        assert "row_counts" in counting
+
+
 def test_totals_are_exact_after_concurrent_writes(app, admin):
     """Each writer meets the others in the same week; in the end nothing is lost or counted twice."""
 

@@ -206,8 +206,9 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> Total:
     found = matching.found() if most is None else matching.first(most + 1)
     number: Select[int] | None = None
     if counted is not None and matching.search is None:
-        number = counted.in_period(matching.conditions, found)
-        number = counted.by_change(matching.conditions, found) if number is None else number
+        ways = (counted.in_period, counted.by_change, counted.without_ids)
+        numbers = (way(matching.conditions, found) for way in ways)
+        number = next((each for each in numbers if each is not None), None)
     number = _count(found) if number is None else number
     has_older = None if most is None or matching.search is None else matching.search.has_older
     if has_older is not None:

@@ -6,7 +6,17 @@ from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from operator import ge, gt, le, lt
 
-from sqlalchemy import BinaryExpression, ColumnElement, Select, case, func, select, true
+from sqlalchemy import (
+    BinaryExpression,
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    case,
+    func,
+    select,
+    true,
+)
+from sqlalchemy.sql.operators import not_in_op
 
 from app.db.read_pool import MAX_SELECTS
 from app.models import ROW_COUNTS
@@ -69,8 +79,7 @@ class RowCountFilter:
         edges = [] if first is None else [self.timestamp < first]
         edges += [] if end is None else [self.timestamp >= end]
         for edge in edges:
-            outside = found.where(edge).subquery()
-            number += select(func.count()).select_from(outside).scalar_subquery()
+            number += _number_of(found.where(edge))
         return select(number)
 
     def by_change(
@@ -95,12 +104,28 @@ class RowCountFilter:
             return None
         every, (record_id,) = self.number.scalar_subquery(), found.selected_columns
         others = select(record_id).where(self.part, ~bound)
-        changed, unchanged = (
-            select(func.count()).select_from(ids.subquery()).scalar_subquery()
-            for ids in (found, others)
-        )
+        changed, unchanged = map(_number_of, (found, others))
         are_most = self.of_weeks(*weeks) * 2 > every
         return select(case((are_most, every - unchanged), else_=changed))
+
+    def without_ids(
+        self, conditions: Sequence[ColumnElement[bool]], found: Select[int]
+    ) -> Select[int] | None:
+        """Return a select that counts all records but those with some IDs.
+
+        Args:
+            conditions: the conditions of ``found``, which selects the IDs of the records.
+
+        Returns:
+            None if there are other conditions than one that leaves IDs out.
+        """
+        others, (record_id,) = conditions[0], found.selected_columns
+        if len(conditions) > 1 or not isinstance(others, BinaryExpression):
+            return None
+        if others.operator is not not_in_op or others.left is not record_id:
+            return None
+        left_out = select(record_id).where(self.part, ~others)
+        return select(self.number.scalar_subquery() - _number_of(left_out))
 
     def of_weeks(self, first: datetime | None, end: datetime | None) -> ColumnElement[int]:
         """Return the number of records of whole weeks, as a part of a statement.
@@ -115,6 +140,10 @@ class RowCountFilter:
         if end is not None:
             weeks = weeks.where(_COUNTS.week < end.date())
         return _of_table(weeks, self.table_name, self.partitions, self.without).scalar_subquery()
+
+
+def _number_of(ids: Select[int]) -> ScalarSelect[int]:
+    return select(func.count()).select_from(ids.subquery()).scalar_subquery()
 
 
 def _whole_weeks(
