@@ -131,7 +131,8 @@ def _matching(query: RedemptionQuery) -> Find:
     """Return the redemptions that match a ``RedemptionQuery``."""
     conditions = conditions_of(query)
     if query.updated_at_min is None and query.updated_at_max is None:
-        return _found(conditions)
+        found = _found(conditions)
+        return partial(_with_few, found) if _is_at_end(query, "created_at", found) else found
     return partial(_changed, query, conditions)
 
 
@@ -149,15 +150,28 @@ def _changed(
     expiring = select(expires_at).where(IS_RESERVED, expires_at <= now() + _REQUEST, differs)
     # Sorted, so that PostgreSQL reads the index of reservations whatever its statistics say.
     first = expiring.order_by(expires_at, REDEMPTIONS.c.id).limit(1).scalar_subquery()
-    every, differing = fetch(select(_COUNTED.number.scalar_subquery(), first))[0]
-    if differing is not None:
+    if fetch(select(first))[0][0] is not None:
         return _found(conditions)
     matching = _found(conditions_of(query, as_stored=True))
-    bound = query.updated_at_max if query.order == "desc" else query.updated_at_min
-    if bound is None or query.orderby == "date" or len(matching.conditions) > len(stored):
-        return matching
-    # The matches are at the end of the list. The index of changes has the ID and the expiry, too.
-    return replace(matching, few=int(every) // 2)
+    return _with_few(matching, fetch) if _is_at_end(query, "updated_at", matching) else matching
+
+
+def _is_at_end(query: RedemptionQuery, name: str, matching: Matching) -> bool:
+    """Return whether a query has no filter but a period, whose redemptions are at the list's end.
+
+    Args:
+        name: the beginning of the names of the bounds. The index of their times has the ID and the
+            expiry, too.
+    """
+    first, last = getattr(query, f"{name}_min"), getattr(query, f"{name}_max")
+    if query.orderby == "date" or len(matching.conditions) > len({first, last} - {None}):
+        return False
+    return (last if query.order == "desc" else first) is not None
+
+
+def _with_few(matching: Matching, fetch: Fetch) -> Matching:
+    """Return matches that are found first, and then sorted, if they are up to half of all."""
+    return replace(matching, few=int(fetch(_COUNTED.number)[0][0]) // 2)
 
 
 def _found(conditions: Sequence[ColumnElement[bool]]) -> Matching:
