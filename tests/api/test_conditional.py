@@ -303,7 +303,7 @@ def test_legacy_record_has_the_etag_of_its_own_form(admin, paths):
         ("customer", "PUT", 5),  # ... and what the account may do, and its statistics
         # ... and its webhooks, merged accounts, and the erasure of its orders, redemptions, events,
         # imports and responses.
-        ("customer", "DELETE", 38),
+        ("customer", "DELETE", 31),
     ],
 )
 def test_request_without_conditions_needs_no_further_statement(

@@ -75,6 +75,6 @@ def test_single_writes_send_as_many_statements_as_a_bulk_of_one(
     assert len(without_key(statements)) == 5
     statements.clear()
     admin.delete(f"/customers/{customer['id']}")
-    # The account, its roles, its webhooks, the erasure of its data (26, and on PostgreSQL the lock of
+    # The account, its roles, its webhooks, the erasure of its data (19, and on PostgreSQL the lock of
     # refused carts), the deletion, the event.
-    assert len(without_key(statements)) == (31 if "sqlite" in database_url else 32)
+    assert len(without_key(statements)) == (24 if "sqlite" in database_url else 25)

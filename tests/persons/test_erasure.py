@@ -445,23 +445,24 @@ def test_settings_name_the_statuses_and_the_metadata_that_stay(client_with, admi
     assert order["line_items"][0]["metadata"] == {"gift": "mark"}
 
 
-def test_an_erasure_is_an_event_although_a_new_use_replaces_what_it_erased(admin, monkeypatch):
-    """A guest redeems a code between the two counts of an erasure."""
-    make = {"coupon": {"code": "summer"}}
-    assert admin.post("/coupons", make).status_code == 201
-    assert reserve(admin, "summer", "cart", email="guest@example.com")["id"]
-    numbers = erasure._numbers
-    found = []
-
-    def numbers_of_the_first(*args):
-        found.append(numbers(*args))
-        return found[0]
-
-    monkeypatch.setattr(erasure, "_numbers", numbers_of_the_first)
-    erased = admin.post("/persons/erase", {"person": {"email": "guest@example.com"}})
-    assert set(erased.get_json()["erasure"]["erased"].values()) == {0}
-    (event,) = admin.get("/events", {"type": "person.erased"}).get_json()["events"]
-    assert event["data"]["person"]["complete"] is True
+@pytest.mark.both_databases
+def test_parts_of_an_erasure_count_each_record_once(admin, make_customer, make_coupon, monkeypatch):
+    """Uses by the account are erased with the account, those of guests with their orders."""
+    monkeypatch.setattr(erasure, "BATCH", 1)
+    make_coupon(code="summer")
+    ann = make_customer(email="ann@example.com")["id"]
+    order = {"status": "completed", "billing_address": {"email": "ann@example.com"}}
+    order |= {"line_items": [{"name": "Teapot", "price": "1.00"}]}
+    order |= {"coupon_lines": [{"code": "summer"}]}
+    for owner in ({"customer_id": ann}, {}, {"customer_id": ann}):
+        assert admin.post("/orders", {"order": order | owner}).status_code == 201
+    names = {"customer_id": ann}
+    shown = admin.get("/persons/erasure", names).get_json()["erasure"]["erased"]
+    assert (shown["customers"], shown["orders"], shown["redemptions"]) == (1, 3, 3)
+    found = [admin.post("/persons/erase", {"person": names}).get_json() for _ in range(3)]
+    parts = [each["erasure"]["erased"] for each in found]
+    assert {name: sum(part[name] for part in parts) for name in shown} == shown
+    assert [part["redemptions"] for part in parts] == [0, 1, 2]
 
 
 def test_rights_of_persons(client_for, persons):

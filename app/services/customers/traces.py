@@ -380,7 +380,7 @@ def _clear_events(session: Session, traces: Traces, after: int, size: int) -> Do
     """Clear the other events of the account, and those of what they report."""
     most = size * EVENTS_PER_RECORD
     positions, records = erase_events_of(session, traces.customer_ids, most, after)
-    if positions:
+    if any(records.values()):
         erase_reports(session, (), records)
     last = positions[-1] if len(positions) == most else None
     return Done(ceil(len(positions) / EVENTS_PER_RECORD), last)

@@ -160,6 +160,8 @@ def _batches(
     after = 0
     while events := session.execute(found, {**parameters, "after": after}).all():
         yield events
+        if len(events) < BATCH:
+            break
         after = events[-1].position
 
 

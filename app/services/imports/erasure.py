@@ -73,9 +73,10 @@ def _erase(session: Session, import_ids: Collection[int]) -> None:
             reason = "The personal data of a person in the file was erased."
             end_import(session, None, run, ImportStatus.CANCELLED, reason)
     ids = [run["id"] for run in runs]
-    for table in (IMPORT_PARTS, IMPORT_ERRORS):
+    for table in (IMPORT_PARTS, IMPORT_ERRORS) if ids else ():
         session.execute(delete(table).where(table.c.import_id.in_(ids)))
-    session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id.in_(ids)).values(name=""))
+    if ids:
+        session.execute(update(IMPORT_RUNS).where(IMPORT_RUNS.c.id.in_(ids)).values(name=""))
     session.execute(delete(Upload))  # files of the pages of the previous version, if it still runs
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import (
     cast,
     delete,
     func,
+    or_,
     select,
     union,
     update,
@@ -214,7 +215,8 @@ def _reasons(fetch: Fetch, actor: Principal, person: Person) -> list[dict[str, o
 
 def _preview(fetch: Fetch, actor: Principal, person: Person, coupons: FoundCoupons) -> Record:
     emails = sorted(person.emails)
-    numbers = _numbers(fetch, person) | {"coupons": len(coupons.coupons)}
+    left = select(ORDERS.c.id).where(_left(person))
+    numbers = _numbers(fetch, person, left) | {"coupons": len(coupons.coupons)}
     return {
         "customer_id": person.customer_id,
         "emails": emails,
@@ -233,22 +235,34 @@ def other_emails(fetch: Fetch, person: Person) -> list[str]:
     return sorted(found - {"", *person.emails})
 
 
-def _numbers(fetch: Fetch, person: Person) -> dict[str, int]:
-    orders = select(ORDERS.c.id).where(_left(person))
-    of_account = API_KEYS.c.user_id.in_(person.customer_ids)
-    has_address = person.has_redemption & (
-        (USE_COLUMNS["email"] != "") | USE_COLUMNS["customer_id"].is_not(None)
+def _numbers(
+    fetch: Fetch, person: Person, orders: Select[int], *, is_complete: bool = True
+) -> dict[str, int]:
+    """Return how many records of each kind an erasure of some orders erases.
+
+    Args:
+        orders: a select of their IDs.
+        is_complete: whether the rest of the person is erased, too.
+    """
+    erased = person if is_complete else Person()
+    uses = REDEMPTIONS.c.order_id.in_(orders), *uses_of(erased.customer_ids, erased.email_keys)
+    # Uses by the account are erased with the account.
+    kept = () if is_complete else person.customer_ids
+    of_account, email = USE_COLUMNS["customer_id"], USE_COLUMNS["email"]
+    has_person = or_(
+        of_account.is_(None) & (email != ""), of_account.is_not(None) & of_account.not_in(kept)
     )
+    keys = API_KEYS.c.user_id.in_(erased.customer_ids)
     found = {
-        "customers": select(USERS.c.id).where(USERS.c.id.in_(person.customer_ids)),
+        "customers": select(USERS.c.id).where(USERS.c.id.in_(erased.customer_ids)),
         "orders": orders,
         "order_notes": select(ORDER_NOTES.c.id).where(ORDER_NOTES.c.order_id.in_(orders)),
         "order_refunds": select(ORDER_REFUNDS.c.id).where(ORDER_REFUNDS.c.order_id.in_(orders)),
         "downloads": select(DOWNLOADS.c.id).where(DOWNLOADS.c.order_id.in_(orders)),
-        "redemptions": select(REDEMPTIONS.c.id).where(has_address),
-        "keys": select(API_KEYS.c.id).where(of_account),
+        "redemptions": select(REDEMPTIONS.c.id).where(or_(*uses), has_person),
+        "keys": select(API_KEYS.c.id).where(keys),
         "sessions": select(ADMIN_SESSIONS.c.id).where(
-            ADMIN_SESSIONS.c.key_id.in_(select(API_KEYS.c.id).where(of_account))
+            ADMIN_SESSIONS.c.key_id.in_(select(API_KEYS.c.id).where(keys))
         ),
     }
     counted = [
@@ -256,7 +270,7 @@ def _numbers(fetch: Fetch, person: Person) -> dict[str, int]:
         for each in found.values()
     ]
     numbers = dict(zip(found, fetch(select(*counted))[0], strict=True))
-    return numbers | {"imports": len(imports_with(fetch, person.emails))}
+    return numbers | {"imports": len(imports_with(fetch, erased.emails))}
 
 
 # --- coupons ---
@@ -328,10 +342,11 @@ class _Erasure:
     def run(self, account: UserRow | None) -> Record:
         """Write the erasure, and return what was erased."""
         session, person = self.session, self.person
-        before = _numbers(fetch, person)
+        orders = select(ORDERS.c.id).where(ORDERS.c.id.in_([each["id"] for each in self.orders]))
+        erased = _numbers(fetch, person, orders, is_complete=self.is_complete)
         # Refused codes alone are not counted, and are worth an event.
         refused = select(REFUSED_CARTS.c.id).where(person.has_refusal).limit(1)
-        has_refusals = not any(before.values()) and bool(fetch(refused))
+        is_reported = any(erased.values()) or bool(fetch(refused))
         replaced = self._erase_traces(account["email_normalized"] if account else "")
         changes = erase_orders(session, self.orders) + replaced
         if account:
@@ -342,9 +357,6 @@ class _Erasure:
             account["id"] if account else None, self._emails, [each["id"] for each in self.orders]
         )
         hooks = current_catalog().person_hooks.values()
-        after = _numbers(fetch, person)
-        # Another request can write a use of a guest meanwhile.
-        erased = {name: max(before[name] - after[name], 0) for name in before}
         erased |= {"coupons": len(replaced), **{each.name: each.erase(given) for each in hooks}}
         notify(session, self.actor, changes)
         shown = {
@@ -352,7 +364,7 @@ class _Erasure:
             "complete": self.is_complete,
             "erased": erased,
         }
-        if has_refusals or any(before.values()) or any(erased.values()):
+        if is_reported or any(erased.values()):
             self._publish(shown)
         return shown
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, or_, select, union
+from sqlalchemy import ColumnElement, and_, bindparam, case, or_, select, union
 
 from app.conversions.emails import comparable_email
 from app.conversions.numbers import INT64_MAX
@@ -72,10 +72,14 @@ class Person:
         )
 
 
-# Without the address of an account that another account has now.
-_MERGED = select(
-    MERGED_ACCOUNTS.c.id, case((IS_TAKEN, ""), else_=MERGED_ACCOUNTS.c.email).label("email")
-).order_by(MERGED_ACCOUNTS.c.id)
+# Without the address of a merged account that another account has now.
+_OWN_EMAIL = case((IS_TAKEN, ""), else_=MERGED_ACCOUNTS.c.email)
+_ACCOUNT = (
+    select(USERS.c.email, MERGED_ACCOUNTS.c.id, _OWN_EMAIL.label("merged_email"))
+    .outerjoin_from(USERS, MERGED_ACCOUNTS, MERGED_ACCOUNTS.c.customer_id == USERS.c.id)
+    .where(USERS.c.id == bindparam("customer_id"))
+    .order_by(MERGED_ACCOUNTS.c.id)
+)
 
 
 def find_person(fetch: Fetch, names: Mapping[str, Any], place: str = "") -> Person:
@@ -110,13 +114,12 @@ def addresses_of(*emails: str) -> tuple[str, ...]:
 
 
 def _account(fetch: Fetch, customer_id: int) -> Person:
-    found = select(USERS.c.id, USERS.c.email).where(USERS.c.id == customer_id)
-    rows = fetch(found) if 0 < customer_id <= INT64_MAX else ()
+    rows = fetch(_ACCOUNT, {"customer_id": customer_id}) if 0 < customer_id <= INT64_MAX else ()
     if not rows:
         raise ShopError("shop_api_invalid_customer")
-    accounts = fetch(_MERGED.where(MERGED_ACCOUNTS.c.customer_id == customer_id))
-    emails = addresses_of(rows[0].email, *(each.email for each in accounts))
-    return Person(customer_id, (customer_id, *(each.id for each in accounts)), emails)
+    merged = [each for each in rows if each.id is not None]
+    emails = addresses_of(rows[0].email, *(each.merged_email for each in merged))
+    return Person(customer_id, (customer_id, *(each.id for each in merged)), emails)
 
 
 def _of_order(fetch: Fetch, order_id: int) -> Person:
