@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
-from sqlalchemy import Select, func, insert, literal_column, select, table
+from sqlalchemy import insert, literal_column
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
@@ -13,20 +13,20 @@ from app.db.bulk_inserts import insert_records
 from app.db.locks import has_one_writer
 from app.db.records import Record
 from app.db.session import now
+from app.db.sql.types import Id
 from app.models import EVENTS
 from app.services.common.bulk import Data
 
 _ONE = insert(EVENTS).inline()  # without RETURNING
 
 # On SQLite one transaction writes at a time, so the order of positions is the order in which
-# readers see the events, and the ID is assigned at once. SQLite updates the sequence at the end of
-# the statement, which runs once for each row: the table has no triggers, so this takes half of the
-# time of one statement for all rows.
-_last: Select[int] = select(func.coalesce(func.max(literal_column("seq")), 0)).select_from(
-    table("sqlite_sequence")
+# readers see the events, and the ID, which is the position, is assigned at once. SQLite updates the
+# sequence at the end of the statement, which runs once for each row: the table has no triggers, so
+# this takes half of the time of one statement for all rows. It would bind parameters each time.
+_NEXT = literal_column(
+    "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0) + 1", Id
 )
-_NEXT = _last.where(literal_column("name") == EVENTS.name).scalar_subquery() + 1
-_ONE_ON_SQLITE = _ONE.values({"position": _NEXT, "id": _NEXT})
+_ONE_ON_SQLITE = _ONE.values(id=_NEXT)
 
 
 CAUSE = ("user_id", "request_id", "key_id", "session_id")
