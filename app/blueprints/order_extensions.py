@@ -72,7 +72,9 @@ def _guest(order: dict[str, object]) -> dict[str, object]:
     }
 
 
-def _address(given: object, parts: Sequence[str]) -> dict[str, str]:
+def _address(given: object, parts: tuple[str, ...]) -> dict[str, str]:
+    if isinstance(given, dict) and (*given,) == parts and {*map(type, given.values())} == {str}:
+        return given.copy()  # as the API writes it, in a third of the time
     parts_given = given if isinstance(given, dict) else {}
     return {
         part: value if type(value := parts_given.get(part, "")) is str else _text(value)
