@@ -98,7 +98,7 @@ def claim_orders(
         held = capabilities_by_user(session, [customer_id]).get(customer_id, frozenset())
         actor.require(CANNOT_EDIT, Capability.EDIT_SHOP_ORDERS, *held)
         emails = _emails(session, customer_id)
-        claimed = [each for each in stored.values() if _is_claimable(each, emails)]
+        claimed = _claimable_in(stored.values(), emails)
         if order_ids is not None:
             _require_all(order_ids, {each["id"] for each in claimed})
         if claimed:
@@ -131,8 +131,12 @@ def _oldest(found: Select[int]) -> Select[int]:
     return found.order_by(found.selected_columns.id).limit(MOST_ORDERS)
 
 
-def _is_claimable(order: OrderRow, emails: Collection[str]) -> bool:
-    return order["customer_id"] is None and comparable_email(order["billing_email"]) in emails
+def _claimable_in(orders: Collection[OrderRow], emails: Collection[str]) -> list[OrderRow]:
+    """Return those of some orders that belong to guests with one of the addresses."""
+    guests = [each for each in orders if each["customer_id"] is None]
+    found = {each["billing_email"] for each in guests}
+    theirs = {email for email in found if comparable_email(email) in emails}
+    return [each for each in guests if each["billing_email"] in theirs]
 
 
 def _require_all(order_ids: Sequence[int], claimable: Collection[int]) -> None:
