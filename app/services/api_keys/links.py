@@ -189,12 +189,15 @@ def use_link(session: Session, token: str) -> Link:
     token_hash = keyed_hash(token)
     row = session.execute(_LINKS.where(SIGN_IN_LINKS.c.token_hash == token_hash)).first()
     # The conditional statement decides which of several requests uses the link.
-    used = delete(SIGN_IN_LINKS).where(
-        SIGN_IN_LINKS.c.token_hash == token_hash, SIGN_IN_LINKS.c.expires_at > now()
-    )
-    if row is None or session.execute(used.returning(SIGN_IN_LINKS.c.id)).first() is None:
-        raise ShopError("shop_api_sign_in_link_used")
+    _remove(session, SIGN_IN_LINKS.c.token_hash == token_hash, SIGN_IN_LINKS.c.expires_at > now())
     return _link(row)
+
+
+def _remove(session: Session, *which: ColumnElement[bool]) -> None:
+    """Remove the link with the conditions, or raise ShopError if there is none."""
+    removed = delete(SIGN_IN_LINKS).where(*which).returning(SIGN_IN_LINKS.c.id)
+    if session.execute(removed).first() is None:
+        raise ShopError("shop_api_sign_in_link_used")
 
 
 def take_link(token: str) -> Link:
@@ -331,13 +334,8 @@ def withdraw_invitation(actor: Principal, link_id: int) -> None:
         ShopError: the actor does not manage keys, or there is no such invitation.
     """
     actor.require("shop_api_user_cannot_delete_key")
-    this = delete(SIGN_IN_LINKS).where(
-        SIGN_IN_LINKS.c.id == link_id, SIGN_IN_LINKS.c.login.is_not(None)
-    )
-    if not run_in_transaction(
-        lambda session: session.execute(this.returning(SIGN_IN_LINKS.c.id)).first()
-    ):
-        raise ShopError("shop_api_sign_in_link_used")
+    this = SIGN_IN_LINKS.c.id == link_id, SIGN_IN_LINKS.c.login.is_not(None)
+    run_in_transaction(lambda session: _remove(session, *this))
 
 
 def list_links(actor: Principal) -> list[Link]:
@@ -357,12 +355,9 @@ def revoke_link(actor: Principal, link_id: int) -> None:
         ShopError: the actor has no such link.
     """
     keys = select(API_KEYS.c.id).where(*manageable_keys(actor, "DELETE"))
-    this = delete(SIGN_IN_LINKS).where(
+    this = (
         SIGN_IN_LINKS.c.id == link_id,
         SIGN_IN_LINKS.c.login.is_(None),
         SIGN_IN_LINKS.c.key_id.in_(keys),
     )
-    if not run_in_transaction(
-        lambda session: session.execute(this.returning(SIGN_IN_LINKS.c.id)).first()
-    ):
-        raise ShopError("shop_api_sign_in_link_used")
+    run_in_transaction(lambda session: _remove(session, *this))
