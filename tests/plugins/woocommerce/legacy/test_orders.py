@@ -35,6 +35,19 @@ def test_workflow(admin, mount):
     assert reply(admin.delete(path, {"force": "true"})) == legacy_refusal("invalid_order_id")
 
 
+@pytest.mark.parametrize("name", ["status", "filter[status]"])
+def test_statuses_with_the_prefix_of_the_original_are_found(admin, mount, name):
+    for status in ("pending", "on-hold", "completed"):
+        create(admin, mount, status=status)
+    query = {name: "wc-completed,wc-on-hold,pending"}
+    assert admin.get(f"{mount}/orders/count", query).get_json() == {"count": 3}
+    query = {name: "wc-completed"}
+    assert [each["status"] for each in admin.get(f"{mount}/orders", query).json["orders"]] == [
+        "completed"
+    ]
+    assert admin.get(f"{mount}/orders", {name: "wc-nonsense"}).status_code == 400
+
+
 def test_bulk(admin, mount):
     body = {"orders": [{"status": "wc-completed"}, {"status": "x"}]}
     response = admin.post(f"{mount}/orders/bulk", body)

@@ -39,7 +39,7 @@ IDENTIFYING = {
 }
 """For each list, the key that removes an item if its value is null."""
 
-_STATUS_PREFIX = "wc-"
+STATUS_PREFIX = "wc-"
 
 
 def native_order(order: Mapping[str, object]) -> dict[str, object]:
@@ -54,7 +54,7 @@ def native_order(order: Mapping[str, object]) -> dict[str, object]:
     native = dict(order)
     status = native.get("status")
     if isinstance(status, str):
-        native["status"] = status.removeprefix(_STATUS_PREFIX)
+        native["status"] = status.removeprefix(STATUS_PREFIX)
     for name, key in IDENTIFYING.items():
         if isinstance(items := native.get(name), list):
             native[name] = [_removed(item, key) for item in items]

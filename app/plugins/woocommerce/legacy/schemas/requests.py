@@ -7,6 +7,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.api.blueprint import Body
+from app.plugins.woocommerce.legacy.schemas.orders import STATUS_PREFIX
 from app.schemas import queries
 from app.schemas.base import Base, WrappedItems, response
 from app.schemas.fields import output as fields
@@ -66,7 +67,10 @@ ANY_STATUS = "any"
 
 
 class OrderStatus(queries.Query):
-    """Filter by ``filter[status]`` or ``status``. ``any`` means all statuses (decisions 14)."""
+    """Filter by ``filter[status]`` or ``status``. ``any`` means all statuses (decisions 14).
+
+    A status may have the prefix ``wc-``, as in an order (orders 9).
+    """
 
     top_level_status = StatusListParam(
         "status", "The same as `filter[status]`, which it overrides. `any` means all statuses."
@@ -75,8 +79,9 @@ class OrderStatus(queries.Query):
     @ma.post_load(pass_original=True)
     def finish(self, data: Body, _original: object, **_: object) -> Body:
         """Return the query with a single ``status``: a list, or None for all statuses."""
-        statuses = data.pop("top_level_status") or data["status"]
-        return {**data, "status": None if statuses and ANY_STATUS in statuses else statuses}
+        sent = data.pop("top_level_status") or data["status"] or ()
+        statuses = [status.removeprefix(STATUS_PREFIX) for status in sent]
+        return {**data, "status": None if not statuses or ANY_STATUS in statuses else statuses}
 
 
 _POSTS = {"ID": "id", "title": "code", "name": "code"}
