@@ -220,6 +220,7 @@ def test_two_accounts_are_compared_and_merged(browser, admin):
     page = browser.get(f"{path}?customer_id={removed['id']}")
     assert "Augusta" in page.text
     assert "old@example.com" in page.text
+    assert "></th>" not in page.html
     # Someone changes an account in between.
     admin.put(f"/customers/{kept['id']}", {"customer": {"last_name": "King"}})
     changed = browser.post(*merging(page))

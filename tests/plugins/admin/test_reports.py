@@ -62,7 +62,24 @@ def test_coupons_of_one_campaign(browser, sold):
 def test_customers_and_refusals(browser):
     page = browser.get("/reports?state=customers")
     assert "Ada King" in page.text
+    assert "Guest 1 $39.00" in " ".join(
+        page.text.replace("Orders ", "").replace("Revenue ", "").split()
+    )
     assert browser.get("/reports?state=refusals").status == 200
+
+
+def test_an_account_without_name_and_address_is_named_by_its_id(browser, new_browser, admin):
+    number = new_browser("bob", "customer").key.user_id
+    order = {
+        "status": "completed",
+        "customer_id": number,
+        "line_items": [{"name": "A", "price": "1"}],
+    }
+    path = f"/orders/{admin.post('/orders', {'order': order}).json['order']['id']}"
+    link = f'href="/admin/customers/{number}">#{number}</a>'
+    for page in ("/reports?state=customers", path):
+        assert link in browser.get(page).html, page
+    assert f"#{number}" in browser.get("/orders").text
 
 
 @pytest.mark.usefixtures("sold")

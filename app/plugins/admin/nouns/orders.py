@@ -79,12 +79,12 @@ class OrderPages(Noun):
         return f"#{record['order_number']}"
 
     def customer_of(self, record: Record) -> str:
-        """Return the name of the person who ordered, or the e-mail address."""
+        """Return the name of the person who ordered, the e-mail address, or the account's ID."""
         billing = record["billing_address"]
         account = record.get("customer") or billing
         names = (f"{each['first_name']} {each['last_name']}".strip() for each in (billing, account))
         name = next(filter(None, names), "") or billing["email"] or account["email"]
-        return name or ("" if record["customer_id"] else _("Guest"))
+        return name or (f"#{number}" if (number := record["customer_id"]) else _("Guest"))
 
     def title_of(self, record: Record) -> str:
         return _("Order %(number)s", number=self.name_of(record))
