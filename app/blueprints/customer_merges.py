@@ -25,11 +25,7 @@ _OF_CUSTOMER = (
 )
 
 blp = Blueprint(
-    "customer_merges",
-    __name__,
-    url_prefix="/customers",
-    extends_orders=True,
-    always_strict=True,
+    "customer_merges", __name__, url_prefix="/customers", extends_orders=True, always_strict=True
 )
 init_app = blp.init_app
 

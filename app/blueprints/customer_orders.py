@@ -25,11 +25,7 @@ READ_ERRORS = (
 TAGS = ["customers"]
 
 blp = Blueprint(
-    "customer_orders",
-    __name__,
-    url_prefix="/customers",
-    extends_orders=True,
-    reads_replicas=True,
+    "customer_orders", __name__, url_prefix="/customers", extends_orders=True, reads_replicas=True
 )
 init_app = blp.init_app
 

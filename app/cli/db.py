@@ -154,8 +154,7 @@ def _source_url(given: str) -> URL:
         same = here == there
     if same and url.get_backend_name() == target.get_backend_name():
         raise click.BadParameter(
-            "is also the target. Set DATABASE_URL to the new database.",
-            param_hint="SOURCE_URL",
+            "is also the target. Set DATABASE_URL to the new database.", param_hint="SOURCE_URL"
         )
     return url
 

@@ -15,12 +15,7 @@ from app.outbound.network import REMEDY, parse_networks
 from app.outbound.signatures import is_signed
 from app.schemas.examples.events import event_data
 from app.services.webhooks.deliveries.requests import Sender
-from app.services.webhooks.pings import (
-    example_request,
-    new_sender,
-    require_event_type,
-    senders_of,
-)
+from app.services.webhooks.pings import example_request, new_sender, require_event_type, senders_of
 
 webhooks = AppGroup("webhooks", help="Webhooks: receive deliveries locally, send examples.")
 

@@ -99,12 +99,7 @@ class Coupon(Model):
         CheckConstraint("status IN ('published', 'trash')", name="status"),
         CheckConstraint("code <> ''", name="code_not_empty"),
         # spec 2.1: codes are unique among published coupons, also under concurrent writes.
-        Index(
-            "uq_coupons_published_code",
-            "code",
-            unique=True,
-            **_where("status = 'published'"),
-        ),
+        Index("uq_coupons_published_code", "code", unique=True, **_where("status = 'published'")),
         # With the status, because SQLite would otherwise read it from the records. The type is the
         # first column, because coupons of a type are counted entry by entry.
         Index(

@@ -41,10 +41,7 @@ Measure = Callable[[], Iterable[tuple[str, str, str | None, Mapping[str, float],
 
 
 def init_app(
-    app: Flask,
-    engines: Mapping[str | None, Engine],
-    replicas: Replicas | None,
-    measure: Measure,
+    app: Flask, engines: Mapping[str | None, Engine], replicas: Replicas | None, measure: Measure
 ) -> Observe:
     """Serve ``/metrics`` and count database connections, errors and reads from replicas.
 
@@ -78,11 +75,7 @@ class ShopFigures(Collector):
         yield InfoMetricFamily(
             "shop_build",
             "Version of the service, of its migrations and of Python.",
-            {
-                "version": VERSION,
-                "schema": migration_head(),
-                "python": platform.python_version(),
-            },
+            {"version": VERSION, "schema": migration_head(), "python": platform.python_version()},
         )
         try:
             figures = list(self._measure())

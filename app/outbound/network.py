@@ -141,10 +141,7 @@ def _fixed_addresses(host: str) -> list[Address]:
 
 
 async def resolve(
-    host: str,
-    port: int,
-    allowed: Sequence[Network],
-    look_up: Callable[[str], Awaitable[list[str]]],
+    host: str, port: int, allowed: Sequence[Network], look_up: Callable[[str], Awaitable[list[str]]]
 ) -> list[str]:
     """Resolve a host once and check every address.
 

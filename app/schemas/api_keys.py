@@ -150,11 +150,7 @@ class ApiKeyOrder(LimitQuery, ApiKeyFilter):
     """Filter and order of keys."""
 
     orderby = ChoiceParam(
-        "filter[orderby]",
-        "Sort key. `date` is the creation time.",
-        "date",
-        "id",
-        default="date",
+        "filter[orderby]", "Sort key. `date` is the creation time.", "date", "id", default="date"
     )
 
 

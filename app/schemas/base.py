@@ -199,8 +199,7 @@ class BulkFailure(Base):
     """Result of a bulk item that failed (spec 4.3 rule 4)."""
 
     id = fields.Output(
-        "ID in the item. 0 if the item would create a record.",
-        openapi={"type": "integer"},
+        "ID in the item. 0 if the item would create a record.", openapi={"type": "integer"}
     )
     error = ma.fields.Nested(BulkError, required=True)
 

@@ -96,8 +96,7 @@ set_form(
                 "Empty means at once.",
             ),
             "ends_at": FormField(
-                "Ends at",
-                help="From this time on, they do not work any more. Empty means never.",
+                "Ends at", help="From this time on, they do not work any more. Empty means never."
             ),
         },
         "Limits": {

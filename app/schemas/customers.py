@@ -167,7 +167,7 @@ class CustomerCreate(Base):
 _EDITS: dict[str, ma.fields.Field[object]] = {
     "email": AccountEmailUpdate(
         "E-mail address. An invalid address or the address of another account is ignored. An empty "
-        "string removes the address.",
+        "string removes the address."
     ),
     "username": UnchangeableText(
         "Ignored. The username cannot be updated.", openapi=json_schema.USERNAME_IN
@@ -202,13 +202,7 @@ set_form(
 )
 set_form(
     CustomerUpdate,
-    {
-        "Account": {
-            "email": replace(_EMAIL_FIELD, help=""),
-            **_NAME_FIELDS,
-            "tags": _TAGS_FIELD,
-        }
-    },
+    {"Account": {"email": replace(_EMAIL_FIELD, help=""), **_NAME_FIELDS, "tags": _TAGS_FIELD}},
     hidden=("username", "password"),
 )
 

@@ -128,12 +128,10 @@ class EventListQuery(ReadQuery):
     )
     resource_id = IntegerParam("filter[resource_id]", "Only events of records with this ID.")
     created_at_min = TimestampParam(
-        "filter[created_at_min]",
-        "Only events created at or after this time.",
+        "filter[created_at_min]", "Only events created at or after this time."
     )
     created_at_max = TimestampParam(
-        "filter[created_at_max]",
-        "Only events created at or before this time.",
+        "filter[created_at_max]", "Only events created at or before this time."
     )
     limit = IntegerParam(
         "filter[limit]",

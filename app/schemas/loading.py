@@ -13,11 +13,7 @@ from app.schemas.strict import MAX_UNKNOWN, UnknownName, make_strict
 
 @cache
 def instance_of(
-    schema: type[ma.Schema],
-    *,
-    strict: bool = False,
-    names_only: bool = False,
-    cleans: bool = True,
+    schema: type[ma.Schema], *, strict: bool = False, names_only: bool = False, cleans: bool = True
 ) -> ma.Schema:
     """Return the shared instance of a schema, for strict or lenient requests.
 

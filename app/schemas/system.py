@@ -26,7 +26,7 @@ class ReplicaStatus(Base):
     replica = fields.Number("Position in `DATABASE_REPLICA_URLS`, starting with 1.")
     state = fields.String(
         "`ok`, or why it is not used: `unknown`, `lagging`, `unavailable`, `not_a_standby`, "
-        "`other_timeline`, `old_schema`.",
+        "`other_timeline`, `old_schema`."
     )
     lag_seconds = fields.Output(
         "Upper limit of the replication lag in seconds, or null if it is unknown.",

@@ -202,7 +202,7 @@ for _schema in (WebhookCreate, WebhookUpdate):
                     values="topics",
                     help="`coupon.*` means all events of coupons.",
                 ),
-            },
+            }
         },
         hidden=("secret", "status"),
     )

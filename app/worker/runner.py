@@ -9,11 +9,7 @@ from app.db.session import precise_now
 from app.outbound.client import FAILED, Outcome, ReceiverClient
 from app.services.webhooks.deliveries.chains import MAX_HEADS, ClaimedDelivery, event_of
 from app.services.webhooks.deliveries.queue import Batch, Version
-from app.services.webhooks.deliveries.requests import (
-    DeliveryRequest,
-    event_request,
-    ping_request,
-)
+from app.services.webhooks.deliveries.requests import DeliveryRequest, event_request, ping_request
 from app.services.webhooks.deliveries.results import Attempt
 
 CONCURRENCY = 4

@@ -233,10 +233,7 @@ EXAMPLES: Mapping[str, Mapping[str, object]] = {
         "param": "coupon.metadata.erp_id",
         "reason": "the value is larger than 65,536 bytes.",
     },
-    "shop_api_invalid_order_item": {
-        "param": "order.line_items[0]",
-        "reason": NEEDS_PRICE,
-    },
+    "shop_api_invalid_order_item": {"param": "order.line_items[0]", "reason": NEEDS_PRICE},
     "shop_api_invalid_order_refund": {
         "param": "order_refund.amount",
         "reason": "must be at most 4.80, which is left of the order.",

@@ -75,9 +75,7 @@ def gettext(text: str, **values: object) -> str:
 
 
 def of_api(
-    text: str | Sentence,
-    sentence: Callable[[str], str] = str,
-    value: Callable[[str], str] = str,
+    text: str | Sentence, sentence: Callable[[str], str] = str, value: Callable[[str], str] = str
 ) -> str:
     """Return a sentence of the API in the language of the page.
 

@@ -65,11 +65,7 @@ class GeneratedCouponPart(inputs.InputPart):
 class CodesInput(StrictBase):
     """Codes to generate, without their number."""
 
-    prefix = inputs.Text(
-        "Text that all codes begin with.",
-        openapi=_TEXT,
-        load_default="",
-    )
+    prefix = inputs.Text("Text that all codes begin with.", openapi=_TEXT, load_default="")
     pattern = inputs.Text(
         "Text that follows the prefix. Each `#` becomes a random character of the charset.",
         openapi={**_TEXT, "examples": ["####-####"]},
@@ -123,7 +119,7 @@ set_form(
             "allow_guessable": FormField(
                 "Allow codes that are easier to guess", help="Accepts a shorter pattern."
             ),
-        },
+        }
     },
 )
 

@@ -32,13 +32,7 @@ _RECORDS: dict[str, dict[str, object]] = {
     "import": {"id": 1, "source": "woocommerce", "coupons": 2, "customers": 3, "orders": 5},
     "person": {"id": 2, **ERASURE, "order_ids": [7]},
     "webhook": WEBHOOK,
-    "key": {
-        "id": 1,
-        "user_id": 1,
-        "permission": "read",
-        "resources": ["all"],
-        "expires_at": None,
-    },
+    "key": {"id": 1, "user_id": 1, "permission": "read", "resources": ["all"], "expires_at": None},
     "invitation": {"id": 1, "login": "grace", "role": "shop_manager"},
 }
 

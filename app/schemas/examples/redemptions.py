@@ -20,13 +20,7 @@ EVALUATION: dict[str, object] = {
     "total": "25.11",
     "free_shipping": False,
     "coupons": [
-        {
-            "code": "demo-percent",
-            "id": 1,
-            "applicable": True,
-            "discount": "2.79",
-            "reasons": [],
-        },
+        {"code": "demo-percent", "id": 1, "applicable": True, "discount": "2.79", "reasons": []},
         {
             "code": "demo-vip",
             "id": 2,

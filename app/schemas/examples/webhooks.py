@@ -18,9 +18,7 @@ WEBHOOK: dict[str, object] = {
     "last_delivery_at": None,
     "failing_since": None,
 }
-WEBHOOK_WITH_SECRET = WEBHOOK | {
-    "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
-}
+WEBHOOK_WITH_SECRET = WEBHOOK | {"secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="}
 WEBHOOK_UPDATE: dict[str, object] = {"status": "paused"}
 UPDATED_WEBHOOK = WEBHOOK | WEBHOOK_UPDATE
 PING: dict[str, object] = {

@@ -175,13 +175,7 @@ class DirectionParam(ChoiceParam):
     """A sort direction: ``asc`` or ``desc``, in any letter case."""
 
     def __init__(self, *, default: str) -> None:
-        super().__init__(
-            "filter[order]",
-            "Sort direction.",
-            "asc",
-            "desc",
-            default=default,
-        )
+        super().__init__("filter[order]", "Sort direction.", "asc", "desc", default=default)
         self.openapi = {
             **self.openapi,
             json_schema.COMPONENT: "SortOrder",

@@ -80,10 +80,7 @@ def list_sessions(actor: Principal) -> list[ReadRow]:
             )
             .join(API_KEYS, API_KEYS.c.id == ADMIN_SESSIONS.c.key_id)
             .join(USERS, USERS.c.id == API_KEYS.c.user_id)
-            .where(
-                *manageable_keys(actor, "GET"),
-                ~has_ended(now()),
-            )
+            .where(*manageable_keys(actor, "GET"), ~has_ended(now()))
             .order_by(ADMIN_SESSIONS.c.last_used_at.desc(), ADMIN_SESSIONS.c.id.desc())
             .limit(200)
         )

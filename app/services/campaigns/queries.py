@@ -40,9 +40,7 @@ _HAS_ID = CAMPAIGNS.c.id == bindparam(WANTED)
 _NOTHING = literal_column("0", Money())
 NUMBER = func.count()
 AMOUNT = func.coalesce(
-    money_sum(
-        case((REDEMPTIONS.c.amount > _NOTHING, REDEMPTIONS.c.amount), else_=_NOTHING),
-    ),
+    money_sum(case((REDEMPTIONS.c.amount > _NOTHING, REDEMPTIONS.c.amount), else_=_NOTHING)),
     literal(Decimal(0), Money()),
     type_=Money(),
 )

@@ -78,8 +78,7 @@ IS_OF_DELETED_COUPON = exists().where(DELETED_COUPONS.c.id == REDEMPTIONS.c.coup
 USE_COLUMNS: dict[str, ColumnElement[Any]] = {
     **REDEMPTIONS.c,
     "coupon_id": type_coerce(
-        case((~IS_OF_DELETED_COUPON, REDEMPTIONS.c.coupon_id)),
-        REDEMPTIONS.c.coupon_id.type,
+        case((~IS_OF_DELETED_COUPON, REDEMPTIONS.c.coupon_id)), REDEMPTIONS.c.coupon_id.type
     ),
     "customer_id": owner(REDEMPTIONS.c.customer_id),
     "email": type_coerce(

@@ -144,8 +144,7 @@ def require_known_status(statuses: Sequence[str] | None, known: Collection[str])
 
 
 def between(
-    columns: NamedColumns | ReadOnlyColumnCollection[str, Column[object]],
-    query: ListQuery,
+    columns: NamedColumns | ReadOnlyColumnCollection[str, Column[object]], query: ListQuery
 ) -> list[ColumnElement[bool]]:
     """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive.
 

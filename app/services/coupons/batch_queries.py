@@ -92,12 +92,7 @@ def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
     return rows[0]
 
 
-CODE_COLUMNS = (
-    COUPONS.c.code,
-    COUPONS.c.usage_count,
-    COUPONS.c.usage_limit,
-    COUPONS.c.expiry_date,
-)
+CODE_COLUMNS = (COUPONS.c.code, COUPONS.c.usage_count, COUPONS.c.usage_limit, COUPONS.c.expiry_date)
 """Columns of the codes of a batch."""
 
 

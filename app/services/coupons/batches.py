@@ -43,10 +43,7 @@ MAX_ATTEMPTS_PER_CODE, SPARE_ATTEMPTS = 10, 1000
 
 
 def generate(
-    actor: Principal,
-    data: Data,
-    count: int,
-    note_progress: NoteProgress = lambda _: None,
+    actor: Principal, data: Data, count: int, note_progress: NoteProgress = lambda _: None
 ) -> Record:
     """Create a batch of coupons with random codes, all of them or none.
 
@@ -129,11 +126,7 @@ def _report(session: Session, actor: Principal, batch: Record) -> None:
 
 
 def _insert_coupons(
-    session: Session,
-    pattern: CodePattern,
-    shared: Record,
-    count: int,
-    note_progress: NoteProgress,
+    session: Session, pattern: CodePattern, shared: Record, count: int, note_progress: NoteProgress
 ) -> None:
     inserted = attempts = 0
     while inserted < count:

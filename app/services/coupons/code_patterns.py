@@ -144,8 +144,7 @@ def _is_stable(template: str, characters: str) -> bool:
         nfc(text) == text
         for before, after in pairs
         for text in map(
-            "".join,
-            product(*(characters if char == _RANDOM else char for char in (before, after))),
+            "".join, product(*(characters if char == _RANDOM else char for char in (before, after)))
         )
     )
 

@@ -5,16 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 import orjson
-from sqlalchemy import (
-    ColumnElement,
-    Table,
-    and_,
-    bindparam,
-    or_,
-    select,
-    union,
-    update,
-)
+from sqlalchemy import ColumnElement, Table, and_, bindparam, or_, select, union, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
@@ -91,10 +82,7 @@ def erase_reports(
     refunds = _of_orders(session, ORDER_REFUNDS, records["order"])
     records["order_refund"] = records.get("order_refund", set()) | refunds
     erase_events(session, records)
-    persons = {
-        *map(order_person, records["order"]),
-        *map(note_person, records["order_note"]),
-    }
+    persons = {*map(order_person, records["order"]), *map(note_person, records["order_note"])}
     erase_responses(session, persons)
 
 
@@ -122,11 +110,7 @@ def uses_of(customer_ids: Collection[int], keys: Iterable[str]) -> list[ColumnEl
 
 
 def erase_redemptions(
-    session: Session,
-    found: Sequence[ColumnElement[bool]],
-    counted: str,
-    *,
-    unlinked: bool = False,
+    session: Session, found: Sequence[ColumnElement[bool]], counted: str, *, unlinked: bool = False
 ) -> None:
     """Replace e-mail addresses of redemptions with hashes that the limit per customer compares.
 

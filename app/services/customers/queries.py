@@ -259,10 +259,7 @@ def _tagged(query: CustomerQuery) -> list[Select[int]]:
 
 
 def of_role(
-    role: str,
-    conditions: Sequence[ColumnElement[bool]],
-    search: Search | None,
-    fetch: Fetch,
+    role: str, conditions: Sequence[ColumnElement[bool]], search: Search | None, fetch: Fetch
 ) -> Matching:
     """Return the users with a role who meet some conditions."""
     if role == ALL_ROLES:

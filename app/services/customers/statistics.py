@@ -54,8 +54,7 @@ def _of_orders() -> ColumnElement[object]:
     last_of_status = (
         select(func.max(ORDERS.c.id))
         .where(
-            ORDERS.c.customer_id == ORDER_SUMS.c.customer_id,
-            ORDERS.c.status == ORDER_SUMS.c.status,
+            ORDERS.c.customer_id == ORDER_SUMS.c.customer_id, ORDERS.c.status == ORDER_SUMS.c.status
         )
         .scalar_subquery()
     )

@@ -7,17 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from flask import current_app
-from sqlalchemy import (
-    ColumnElement,
-    Delete,
-    Table,
-    Update,
-    delete,
-    exists,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Delete, Table, Update, delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from app.db.session import now, run_in_transaction, run_statement, truncate_write_ahead_log

@@ -12,18 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 
-from sqlalchemy import (
-    ColumnElement,
-    Table,
-    and_,
-    bindparam,
-    func,
-    or_,
-    select,
-    text,
-    true,
-    update,
-)
+from sqlalchemy import ColumnElement, Table, and_, bindparam, func, or_, select, text, true, update
 from sqlalchemy.orm import Session
 
 from app.conversions.numbers import MAX_COUNT
@@ -242,9 +231,7 @@ def _store(
 
 
 def _store_search(
-    table: Table,
-    condition: ColumnElement[bool],
-    derived: Callable[[Record], Record],
+    table: Table, condition: ColumnElement[bool], derived: Callable[[Record], Record]
 ) -> None:
     """Set the search column of the rows with a condition, unless it has changed."""
     changes = (

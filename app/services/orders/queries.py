@@ -39,13 +39,7 @@ from app.errors import ShopError
 from app.models import DOWNLOADS, EVENTS, ORDER_NOTES, ORDERS, USERS
 from app.services.common import metadata, plans
 from app.services.common.erased import ORDER_COLUMNS, belongs_to
-from app.services.common.filtering import (
-    ListQuery,
-    Matching,
-    between,
-    require_known_status,
-    within,
-)
+from app.services.common.filtering import ListQuery, Matching, between, require_known_status, within
 from app.services.common.pagination import Page, Total
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter

@@ -15,16 +15,7 @@ from operator import gt, lt
 from typing import Any, NamedTuple
 
 from flask import current_app
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    and_,
-    case,
-    exists,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
 from sqlalchemy.exc import DBAPIError
 
 from app.auth.principals import Principal

@@ -55,10 +55,7 @@ class DeliveryQuery(ListQuery):
 
 
 def list_webhooks(
-    actor: Principal,
-    query: WebhookQuery,
-    columns: Columns,
-    forms: Forms = None,
+    actor: Principal, query: WebhookQuery, columns: Columns, forms: Forms = None
 ) -> Page:
     """Return a page of the webhooks that match, newest first unless ``query`` says otherwise.
 
@@ -116,11 +113,7 @@ def list_deliveries(
 
 
 def get_delivery(
-    actor: Principal,
-    webhook_id: int,
-    delivery_id: int,
-    columns: Columns,
-    forms: Forms = None,
+    actor: Principal, webhook_id: int, delivery_id: int, columns: Columns, forms: Forms = None
 ) -> Row:
     """Return a delivery of a webhook. Its response can be empty as in ``list_deliveries``.
 

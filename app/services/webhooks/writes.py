@@ -34,9 +34,7 @@ SECRET = "secret"  # noqa: S105  # the key of a record
 
 
 def create_webhook(
-    actor: Principal,
-    data: Data,
-    form: WebhookFormat = WebhookFormat.STANDARD,
+    actor: Principal, data: Data, form: WebhookFormat = WebhookFormat.STANDARD
 ) -> Record:
     """Create a webhook and return it by its column names.
 
@@ -151,10 +149,7 @@ def update_webhook(
 
 
 def delete_webhook(
-    actor: Principal,
-    webhook_id: int,
-    precondition: Precondition | None = None,
-    forms: Forms = None,
+    actor: Principal, webhook_id: int, precondition: Precondition | None = None, forms: Forms = None
 ) -> None:
     """Delete a webhook and its deliveries.
 

@@ -21,12 +21,7 @@ from app.plugins.admin.nouns.coupons import refused_codes
 from app.plugins.admin.nouns.orders import ORDERS, coupon_uses
 from app.plugins.admin.pages import Button, person_buttons, record_page
 from app.plugins.admin.selections import Action
-from app.plugins.admin.tables import (
-    CsvColumns,
-    Table,
-    created_between,
-    list_query,
-)
+from app.plugins.admin.tables import CsvColumns, Table, created_between, list_query
 from app.plugins.admin.texts import gettext as _
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.queries import CustomerListQuery

@@ -14,14 +14,7 @@ from app.plugins.admin import html, texts
 from app.plugins.admin.calls import Record, api_request, call, form_headers
 from app.plugins.admin.form_pages import AnyResponse
 from app.plugins.admin.frame import noun_of
-from app.plugins.admin.history import (
-    FIELDS,
-    History,
-    differences,
-    entry,
-    label_of,
-    record_of,
-)
+from app.plugins.admin.history import FIELDS, History, differences, entry, label_of, record_of
 from app.plugins.admin.nouns import Noun
 from app.plugins.admin.tables import Table
 from app.plugins.admin.texts import gettext as _

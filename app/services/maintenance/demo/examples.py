@@ -48,12 +48,7 @@ COUPONS_OF_EXAMPLES: Mapping[str, Data] = {
         "usage_limit_per_user": 1,
         "minimum_amount": Decimal(100),
     },
-    "demo-last": {
-        "type": "fixed_cart",
-        "amount": Decimal(5),
-        "usage_limit": 1,
-        "usage_count": 1,
-    },
+    "demo-last": {"type": "fixed_cart", "amount": Decimal(5), "usage_limit": 1, "usage_count": 1},
     **{
         code: {"type": "fixed_cart", "amount": Decimal(20), "usage_limit": 1} for code in _GENERATED
     },

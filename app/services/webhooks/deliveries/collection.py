@@ -103,11 +103,7 @@ def redeliver(actor: Principal, webhook_id: int, delivery_id: int) -> Record:
         (found,) = deliveries
         require_active(webhook)
         _require_event(session, found["event_id"])
-        changes = {
-            "state": DeliveryState.PENDING,
-            "attempt_count": 0,
-            "next_attempt_at": now(),
-        }
+        changes = {"state": DeliveryState.PENDING, "attempt_count": 0, "next_attempt_at": now()}
         session.execute(
             update(WEBHOOK_DELIVERIES).where(WEBHOOK_DELIVERIES.c.id == delivery_id).values(changes)
         )
