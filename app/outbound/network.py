@@ -97,8 +97,10 @@ def is_allowed(address: Address, allowed: Sequence[Network] = ()) -> bool:
         return not _is_in(address, _NOT_GLOBAL_V4)
     if address.scope_id is not None:
         return False
-    if embedded := unwrap(address):
-        return all(is_allowed(each, allowed) for each in embedded)
+    if not all(is_allowed(each, allowed) for each in unwrap(address)):
+        return False
+    if _is_in(address, [network for network, _ in _WRAPPED_V4]):
+        return True
     return address in _GLOBAL_V6 and not _is_in(address, _NOT_GLOBAL_V6)
 
 

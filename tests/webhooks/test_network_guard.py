@@ -22,7 +22,7 @@ ALLOWED = parse_networks([LOOPBACK, "::1"])
 @pytest.mark.parametrize(
     "address",
     ["8.8.8.8", "1.1.1.1", "100.63.255.255", "100.128.0.0", "172.32.0.1", "2606:4700::1111",
-     "2a00:1450::1", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1"],
+     "2a00:1450::1", "2600::5efe:808:808", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1"],
 )  # fmt: skip
 def test_global_unicast_address_is_allowed(address):
     assert is_allowed(ip_address(address))
@@ -44,6 +44,9 @@ def test_global_unicast_address_is_allowed(address):
         "2001:0:808:808::f5ff:fffe",  # Teredo: the client is 10.0.0.1
         "2001:0:a00:1::f7f7:f7f7",  # Teredo: the server is 10.0.0.1
         "2600::5efe:a00:1",  # ISATAP
+        # ISATAP with a global IPv4 address in a network that is not global
+        "fd12:3456::5efe:808:808", "fe80::200:5efe:808:808", "ff02::5efe:808:808",
+        "2001:db8::5efe:808:808",
     ],
 )  # fmt: skip
 def test_other_address_is_rejected(address):
