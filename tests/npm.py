@@ -8,8 +8,7 @@ import pytest
 
 missing = [tool for tool in ("node", "npm") if not shutil.which(tool)]
 needs_node = pytest.mark.skipif(
-    bool(missing),
-    reason=f"{' and '.join(missing)} not installed: the tests on Node.js are skipped",
+    bool(missing), reason=f"{' and '.join(missing)} not installed: the tests on Node.js are skipped"
 )
 
 

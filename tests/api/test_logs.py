@@ -171,14 +171,7 @@ def test_failure_is_logged_with_its_traceback_under_the_request_id(logged):
     response = logged.anonymous.post("/broken/x", {}, headers={"X-Request-Id": "id-2"})
     assert (response.status_code, response.get_json()) == (
         500,
-        {
-            "errors": [
-                {
-                    "code": "shop_api_internal_error",
-                    "message": "An internal error occurred.",
-                }
-            ]
-        },
+        {"errors": [{"code": "shop_api_internal_error", "message": "An internal error occurred."}]},
     )
     failure, line = logged.lines()
     assert {name: failure[name] for name in ("message", "level", "request_id")} == {

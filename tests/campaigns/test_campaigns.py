@@ -222,11 +222,7 @@ def test_conditions_count_for_each_coupon(admin, make_coupon, exact, fields, rea
     found = admin.post("/coupons/evaluate", {"cart": cart}).get_json()["evaluation"]["coupons"][0]
     assert [each["code"] for each in found["reasons"]] == reasons
     assert all("Mailing" not in each["message"] for each in found["reasons"])
-    order = {
-        "line_items": [LINE],
-        "coupon_lines": [{"code": "summer"}],
-        "billing_address": ann,
-    }
+    order = {"line_items": [LINE], "coupon_lines": [{"code": "summer"}], "billing_address": ann}
     assert order_reasons(admin.post("/orders", {"order": order})) == reasons
     assert figures(admin, campaign) == (1, "1.00")
     exact()

@@ -149,11 +149,7 @@ def test_list_shows_limits_and_last_use(app, run, create):
 def on_a_terminal(app, typed, *arguments):
     """Run a command with a pseudo-terminal as standard input; return its status and output."""
     main, terminal = pty.openpty()
-    environment = {
-        **os.environ,
-        "DATABASE_URL": app.config["DATABASE_URL"],
-        "SECRET_KEY": SECRET,
-    }
+    environment = {**os.environ, "DATABASE_URL": app.config["DATABASE_URL"], "SECRET_KEY": SECRET}
     os.write(main, typed.encode())
     command = [sys.executable, "-m", "app.main", "keys", *arguments]
     try:

@@ -96,11 +96,7 @@ def test_is_email_of_any_text(value):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [
-        (" Anna.B@EXAMPLE.Com ", "Anna.B@example.com"),
-        ("no address", "no address"),
-        ("", ""),
-    ],
+    [(" Anna.B@EXAMPLE.Com ", "Anna.B@example.com"), ("no address", "no address"), ("", "")],
 )
 def test_email_has_its_domain_in_lower_case(value, expected):
     assert emails.lower_domain(value) == expected

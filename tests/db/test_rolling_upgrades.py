@@ -225,10 +225,7 @@ def previous_code(folder):
 
 @pytest.mark.slow
 def test_unit_of_the_previous_release_starts_on_the_next_schema(
-    current_app,
-    upgrade_to_next,
-    migrated_database_url,
-    tmp_path,
+    current_app, upgrade_to_next, migrated_database_url, tmp_path
 ):
     upgrade_to_next()
     (tmp_path / "previous").mkdir()

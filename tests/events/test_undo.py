@@ -140,10 +140,7 @@ def test_a_customer(admin, make_customer, last_event):
     put(admin, path, "customer", {"email": "c@example.com"})
     event = last_event("customer", customer["id"])
     make_customer(email=customer["email"])  # another account takes the address
-    assert reason_of(admin, event) == (
-        "changed_since",
-        "These fields have changed since: email.",
-    )
+    assert reason_of(admin, event) == ("changed_since", "These fields have changed since: email.")
     put(admin, path, "customer", {"password": "a new password", "first_name": "Eva"})
     assert reason_of(admin, last_event("customer", customer["id"]))[0] == "secret"
     assert admin.delete(path).status_code == 200

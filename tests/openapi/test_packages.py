@@ -83,11 +83,7 @@ def signed():
     body = {"type": "order.created", "timestamp": "2026-11-20T09:38:00Z", "data": data}
     text, secret, now = json.dumps(body), new_secret(), int(time.time())
     signature = sign([secret], "evt_7", now, text.encode())
-    headers = {
-        "webhook-id": "evt_7",
-        "webhook-timestamp": str(now),
-        "webhook-signature": signature,
-    }
+    headers = {"webhook-id": "evt_7", "webhook-timestamp": str(now), "webhook-signature": signature}
     return {"DELIVERY": json.dumps((headers, text, secret))}
 
 

@@ -20,8 +20,7 @@ browser = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, 
 @pytest.mark.slow
 @needs_node
 @pytest.mark.skipif(
-    not browser,
-    reason="no Chromium installed (or named by BROWSER_PATH): Swagger UI is not tested",
+    not browser, reason="no Chromium installed (or named by BROWSER_PATH): Swagger UI is not tested"
 )
 def test_swagger_ui(tmp_path):
     install(BROWSER_TEST)

@@ -58,10 +58,7 @@ def test_evaluation_of_the_specification():
         discount=558,
         total=2232,
         free_shipping=False,
-        coupons=(
-            CouponResult("summer", 558),
-            CouponResult("vip", 0, (reason,)),
-        ),
+        coupons=(CouponResult("summer", 558), CouponResult("vip", 0, (reason,))),
         items=(ItemResult(2790, 558, 2232),),
     )
     assert [one.applicable for one in result.coupons] == [True, False]
@@ -81,16 +78,8 @@ REASON_TABLE = [
         {"usage_limit_per_user": 2, "uses_by_customer": None},
     ),
     ("expired", {"expiry_date": date(2026, 11, 20)}, {"expiry_date": date(2026, 11, 21)}),
-    (
-        "minimum_amount",
-        {"minimum_amount": Decimal("27.91")},
-        {"minimum_amount": Decimal("27.90")},
-    ),
-    (
-        "maximum_amount",
-        {"maximum_amount": Decimal("27.89")},
-        {"maximum_amount": Decimal("27.90")},
-    ),
+    ("minimum_amount", {"minimum_amount": Decimal("27.91")}, {"minimum_amount": Decimal("27.90")}),
+    ("maximum_amount", {"maximum_amount": Decimal("27.89")}, {"maximum_amount": Decimal("27.90")}),
     ("maximum_amount", {"maximum_amount": Decimal("0.01")}, {"maximum_amount": Decimal(0)}),
     ("email_not_allowed", {"customer_emails": ["bob@example.com"]}, {"customer_emails": [ADA]}),
 ]
@@ -375,8 +364,7 @@ def test_tags_of_customers(conditions, labels, allowed):
 
 
 @pytest.mark.parametrize(
-    ("starts_at", "reasons"),
-    [(NOW, []), (NOW + timedelta(seconds=1), ["not_started"]), (None, [])],
+    ("starts_at", "reasons"), [(NOW, []), (NOW + timedelta(seconds=1), ["not_started"]), (None, [])]
 )
 def test_a_coupon_starts_in_its_first_second(starts_at, reasons):
     assert codes(coupon(starts_at=starts_at)) == reasons

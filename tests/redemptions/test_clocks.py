@@ -80,10 +80,7 @@ def use_of(redemption, status):
     return {name: redemption[name] for name in names} | {"status": status}
 
 
-TAKES = {
-    "usage_limit": {"usage_limit": 1},
-    "usage_limit_per_user": {"usage_limit_per_user": 1},
-}
+TAKES = {"usage_limit": {"usage_limit": 1}, "usage_limit_per_user": {"usage_limit_per_user": 1}}
 
 
 @pytest.mark.sample(1)

@@ -99,13 +99,7 @@ def test_limit_per_user_concurrently(app, admin, at_once, make_coupon, make_cust
     assert counts(app)["reserved"] == 2
 
 
-def test_slots_of_expired_reservations_are_reused_once(
-    app,
-    admin,
-    at_once,
-    make_coupon,
-    expire,
-):
+def test_slots_of_expired_reservations_are_reused_once(app, admin, at_once, make_coupon, expire):
     make_coupon(code="summer", usage_limit=3)
     for number in range(3):
         expire(reserve(admin, reference=f"old-{number}"))

@@ -62,8 +62,7 @@ def test_new_redemption_has_one_time_although_a_second_begins(admin, make_coupon
     make_coupon(code="summer")
     start, seconds = datetime.now(UTC).replace(microsecond=0), count()
     monkeypatch.setattr(
-        "app.services.redemptions.writes.now",
-        lambda: start + timedelta(seconds=next(seconds)),
+        "app.services.redemptions.writes.now", lambda: start + timedelta(seconds=next(seconds))
     )
     redemption = post(admin, "summer", "cart-1").get_json()["redemption"]
     assert redemption["updated_at"] == redemption["created_at"]

@@ -172,10 +172,7 @@ def test_chunked_body_within_the_limit_is_read(server):
 
 @pytest.mark.parametrize(
     ("path", "headers", "status"),
-    [
-        ("/coupons?filter%5Bq%5D=" + "x" * 9000, {}, 414),
-        ("/coupons", {"X-Long": "x" * 9000}, 431),
-    ],
+    [("/coupons?filter%5Bq%5D=" + "x" * 9000, {}, 414), ("/coupons", {"X-Long": "x" * 9000}, 431)],
     ids=["long line", "long header"],
 )
 def test_request_that_gunicorn_rejects_gets_the_error_format(server, path, headers, status):

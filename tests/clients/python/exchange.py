@@ -76,10 +76,7 @@ def all_codes(client: AuthenticatedClient) -> list[str]:
     page = pages = 1
     while page <= pages:
         answer = list_coupons.sync_detailed(
-            client=client,
-            page=page,
-            orderby=ListCouponsOrderby.ID,
-            order=SortOrder.ASC,
+            client=client, page=page, orderby=ListCouponsOrderby.ID, order=SortOrder.ASC
         )
         assert isinstance(answer.parsed, CouponList)
         assert len(answer.parsed.coupons) <= 2

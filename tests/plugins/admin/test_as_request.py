@@ -54,8 +54,7 @@ def receiver():
 
 
 @pytest.mark.parametrize(
-    "text",
-    [" ".join(HOSTILE), *(pytest.param(text, marks=pytest.mark.slow) for text in HOSTILE)],
+    "text", [" ".join(HOSTILE), *(pytest.param(text, marks=pytest.mark.slow) for text in HOSTILE)]
 )
 def test_the_copied_commands_send_the_same_request(receiver, tmp_path, text):
     url, seen = receiver

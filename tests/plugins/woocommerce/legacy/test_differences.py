@@ -14,10 +14,7 @@ pytestmark = pytest.mark.one_database
 @BOTH
 def test_error_prefix(admin, mount):
     assert reply(admin.get(f"{mount}/coupons/7")) == legacy_refusal("shop_api_invalid_coupon_id")
-    assert codes(admin.post(f"{mount}/coupons", {})) == (
-        400,
-        "woocommerce_api_missing_coupon_data",
-    )
+    assert codes(admin.post(f"{mount}/coupons", {})) == (400, "woocommerce_api_missing_coupon_data")
 
 
 @BOTH

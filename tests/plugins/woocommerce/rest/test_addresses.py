@@ -111,12 +111,7 @@ def signed_form(kind, fields, path="/wp-json/wc/v3/coupons", method="POST"):
 
 
 KINDS = (SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER, SIGNATURE_TYPE_BODY)
-FIELDS = {
-    "code": "x é+/&",
-    "amount": "3",
-    "meta_data[0][key]": "a b",
-    "meta_data[0][value]": "",
-}
+FIELDS = {"code": "x é+/&", "amount": "3", "meta_data[0][key]": "a b", "meta_data[0][value]": ""}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -200,10 +200,7 @@ def test_a_failed_item_beside_only_failed_items_changes_nothing(shop, beside):
 
 def test_a_failed_item_beside_a_failed_item_stays_in_the_trash(shop):
     shop.ok("DELETE", "/orders/41")
-    items = [
-        {"id": 42, "customer_id": "x"},
-        {"id": 41, "status": "pending", "parent_id": 9999},
-    ]
+    items = [{"id": 42, "customer_id": "x"}, {"id": 41, "status": "pending", "parent_id": 9999}]
     results = shop.ok("POST", "/orders/batch", {"update": items})["update"]
     assert ["error" in each for each in results] == [True, True]
     assert shop.ok("GET", "/orders/41")["status"] == "trash"

@@ -6,10 +6,7 @@ import pytest
 
 from tests.plugins.woocommerce.rest.replay import DIFFERENCES, EXCHANGES, explains, replay, score
 
-SETTINGS = {
-    "SHOP_PUBLIC_URL": "https://shop.example",
-    "SHOP_WEBHOOK_ALLOWED_NETWORKS": "0.0.0.0/0",
-}
+SETTINGS = {"SHOP_PUBLIC_URL": "https://shop.example", "SHOP_WEBHOOK_ALLOWED_NETWORKS": "0.0.0.0/0"}
 
 # One request of each kind, for every run of the tests.
 FEW = (
