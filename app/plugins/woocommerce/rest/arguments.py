@@ -161,6 +161,13 @@ class Argument(_Value):
         return found
 
 
+class Items(Argument):
+    """List of a batch, whose items are checked one by one."""
+
+    def _deserialize(self, value: Any, *_: object, **__: object) -> Any:
+        return value
+
+
 class ListArgument(_Value, ma.fields.List[Any]):
     """List, which can be sent as a text with commas. ``read`` returns it in the form of a list."""
 

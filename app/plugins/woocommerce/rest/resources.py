@@ -306,7 +306,7 @@ class Resource:
             partial(batches.batch, self),
             "batch",
             tuple(changing),
-            arg.query(dict.fromkeys(ACTIONS, arg.ANYTHING)),
+            arg.query(dict.fromkeys(ACTIONS, arg.Items())),
             f"Create, update and delete several {all_}",
             self.result,
             name=f"batch_{all_}",

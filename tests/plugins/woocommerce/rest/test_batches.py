@@ -204,3 +204,18 @@ def test_a_failed_item_beside_a_failed_item_stays_in_the_trash(shop):
     results = shop.ok("POST", "/orders/batch", {"update": items})["update"]
     assert ["error" in each for each in results] == [True, True]
     assert shop.ok("GET", "/orders/41")["status"] == "trash"
+
+
+def test_an_item_with_a_nul_character_fails_alone(shop):
+    items = {
+        "create": [{"code": "a\0"}, {"code": "b"}],
+        "update": [{"id": 16, "description": "\0"}],
+    }
+    done = shop.ok("POST", "/coupons/batch", items)
+    assert [
+        list(each["error"]["data"]["params"]) for each in (done["create"][0], *done["update"])
+    ] == [
+        ["code"],
+        ["description"],
+    ]
+    assert done["create"][1]["code"] == "b"
