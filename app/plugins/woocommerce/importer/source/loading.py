@@ -123,11 +123,11 @@ def _rows_of(
     columns = ", ".join(f"`{column}`" if column in present else "NULL" for column in table.columns)
     marks = ", ".join(["%s"] * len(table.values))
     where = f" AND `{table.filtered}` IN ({marks})" if table.filtered else ""
-    cursor.execute(f"SELECT min(`{table.primary}`), max(`{table.primary}`) FROM `{name}`")  # nosec B608  # names of a constant table
-    first, last = map(_text, cursor.fetchone() or (None, None))
-    if first is None or last is None:
-        return
-    for start in range(int(first), int(last) + 1, RANGE):
+    # The next range begins at the next ID: plugins and moved shops leave gaps of any size.
+    following = f"SELECT min(`{table.primary}`) FROM `{name}` WHERE `{table.primary}` >= %s"  # nosec B608  # names of a constant table
+    start = 0
+    while cursor.execute(following, (start,)) and (row := cursor.fetchone()) and row[0] is not None:
+        start = int(row[0])
         cursor.execute(
             f"SELECT {columns} FROM `{name}` WHERE `{table.primary}` >= %s "  # nosec B608  # names of a constant table
             f"AND `{table.primary}` < %s{where} ORDER BY `{table.primary}`",
@@ -136,6 +136,7 @@ def _rows_of(
         yield [
             tuple(_stored(value, is_latin1=is_latin1) for value in row) for row in cursor.fetchall()
         ]
+        start += RANGE
 
 
 def _text(value: bytes | str | None) -> str | None:
