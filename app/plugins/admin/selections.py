@@ -152,13 +152,9 @@ def act(noun: Noun) -> Response:
     action, states = actions[name], shown_states()
     require(action.operation)
     last, done, failed = (
-        whole_number(given.get(name, "")) or 0 for name in ("after", "done", "failures")
+        whole_number(given.get(each, "")) or 0 for each in ("after", "done", "failures")
     )
-    if given.get("everything"):
-        is_last = len(part := matching_ids(noun, last, PART)) < PART
-    else:
-        ids = [each for each in selected_ids() if each > last]
-        part, is_last = ids[:PART], len(ids) <= PART
+    part, is_last = _next_part(noun, last)
     failures = list(zip(given.getlist("failed_id"), given.getlist("failed"), strict=False))
     changed = [each for each in given.get("changed", "").split(",") if each]
     body = action.body()
@@ -187,6 +183,15 @@ def act(noun: Noun) -> Response:
         undo_action=undo if is_last and 0 < done <= MAX_UNDONE else "",
         requests=[("", action.request(part[0]))] if is_last and part else [],
     )
+
+
+def _next_part(noun: Noun, last: int) -> tuple[Sequence[int], bool]:
+    """Return the IDs of the chosen records after the last one, and whether none follow them."""
+    if request.form.get("everything"):
+        ids = matching_ids(noun, last, PART)
+        return ids, len(ids) < PART
+    ids = [each for each in selected_ids() if each > last]
+    return ids[:PART], len(ids) <= PART
 
 
 def _run(
