@@ -6,7 +6,6 @@ A record is identified by its ID, and an item of an order by the IDs of the orde
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
-from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -51,7 +50,6 @@ BEFORE = "_before"
 WRITTEN = "written_fields"
 """Name in a written record of the fields of the request that are otherwise shown on request."""
 
-_KEY_AND_VALUE = itemgetter(1, 2)
 _IDS = bindparam("ids", type_=IdList)
 
 
@@ -127,7 +125,7 @@ def entries_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[in
 
 def first_values(entries: Shown) -> Metadata:
     """Return the first value of each key."""
-    values = dict(map(_KEY_AND_VALUE, entries))
+    values = {key: value for _, key, value in entries}
     if len(values) < len(entries):  # several entries with one key
         values |= {key: value for _, key, value in reversed(entries)}
     return values
