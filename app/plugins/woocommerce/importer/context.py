@@ -168,7 +168,8 @@ def released(source_id: int, use: ReadRow, references: Mapping[str, int], table:
     names = ("code", "email", "email_normalized", "amount", "created_at", "updated_at")
     values = {name: getattr(use, name) for name in names}
     values |= {"status": "released", "confirmed_at": None}
-    resolved = {name: getattr(use, name) for name in ("coupon_id", "customer_id", "order_id")}
+    resolved = {"customer_id": use.customer_id, "order_id": use.order_id}
+    resolved |= redemption(use.coupon_id, use.reference)
     return Converted(
         source_id, values, references=references, is_absent=True, resolved=resolved, table=table
     )

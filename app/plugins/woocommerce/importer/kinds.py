@@ -158,7 +158,8 @@ def _resolve_redemptions(session: Session, pending: Sequence[Pending]) -> None:
             REDEMPTIONS.c.order_id.in_(orders), REDEMPTIONS.c.status != "released"
         )
     ).all()
-    held = {(row.order_id, row.coupon_id): row.id for row in rows}
+    released = {each.target_id for each in pending if each.values["status"] == "released"}
+    held = {(row.order_id, row.coupon_id): row.id for row in rows if row.id not in released}
     for each in pending:
         key = (each.values["order_id"], each.values["coupon_id"])
         if key[0] and held.get(key, each.target_id) != each.target_id:

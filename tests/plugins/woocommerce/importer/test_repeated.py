@@ -455,6 +455,17 @@ def uses_of(coupon_id):
     }
 
 
+def live_lines(order_id):
+    """The IDs of the coupon lines at the source whose uses of an order are live."""
+    lines = {
+        each["target_id"]: each["source_id"]
+        for each in rows_of(ImportedRecord)
+        if each["kind"] == "order_coupon"
+    }
+    of_order = (each for each in rows_of(Redemption) if each["order_id"] == order_id)
+    return [lines[each["id"]] for each in of_order if each["status"] == "confirmed"]
+
+
 USED, BUYER = FIRST_COUPON + 1, (FIRST_ORDER + 1, FIRST_CUSTOMER + 1)
 """A coupon, and the first order that uses it, with its customer."""
 LINE = ("woocommerce_order_items", 8)
@@ -493,3 +504,15 @@ def test_uses_follow_the_source_and_count_once(shop_file, import_dump, app, chan
         assert uses_of(USED) == before | expected
     verified = app.test_cli_runner().invoke(args=["import", "verify", str(file)])
     assert verified.exit_code == 0, verified.output
+
+
+def test_a_use_goes_to_another_line_while_other_uses_change(shop_file, import_dump):
+    """As if the coupon was removed from the order and added again, and back (from a backup)."""
+    import_dump(shop_file(Shop()))
+    trashed = {("posts", BUYER[0]): lambda: {"post_status": "trash"}}
+    without = {("woocommerce_order_items", 20): None}
+    again = {LINE: lambda: {"order_item_id": 9999}}
+    changes = [trashed | without, again, {}, again | without]
+    for changed, expected in zip(changes, [[], [9999], [8], [9999]], strict=True):
+        import_dump(shop_file(Without(changed)))
+        assert live_lines(BUYER[0]) == expected

@@ -328,7 +328,8 @@ def _uses(
             continue
         use.resolved |= redemption(coupon_id, f"order-{order_id}")
         written.append(use)
-    written.sort(key=lambda use: use.source_id)
+    # An order has one live use of a coupon, so a use is released before another line takes it.
+    written.sort(key=lambda use: (use.values["status"] == "confirmed", use.source_id))
     context.report.counts_of("redemptions")["read"] += len(written)
     context.writer.write(ORDER_USE, written)
 
