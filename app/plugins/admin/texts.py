@@ -53,8 +53,10 @@ def language() -> str:
         return "en"
     if "admin_language" not in g:
         chosen = request.cookies.get(COOKIE, "")
-        accepted = request.accept_languages.best_match(LANGUAGES, "en")
-        g.admin_language = chosen if chosen in LANGUAGES else accepted
+        # best_match would take en;q=0.5 before de-AT, because it is exact.
+        accepted = (tag.partition("-")[0].lower() for tag, q in request.accept_languages if q)
+        names = chosen, *accepted
+        g.admin_language = next((each for each in names if each in LANGUAGES), "en")
     found: str = g.admin_language
     return found
 

@@ -143,6 +143,9 @@ def test_compiled_translations_are_current(language):
     ("accepted", "chosen", "language"),
     [
         ("de-AT,de;q=0.9,en;q=0.5", "", "de"),
+        ("de-AT,en;q=0.5", "", "de"),
+        ("en-GB,de;q=0.5", "", "en"),
+        ("de;q=0,fr", "", "en"),
         ("fr,en;q=0.5,de;q=0.3", "", "en"),
         ("fr", "", "en"),
         ("", "", "en"),
