@@ -173,11 +173,7 @@ class Serializer:
                 column, index = self._positions.get(name, (name, None))
                 if column not in names:
                     names.append(column)
-                wire = (
-                    getattr(field, "wire", None)
-                    if inner is None
-                    else partial(narrowed, selection=inner)
-                )
+                wire = getattr(field, "wire", None) if inner is None else _narrowing(inner)
                 keeps_text = wire is not None and getattr(field, "keeps_text", False)
                 keys.append((key, names.index(column), index, wire, keeps_text))
             blank[key] = None
@@ -224,6 +220,10 @@ def _objects(
 def _waits(field: Field) -> bool:
     """Return whether a response contains a value only on request."""
     return isinstance(field, Output | Composite) and field.on_request
+
+
+def _narrowing(selection: Mapping[str, object]) -> Convert:
+    return partial(narrowed, selection=selection)
 
 
 def _fields_of(schema: type[ma.Schema]) -> Fields:
