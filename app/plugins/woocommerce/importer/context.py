@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import ColumnElement, select
 
 from app.catalog import Catalog, current_catalog
 from app.db.read_pool import ReadRow, fetch
-from app.db.sql.functions import is_one_of
-from app.db.sql.types import IdList
 from app.models import REDEMPTIONS
 from app.plugins.woocommerce.importer.convert import Converted, LeftOut
 from app.plugins.woocommerce.importer.convert.metadata import MetadataConverter
@@ -148,17 +146,13 @@ def redemption(coupon_id: int, reference: str) -> dict[str, object]:
     return {"coupon_id": coupon_id, "reference": reference, "holds_slot": False, "expires_at": None}
 
 
-def imported_uses(
-    context: ImportContext, kind: TargetKind, column: str, ids: Iterable[int]
-) -> Uses:
+def imported_uses(context: ImportContext, kind: TargetKind, which: ColumnElement[bool]) -> Uses:
     """Return the coupon uses of a kind that an earlier import has stored, by their source ID.
 
     Args:
-        column: the column of the redemptions by which they are found.
-        ids: its values.
+        which: the condition of the redemptions.
     """
-    wanted = bindparam(None, list(ids), type_=IdList)
-    rows = fetch(select(REDEMPTIONS).where(is_one_of(REDEMPTIONS.c[column], wanted)))
+    rows = fetch(select(REDEMPTIONS).where(which))
     sources = context.writer.records.sources(kind.name, [row.id for row in rows])
     return {sources[row.id]: row for row in rows if row.id in sources}
 

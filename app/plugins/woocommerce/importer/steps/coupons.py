@@ -12,6 +12,7 @@ from app.conversions.expiry import expiry_before
 from app.conversions.numbers import money, whole_number
 from app.conversions.text import CODE_MAX_LENGTH, clean
 from app.db.search import LONG, email_key, search_text
+from app.models import REDEMPTIONS
 from app.models.coupon import COUNTS, CouponStatus
 from app.plugins.woocommerce.importer.context import (
     PAGE,
@@ -266,7 +267,7 @@ def release_uses(context: ImportContext) -> None:
     records = context.writer.records
     for entries in records.all_of(COUPON_USE.name):
         targets = records.targets(COUPON_USE.name, context.index.not_beyond(entries))
-        uses = imported_uses(context, COUPON_USE, "id", targets.values())
+        uses = imported_uses(context, COUPON_USE, REDEMPTIONS.c.id.in_(targets.values()))
         of_uses = records.sources("coupon", [use.coupon_id for use in uses.values()])
         gone = set(context.staging.missing("posts:shop_coupon", list(of_uses.values())))
         context.writer.write(

@@ -13,7 +13,7 @@ from app.db.search import email_key
 from app.db.session import run_statement
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.models import ORDERS
+from app.models import ORDERS, REDEMPTIONS
 from app.plugins.woocommerce.importer.context import (
     ImportContext,
     Uses,
@@ -69,7 +69,10 @@ def orders(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
 def _uses_here(context: ImportContext, ids: Collection[int]) -> Uses:
     """Return the coupon uses that earlier imports have stored for orders, by their line."""
     targets = context.writer.records.targets("order", list(ids), erased=True)
-    return imported_uses(context, ORDER_USE, "order_id", targets.values()) if targets else {}
+    references = [f"order-{order_id}" for order_id in targets.values()]
+    # Only their references have an index of all uses.
+    of_orders = REDEMPTIONS.c.reference.in_(references)
+    return imported_uses(context, ORDER_USE, of_orders) if references else {}
 
 
 def count_kept_uses(context: ImportContext, ids: Collection[int]) -> None:
