@@ -254,8 +254,10 @@ NEEDED = Argument("string", required=True)
 NAME = Argument("string", maxLength=TEXT_MAX_LENGTH)
 LONG_TEXT = Argument("string", maxLength=LONG_TEXT_MAX_LENGTH)
 BOOLEAN = Argument("boolean")
-IDS = ListArgument(
-    lambda value: [abs(_integer(each)) for each in as_list(value)], items=INTEGER, default=[]
+IDS = ListArgument(  # of filters, which find nothing beyond 64 bits
+    lambda value: [min(abs(_integer(each)), INT64_MAX) for each in as_list(value)],
+    items=INTEGER,
+    default=[],
 )
 INTEGERS = ListArgument(items=INTEGER)
 MONEY = Argument("number", "string", format="money", maxLength=TEXT_MAX_LENGTH)

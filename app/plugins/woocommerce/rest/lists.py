@@ -97,8 +97,8 @@ def query_of(call: Call) -> RecordListQuery:
             for name in TIMES
             if name in call.given
         },
-        include=[min(each, INT64_MAX) for each in args["include"] or ()],
-        exclude=[min(each, INT64_MAX) for each in args["exclude"] or ()],
+        include=args["include"] or (),
+        exclude=args["exclude"] or (),
     )
 
 
