@@ -806,14 +806,13 @@ def test_values_that_cannot_be_stored_name_their_parameter(shop, path, body, nam
     assert list(response.get_json()["data"]["params"]) == [name]
 
 
-@pytest.mark.parametrize("path", ["/orders", "/refunds"])
 @pytest.mark.parametrize("number", [2**63, -(2**70)])
-def test_ids_beyond_64_bits_find_nothing(shop, path, number):
+def test_ids_beyond_64_bits_find_nothing(shop, number):
     for name in ("include", "parent"):
-        assert shop.ok("GET", f"{path}?{name}={number}") == []
-    every = shop.ok("GET", path)
+        assert shop.ok("GET", f"/orders?{name}={number}") == []
+    every = shop.ok("GET", "/orders")
     for name in ("exclude", "parent_exclude"):
-        assert shop.ok("GET", f"{path}?{name}={number}") == every
+        assert shop.ok("GET", f"/orders?{name}={number}") == every
 
 
 @pytest.mark.parametrize(
