@@ -1,7 +1,7 @@
 """What an order accepts after its personal data was erased (people 5)."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from flask import current_app
 
@@ -20,51 +20,58 @@ EMPTIED = frozenset({"customer_id", *emptied("orders", Remains.EMPTY)})
 
 _SHORTENED = emptied("orders", Remains.BEGINNING)
 
+_MUST_BE_EMPTY = Sentence("must stay empty, because the personal data of the order was erased.")
+_MUST_BE_SHORT = Sentence(
+    "can have at most {0} characters, because the personal data of the order was erased.",
+    POSTCODE_LENGTH,
+)
+
 
 def require_no_personal_data(data: Mapping[str, object]) -> None:
     """Raise ShopError if an update would fill what an erasure has emptied.
 
     Empty values are accepted, so that a program can send back what it has read.
     """
-    if filled := next(_filled(data), None):
-        raise _must_stay_empty(filled)
+    for place, reason in _filled(data):
+        raise _not_accepted(f"order.{place}", reason)
 
 
-def _must_stay_empty(filled: str) -> ShopError:
-    reason = Sentence("its personal data was erased, so {0} must stay empty.", filled)
-    return ShopError("shop_api_cannot_update_order", reason=reason)
+def _not_accepted(param: str, reason: Sentence = _MUST_BE_EMPTY) -> ShopError:
+    message = "{param}: {reason}"
+    return ShopError("shop_api_cannot_update_order", param=param, message=message, reason=reason)
 
 
 def require_no_personal_refund(order: OrderRow, data: Mapping[str, object]) -> None:
     """Do the same for what a request writes into a refund of an order, which can be erased."""
     if order["erased_at"] is None:
         return
-    if data.get("reason"):
-        raise _must_stay_empty("reason")
-    items: Any = data.get("line_items") or ()
-    if _has_erased_keys(data, *items):
-        raise _must_stay_empty(METADATA)
+    filled = ["reason"] if data.get("reason") else []
+    for place in [*filled, *_filled_metadata(data, ["line_items"])]:
+        raise _not_accepted(f"order_refund.{place}")
 
 
-def _has_erased_keys(*given: Data) -> bool:
-    """Return whether a request adds keys of metadata that an erasure removes."""
-    metadata = (each[METADATA] for each in given if each.get(METADATA))
-    return not is_kept(key for each in metadata for key in added_keys(each))
-
-
-def _filled(data: Data) -> Iterator[str]:
+def _filled(data: Data) -> Iterator[tuple[str, Sentence]]:
+    """Return the places in an order that an update would fill, and what the erasure allows."""
     for name, value in columns_of(data).items():
+        place = re.sub("^(billing|shipping)_", r"\1_address.", name)
         if value and name in EMPTIED:
-            yield name
+            yield place, _MUST_BE_EMPTY
         if name in _SHORTENED and len(value.strip()) > POSTCODE_LENGTH:
-            yield f"{name} after its first {POSTCODE_LENGTH} characters"
-    items = [item for name in KINDS for item in data.get(name) or ()]
-    if any(item.get("meta") for item in items):
-        yield "meta"
-    if _has_erased_keys(data, *items):
-        yield METADATA
+            yield place, _MUST_BE_SHORT
+    for place in _filled_metadata(data, KINDS):
+        yield place, _MUST_BE_EMPTY
     if data.get(DOWNLOAD_PERMISSIONS):
-        yield DOWNLOAD_PERMISSIONS
+        yield DOWNLOAD_PERMISSIONS, _MUST_BE_EMPTY
+
+
+def _filled_metadata(data: Data, kinds: Iterable[str]) -> Iterator[str]:
+    """Return the places that get what an erasure removes from metadata, also of items."""
+    items = [(kind, *each) for kind in kinds for each in enumerate(data.get(kind) or ())]
+    yield from (f"{kind}[{index}].meta" for kind, index, item in items if item.get("meta"))
+    places = [("", data), *((f"{kind}[{index}].", item) for kind, index, item in items)]
+    for place, given in places:
+        if not is_kept(added_keys(given.get(METADATA) or ())):
+            yield f"{place}{METADATA}"
 
 
 def is_kept(keys: Iterable[str]) -> bool:

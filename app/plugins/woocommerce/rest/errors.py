@@ -123,8 +123,6 @@ TABLE: Mapping[str, tuple[str, str | None, int | None]] = {
 }  # fmt: skip
 """Code, message and status by the code of a service. None keeps what the service says."""
 
-_NATIVE = re.compile(r"\w+\.(\w+)")
-"""The native place of a field that is not in a list."""
 _CANNOT = re.compile(r"shop_api_user_cannot_(read|create|edit|delete)_")
 
 
@@ -135,6 +133,7 @@ NAMES: Mapping[str, str] = {
     "enable_free_shipping": "free_shipping", "customer_emails": "email_restrictions",
     "billing_address": "billing", "shipping_address": "shipping",
     "payment_details": "payment_method", "topics": "topic",
+    "order.note": "customer_note",  # a note of an order has the native name
 }  # fmt: skip
 """Names of this dialect for native names of fields in errors."""
 
@@ -165,8 +164,8 @@ def as_rest_error(error: Failure) -> RestError:
 
 def _own_name(param: str) -> str:
     """Return the name of a parameter in this dialect."""
-    found = _NATIVE.fullmatch(param)
-    return NAMES.get(found[1], found[1]) if found else param
+    place = NAMES.get(param, param.partition(".")[2])
+    return re.sub(r"\w+", lambda found: NAMES.get(found[0], found[0]), place) or param
 
 
 def _invalid_inputs(error: ShopError, *, in_wrapper: bool = True) -> RestError:
