@@ -319,8 +319,16 @@ class Form:
         return all(current[name] == self.texts[name] for name in changed)
 
     def differences(self, record: Mapping[str, object]) -> list[Difference]:
-        """Return the fields that another editor has changed in between in a record."""
+        """Return the fields that another editor has changed in between in a record.
+
+        The total of an item that nobody typed follows the quantity that the other has changed.
+        """
         current = Form.of_record(self.specs, self.key, record).shown
+        for name in self.shown:
+            quantity = re.sub(r"\.total$", ".quantity", name)
+            is_followed = current.get(quantity) != self.shown.get(quantity)
+            if quantity != name and is_followed and self.texts[name] == self.shown[name]:
+                self.shown[name] = self.texts[name] = current[name]
         return [
             Difference(spec, self.shown[spec.name], current[spec.name], self.texts[spec.name])
             for spec in self.specs

@@ -474,6 +474,19 @@ def test_an_item_that_someone_else_changed_is_a_conflict(browser, new_order, adm
     page = browser.post(f"{path}/edit", form)
     assert page.status == 409
     assert "Pot, Quantity When you began 2 Theirs: 3 Yours: 2" in page.text
+    assert "Pot, Total" not in page.text, "it follows the quantity"
+    values = page.form("_etag") | {f"line_items.{number}.quantity": "3"}
+    assert browser.post(f"{path}/edit", values).status == 303
+    (saved,) = admin.get(path).json["order"]["line_items"]
+    assert (saved["name"], saved["quantity"], saved["total"]) == ("Pot", 3, "30.00")
+    # A total that was typed is compared, also with one that followed a quantity.
+    form = browser.get(f"{path}/edit").form("note") | {f"line_items.{number}.total": "9.00"}
+    changed = {"line_items": [{"id": number, "quantity": 4}]}
+    assert admin.put(path, {"order": changed}).status_code == 200
+    page = browser.post(f"{path}/edit", form)
+    assert "Pot, Total When you began 30.00 Theirs: 40.00 Yours: 9.00" in page.text
+    same = form | {f"line_items.{number}.total": "30.00", f"line_items.{number}.quantity": "4"}
+    assert browser.post(f"{path}/edit", same).status == 303, "both have typed the same quantity"
 
 
 def test_an_order_is_created_for_a_customer(browser, admin):
