@@ -191,7 +191,8 @@ class Form:
             name = next((each for each in (*places, *of_line) if each in names), "")
             reason = html.of_api(stated, labels)
             reason = reason[:1].upper() + reason[1:]
-            if param and name not in {*own, *of_line}:
+            is_named = str(part) != str(part.reason)  # without the field it says less
+            if is_named and name not in {*own, *of_line}:
                 reason = f"{html.words(own[1])}: {reason}"  # the form lacks the field
             self.errors[name] = reason
 

@@ -601,6 +601,7 @@ def test_redeeming_now_and_releasing(admin, browser):
     page = browser.submit(path, "_form", email="bob@example.com")
     assert page.status == 400
     assert "usage limit" in page.text
+    assert "Code:" not in page.text, "the form has no such field"
     page = browser.get(f"/coupons/{coupon['id']}")
     assert "ada@example.com Redeemed on a page" in page.text
     unused = make(admin, "unused")["id"]
