@@ -56,7 +56,7 @@ def test_a_page_without_a_session_leads_to_the_sign_in_and_back(app, admin):
     [
         "https://evil.example/", "//evil.example/admin/", "/admin/../orders", "/orders", "\\\\evil",
         "/admin\\@evil.example", "javascript:alert(1)", "/admin/\nx", "http:/admin/", "/adminx/", "",
-        "/admin/%2e%2E/orders",
+        "/admin/%2e%2E/orders", "/admin/sign-out", "/admin/coupons/1/trash", "/admin/nothing",
     ],
 )  # fmt: skip
 def test_only_pages_of_the_shop_are_opened_after_signing_in(app, admin, next_):

@@ -3,7 +3,8 @@
 import re
 from urllib.parse import unquote, urlsplit
 
-from flask import Response, g, redirect, request, url_for
+from flask import Response, current_app, g, redirect, request, url_for
+from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import record_failed_login
@@ -21,11 +22,12 @@ blp = AdminBlueprint("admin_sign_in", public=True)
 
 
 def safe_next(address: str) -> str:
-    """Return an address below ``/admin/`` to open after signing in, or that of the overview."""
+    """Return the address of a page below ``/admin/`` to open, or that of the overview."""
     overview = url_for("admin_overview.show")
     try:
         parts = urlsplit(address)
-    except ValueError:
+        current_app.url_map.bind("").match(unquote(parts.path))
+    except (ValueError, HTTPException):
         return overview
     is_plain = not re.search(r"[\\\x00-\x20\x7f-\uffff]", address)
     is_own = not parts.scheme and not parts.netloc and not parts.path.startswith("//")
