@@ -10,6 +10,7 @@ from sqlalchemy import select, text
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.models import Event
+from app.services.events import sequence
 from app.services.events.outbox import NewEvent, record
 from app.services.events.sequence import has_unnumbered, number_events
 from tests.api_client import Client
@@ -91,7 +92,8 @@ def test_a_transaction_that_commits_late_is_numbered_late(app, admin):
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_sequencers_at_the_same_time_number_each_event_once(app):
+def test_sequencers_at_the_same_time_number_each_event_once(app, monkeypatch):
+    monkeypatch.setattr(sequence, "BATCH", 70)
     first = fetch_last(app)
     new = [NewEvent("coupon.updated", number, {}) for number in range(3000)]
     with app.app_context():
@@ -99,7 +101,7 @@ def test_sequencers_at_the_same_time_number_each_event_once(app):
 
     def number(_):
         with app.app_context():
-            return number_events(limit=700)
+            return number_events()
 
     with ThreadPoolExecutor(6) as pool:
         assert sum(pool.map(number, range(6))) == 3000

@@ -247,8 +247,8 @@ class _CouponWrites(Writes[CouponRow]):
         """Write the accepted coupons with one statement for each kind of write."""
         session = self.session
         write_records(session, COUPONS, created=self.created, updated=self.updated, key="code")
-        changes = ((each.before, each.after or {}) for each in self.changes)
-        limited = [after["id"] for before, after in changes if _sets_limit(before, after)]
+        changes = [(each.before, each.after) for each in self.changes]
+        limited = [after["id"] for before, after in changes if after and _sets_limit(before, after)]
         count_reservations(session, limited)
         self.metadata.write(session)
         notify(session, self.actor, self.changes)

@@ -9,8 +9,6 @@ An event has a higher position than an earlier event of the same record, because
 transaction waits for the lock of the record before it writes its event.
 """
 
-from functools import partial
-
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -58,23 +56,17 @@ _SELECT_HAS_UNNUMBERED = select(_HAS_UNNUMBERED)
 _NUMBER = update(EVENTS).where(EVENTS.c.position == _numbered.c.position).values(id=_numbered.c.id)
 
 
-def number_events(limit: int = 10 * BATCH) -> int:
-    """Number committed events that have no ID, and return how many.
+def number_events() -> int:
+    """Number committed events that have no ID, and return how many: at most 10 times BATCH.
 
     Waits while another process numbers. On SQLite events are numbered as they are written, so
     there are none to number.
-
-    Args:
-        limit: how many events to number at most. Each transaction numbers up to BATCH.
     """
-    if not on_postgresql():
-        return 0
     total = 0
-    while total < limit and fetch(_SELECT_HAS_UNNUMBERED)[0][0]:
-        batch = min(BATCH, limit - total)
-        numbered = run_in_transaction(partial(_number, limit=batch))
+    for _transaction in range(10 if on_postgresql() else 0):
+        numbered = run_in_transaction(_number) if fetch(_SELECT_HAS_UNNUMBERED)[0][0] else 0
         total += numbered
-        if numbered < batch:
+        if numbered < BATCH:
             break
     return total
 
@@ -103,13 +95,13 @@ def removed_event_id(session: Session) -> int:
     return session.scalar(select(EVENT_FEED.c.removed_id)) or 0
 
 
-def _number(session: Session, limit: int) -> int:
+def _number(session: Session) -> int:
     # At READ COMMITTED, the next statement sees what was committed before the lock was free.
     lock_sequence(session)
     last_id = session.scalar(_LAST_ID)
     if last_id is None:
         session.execute(insert(EVENT_FEED).values(id=1, last_id=0, removed_id=0))
-    given = {"limit": limit, "last_id": last_id or 0}
+    given = {"limit": BATCH, "last_id": last_id or 0}
     numbered = session.connection().execute(_NUMBER, given).rowcount
     if numbered:
         session.execute(update(EVENT_FEED).values(last_id=(last_id or 0) + numbered))
