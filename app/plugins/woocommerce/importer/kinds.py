@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from app.conversions.emails import comparable_email
 from app.conversions.text import comparable
-from app.db.sql.types import Id
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import Id, IdList
 from app.models import (
     API_KEYS,
     CAMPAIGNS,
@@ -166,12 +167,24 @@ def _resolve_redemptions(session: Session, pending: Sequence[Pending]) -> None:
             each.values["status"] = "released"
 
 
-def _count_campaigns(session: Session, written: Sequence[Pending]) -> None:
-    """Count the uses of campaigns again whose uses were replaced."""
-    replaced = [each.target_id for each in written if each.imported]
+def _lock_coupons(session: Session, uses: Sequence[int]) -> None:
+    """Lock the campaigns, then the coupons of uses: all transactions lock them before the uses."""
+    of_uses = is_one_of(REDEMPTIONS.c.id, bindparam(None, list(uses), type_=IdList))
+    for table, column in ((CAMPAIGNS, "campaign_id"), (COUPONS, "coupon_id")):
+        theirs = table.c.id.in_(select(REDEMPTIONS.c[column]).where(of_uses))
+        found = select(table.c.id).where(theirs).order_by(table.c.id)
+        session.execute(found.with_for_update(key_share=table is COUPONS))
+
+
+def _count_uses(session: Session, written: Sequence[Pending]) -> None:
+    """Count again the uses of campaigns, and the reservations of coupons, whose uses changed."""
+    replaced = [each for each in written if each.imported]
     if replaced:
-        theirs = select(REDEMPTIONS.c.campaign_id).where(REDEMPTIONS.c.id.in_(replaced))
-        count_again(session, CAMPAIGNS.c.id.in_(theirs))
+        changed = REDEMPTIONS.c.id.in_([each.target_id for each in replaced])
+        count_again(session, CAMPAIGNS.c.id.in_(select(REDEMPTIONS.c.campaign_id).where(changed)))
+        theirs = COUPONS.c.id.in_({each.values["coupon_id"] for each in replaced})
+        limited = select(COUPONS.c.id).where(theirs, COUPONS.c.usage_limit > 0)
+        count_reservations(session, session.scalars(limited).all())
 
 
 def _resolve_webhooks(session: Session, pending: Sequence[Pending]) -> None:
@@ -237,17 +250,19 @@ ORDER_USE = TargetKind(
     "redemptions",
     REDEMPTIONS,
     _resolve_redemptions,
-    _count_campaigns,
+    _count_uses,
     references={**_OF_CUSTOMER, **_OF_ORDER},
     notes_edits=False,
+    lock_first=_lock_coupons,
 )
 COUPON_USE = TargetKind(
     "coupon_use",
     "redemptions",
     REDEMPTIONS,
-    after_write=_count_campaigns,
+    after_write=_count_uses,
     references=_OF_CUSTOMER,
     notes_edits=False,
+    lock_first=_lock_coupons,
 )
 ORDER_NOTE = TargetKind(
     "order_note", "order notes", ORDER_NOTES, references=_OF_ORDER, notes_edits=False

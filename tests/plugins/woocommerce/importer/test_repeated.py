@@ -472,10 +472,10 @@ LINE = ("woocommerce_order_items", 8)
 PHONE_ORDER = (None, "phone-order@example.com")
 
 
-def entry_of(value):
-    """The row of ``_used_by`` of the coupon with a value."""
+def entry_of(value, key="_used_by"):
+    """The row of ``_used_by``, or of another key, of the coupon with a value."""
     rows = Shop().rows("postmeta")
-    found = [row[0] for row in rows if row[1:3] == (USED, "_used_by") and row[3] == value]
+    found = [row[0] for row in rows if row[1:3] == (USED, key) and row[3] == value]
     return "postmeta", found[0]
 
 
@@ -504,6 +504,30 @@ def test_uses_follow_the_source_and_count_once(shop_file, import_dump, app, chan
         assert uses_of(USED) == before | expected
     verified = app.test_cli_runner().invoke(args=["import", "verify", str(file)])
     assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [({}, "confirmed"), ({LINE: None, entry_of("3"): None}, "released")],
+)
+def test_overwrite_frees_the_slot_of_a_use_that_was_reserved_here(
+    shop_file, import_dump, erp, changed, status
+):
+    limited = {entry_of("0", "usage_limit"): lambda: {"meta_value": "100"}}
+    import_dump(shop_file(Without(limited)))
+    pending = erp.put(f"/orders/{BUYER[0]}", {"order": {"status": "pending"}})
+    assert (pending.status_code, uses_of(USED)[BUYER]) == (200, "reserved")
+    assert reserved_counts() == {USED: 1}
+    import_dump(shop_file(Without(limited | changed)))
+    assert (uses_of(USED)[BUYER], reserved_counts()) == ("reserved", {USED: 1})
+    import_dump(shop_file(Without(limited | changed)), "--overwrite")
+    assert (uses_of(USED)[BUYER], reserved_counts()) == (status, {})
+
+
+def reserved_counts():
+    """The number of reservations of each coupon that has some."""
+    return {row["id"]: row["reserved_count"] for row in rows_of(Coupon) if row["reserved_count"]}
 
 
 def test_a_use_goes_to_another_line_while_other_uses_change(shop_file, import_dump):

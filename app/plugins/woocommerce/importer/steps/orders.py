@@ -345,7 +345,7 @@ def _without_line(
     Args:
         lines: the IDs of the coupon lines of orders, by the ID of the order at the source.
     """
-    live = {line: use for line, use in kept.items() if use.status == "confirmed"}
+    live = {line: use for line, use in kept.items() if use.status != "released"}
     orders = context.writer.records.sources("order", [use.order_id for use in live.values()])
     return [
         released(line, use, {"order": order}, "woocommerce_order_items")

@@ -106,6 +106,7 @@ class TargetKind:
             ``Converted.references``.
         notes_edits: whether each change in this shop moves ``updated_at``. Otherwise the columns
             of a stored record are compared, too.
+        lock_first: called with the IDs of stored records before they are locked.
     """
 
     name: str
@@ -117,6 +118,7 @@ class TargetKind:
     items_of: str | None = None
     references: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     notes_edits: bool = True
+    lock_first: Callable[[Session, Sequence[int]], None] = lambda _session, _ids: None
 
 
 @dataclass(slots=True)
@@ -283,6 +285,7 @@ def _differs(kind: TargetKind, converted: Converted, stored: Record | None) -> b
 
 def _locked(session: Session, kind: TargetKind, ids: Sequence[int]) -> dict[int, Record]:
     """Return the stored records that may have to change, locked until the commit."""
+    kind.lock_first(session, ids)
     table = kind.table
     names = ("id", "updated_at", "edited_at", "usage_count", "customer_emails")
     columns = [each for each in table.c if each.name in names or not kind.notes_edits]
