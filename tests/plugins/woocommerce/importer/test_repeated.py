@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import func, select
@@ -11,7 +12,9 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import Coupon, ImportedRecord, Order, OrderNote, Redemption, User
 from app.plugins.woocommerce.importer import context, importer
+from app.plugins.woocommerce.importer.source.staging import staging
 from app.plugins.woocommerce.importer.steps import orders as order_steps
+from app.plugins.woocommerce.importer.target import record_map
 from tests.dumps.shop import FIRST_COUPON, FIRST_CUSTOMER, FIRST_ORDER, Shop
 from tests.plugins.woocommerce.importer.imports import everything, rows_of
 
@@ -504,6 +507,23 @@ def test_uses_follow_the_source_and_count_once(shop_file, import_dump, app, chan
         assert uses_of(USED) == before | expected
     verified = app.test_cli_runner().invoke(args=["import", "verify", str(file)])
     assert verified.exit_code == 0, verified.output
+
+
+def test_uses_of_no_order_are_found_once(shop_file, import_dump, monkeypatch):
+    """With hundreds of thousands of uses, it takes seconds. Each page of uses did it again."""
+    statements = []
+
+    @contextmanager
+    def traced():
+        with staging() as staged:
+            staged.connection.set_trace_callback(statements.append)
+            yield staged
+
+    import_dump(shop_file(Shop(orders=5)))
+    monkeypatch.setattr(importer, "staging", traced)
+    monkeypatch.setattr(record_map, "PAGE", 2)
+    import_dump(shop_file(Shop(orders=5)))
+    assert sum("PARTITION BY" in each for each in statements) == 1
 
 
 @pytest.mark.both_databases

@@ -231,6 +231,8 @@ class SourceIndex:
             ) WITHOUT ROWID;
             CREATE TABLE order_uses (coupon INTEGER, customer TEXT);
             CREATE TABLE stored_uses (coupon INTEGER, customer TEXT, meta_id INTEGER);
+            CREATE TABLE beyond_orders (coupon INTEGER, customer TEXT, meta_id INTEGER);
+            CREATE INDEX beyond_orders_meta_id ON beyond_orders (meta_id);
             """
         )
 
@@ -272,26 +274,30 @@ class SourceIndex:
         """Add uses that coupons store: the coupon, the customer and the ID of the entry."""
         self._connection.executemany("INSERT INTO stored_uses VALUES (?, ?, ?)", uses)
 
+    def find_uses_beyond_orders(self) -> int:
+        """Find the uses that belong to no order, after all were added. Return their number."""
+        return self._connection.execute(_FIND_BEYOND_ORDERS).rowcount
+
     def uses_beyond_orders(self) -> Iterable[list[tuple[int, str, int]]]:
-        """Yield the stored uses that belong to no order, in pages by the ID of the entry."""
-        cursor = self._connection.execute(_BEYOND_ORDERS)
+        """Yield the uses that were found, in pages by the ID of the entry."""
+        cursor = self._connection.execute("SELECT * FROM beyond_orders ORDER BY meta_id")
         while rows := cursor.fetchmany(1000):
             yield rows
 
     def not_beyond(self, ids: Sequence[int]) -> list[int]:
         """Return the IDs of entries that are not stored or that belong to an order."""
-        beyond = f"SELECT meta_id FROM ({_BEYOND_ORDERS}) WHERE meta_id IN {_IN}"  # nosec B608  # a constant statement
+        beyond = f"SELECT meta_id FROM beyond_orders WHERE meta_id IN {_IN}"  # nosec B608  # a constant statement
         found = {row[0] for row in self._connection.execute(beyond, (_json(ids),))}
         return [each for each in ids if each not in found]
 
 
-_BEYOND_ORDERS = """
-    SELECT coupon, customer, meta_id FROM (
+_FIND_BEYOND_ORDERS = """
+    INSERT INTO beyond_orders SELECT coupon, customer, meta_id FROM (
         SELECT *, row_number() OVER (
             PARTITION BY coupon, customer ORDER BY meta_id
         ) AS number FROM stored_uses
     ) LEFT JOIN (
         SELECT coupon AS c, customer AS k, count(*) AS uses FROM order_uses GROUP BY 1, 2
     ) ON c = coupon AND k = customer
-    WHERE number > coalesce(uses, 0) ORDER BY meta_id
+    WHERE number > coalesce(uses, 0)
 """

@@ -259,7 +259,7 @@ def count_redemptions(context: ImportContext) -> int:
                 if (text := (value or "").replace("\0", "").strip())
             ]
         )
-    return sum(map(len, context.index.uses_beyond_orders()))
+    return context.index.find_uses_beyond_orders()
 
 
 def release_uses(context: ImportContext) -> None:
