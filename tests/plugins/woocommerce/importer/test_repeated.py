@@ -545,6 +545,16 @@ def test_overwrite_frees_the_slot_of_a_use_that_was_reserved_here(
     assert (uses_of(USED)[BUYER], reserved_counts()) == (status, {})
 
 
+def test_a_use_that_was_reserved_here_counts_once_without_its_order(shop_file, import_dump, erp):
+    """The order was removed at the source, which still counts its use."""
+    import_dump(shop_file(Shop()))
+    assert erp.put(f"/orders/{BUYER[0]}", {"order": {"status": "pending"}}).status_code == 200
+    before = uses_of(USED)
+    assert before[BUYER] == "reserved"
+    import_dump(shop_file(Without({("posts", BUYER[0]): None})))
+    assert uses_of(USED) == before
+
+
 def reserved_counts():
     """The number of reservations of each coupon that has some."""
     return {row["id"]: row["reserved_count"] for row in rows_of(Coupon) if row["reserved_count"]}

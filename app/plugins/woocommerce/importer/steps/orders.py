@@ -81,7 +81,7 @@ def count_kept_uses(context: ImportContext, ids: Collection[int]) -> None:
     Args:
         ids: the IDs of the orders at the source.
     """
-    uses = [each for each in _uses_here(context, ids).values() if each.status == "confirmed"]
+    uses = [each for each in _uses_here(context, ids).values() if each.status != "released"]
     records = context.writer.records
     coupons = records.sources("coupon", [each.coupon_id for each in uses])
     accounts = records.sources("customer", [each.customer_id for each in uses])
