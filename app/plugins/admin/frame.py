@@ -1,5 +1,6 @@
 """The frame of the pages: blueprints with a session and rights, rendering, headers and errors."""
 
+import json
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from urllib.parse import urlencode
 import flask
 from flask import Response, current_app, g, redirect, render_template, request, url_for
 from markupsafe import Markup
+from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.authentication import limit_body
@@ -324,8 +326,25 @@ def _name_of(param: str) -> str:
     return html.words(re.findall(r"\w+", param)[-1])
 
 
+def _typed() -> list[tuple[str, str]]:
+    """Return what a user has typed in the form of a page: words for the fields, and the texts."""
+    limit_body()  # unless the view has read it
+    try:
+        shown = json.loads(request.form.get("_shown", "{}"))
+        texts = {name: "\n".join(request.form.getlist(name)) for name in request.form}
+        return [
+            (html.words(name.rpartition(".")[2]), text)
+            for name, text in texts.items()
+            if name in shown and text.replace("\r\n", "\n").strip() != shown[name]
+        ]
+    except (ValueError, TypeError, RecursionError, HTTPException):
+        return []  # not what the page of a form sends
+
+
 def error_page(error: ShopError) -> Response:
-    """Return the page of an error below ``/admin``."""
+    """Return the page of an error below ``/admin``. It keeps what was typed in a form."""
+    # Without a session, another site can have sent it. To read it can be what has failed.
+    typed = _typed() if "admin_session" in g and error.status < 500 else []
     if error.status in {404, 405} and "admin_session" not in g:
         _find_session()  # no blueprint has this address
     messages = [html.of_api(part.sentence(_name_of)) for part in error.parts]
@@ -338,6 +357,7 @@ def error_page(error: ShopError) -> Response:
         status=error.status,
         error=error,
         messages=messages,
+        typed=typed,
         seconds=error.headers.get("Retry-After", "60"),
         request_id=g.request_start.ids["request_id"],
     )

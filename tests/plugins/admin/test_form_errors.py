@@ -208,3 +208,43 @@ def test_a_form_shows_all_errors_behind_a_wrong_required_value_at_once(app, admi
         found = {*re.findall(r'href="#field-([^"]+)"', page.html)}
         assert found == {each.replace(".", "-") for each in fields}, (path, values)
     assert number_of_rows() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "name"),
+    [
+        ("/orders", {"order": {"line_items": [{"name": "Tea", "price": "5"}]}}, "note"),
+        ("/customers", {"customer": {"email": "ada@example.com"}}, "first_name"),
+        ("/campaigns", {"campaign": {"name": "Spring"}}, "name"),
+    ],
+)
+def test_what_was_typed_outlives_rights_and_records(admin, browser, new_browser, path, body, name):
+    ((_, record),) = admin.post(path, body).json.items()
+    path = f"{path}/{record['id']}"
+    form = browser.get(f"{path}/edit").form("_shown") | {name: "Grace"}
+    other = new_browser()
+    change = {"key": {"permission": "read"}}
+    assert admin.put(f"/keys/{other.key.key_id}", change).status_code == 200
+    facts = f"What you typed {html.words(name)} Grace shop_api_"  # and no field that is unchanged
+    page = other.post(f"{path}/edit", form)
+    assert (page.status, facts in page.text) == (401, True), page.text
+    page = other.post(f"{path}/edit", form | {name: "<script>alert(1)"})
+    assert "&lt;script&gt;alert(1)" in page.html
+    assert admin.delete(path).status_code == 200
+    page = browser.post(f"{path}/edit", form)
+    assert page.status in {400, 404}
+    assert facts in page.text or 'value="Grace"' in page.html
+
+
+def test_only_a_form_of_a_page_shows_what_was_typed(browser):
+    def kept(shown, path="/orders/1/edit", site="same-origin"):
+        form = {"note": "Grace", "_shown": shown}
+        page = browser.post(path, form, headers={"Sec-Fetch-Site": site})
+        return page.status, "Grace" in page.text
+
+    shown = '{"note": ""}'
+    assert kept(shown) == (404, True)
+    for other in ("[", "3", '["note"]', '{"note": []}', '{"a": ""}', "[" * 100_000):
+        assert kept(other)[1] is (other == '{"note": []}'), other
+    assert kept(shown, site="same-site") == (403, False)
+    assert kept(shown, path="/nothing", site="same-site") == (404, False)
