@@ -143,7 +143,11 @@ def fetch_page(
 
 
 def _stream(
-    columns: Columns, find: Find, query: ListQuery, key: ColumnElement[Any], window: tuple[int, int]
+    columns: Columns,
+    find: Find,
+    query: ListQuery,
+    key: ColumnElement[object],
+    window: tuple[int, int],
 ) -> tuple[Sequence[Row] | RowStream, int]:
     """Return the rows of a page that is read in batches, and the number of all matches.
 

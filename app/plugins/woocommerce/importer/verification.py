@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
@@ -254,9 +253,9 @@ def _summarise_orders(result: Verification, comparer: RecordComparer) -> None:
             result.add(f"{text} here; {there} at the source")
 
 
-def _without_coupons(name: str, value: Any) -> object:
+def _without_coupons(name: str, value: object) -> object:
     """Return a value without the coupons of coupon lines, which keep those of their import."""
-    if name != "item_details":
+    if name != "item_details" or not isinstance(value, dict):
         return value
     return {
         item_id: {each: kept for each, kept in details.items() if each != COUPON_ID}
